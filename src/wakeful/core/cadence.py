@@ -1,0 +1,327 @@
+"""The cadence of a schedule: what its alarm means when it rings.
+
+Theory of operation
+-------------------
+`planned_through` is the border between decided and undecided: every instant up to it is in the ledger. `next_at` is
+the first instant after it, and the alarm rings when that instant is due (its grid time plus the schedule's stagger,
+or later while backing off). When it rings, `ring` looks at *all* instants that are due by now and gives each exactly
+one fate: it starts a run, or it falls into a gap (`skipped` or `missed`, counted, with a reason). Then the border
+moves to the last of them. So the ledger tiles time (L1), an instant is decided once (L2) and the next one is always
+after now (L3); a year of silence is one gap, counted without enumerating it (L4).
+
+Which instants start is the catch-up policy's choice. An instant late by up to a minute is on time under every policy.
+When several are due at once, `once` starts the newest, `skip` starts the newest only if it is on time, and `all`
+starts the oldest it may and keeps the rest for when that run has closed (`catch_up_until` marks how far).
+
+Everything here is a function of values: the alarm's due time is derived by `due_at` from the stored cadence, never
+remembered from an earlier moment.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from wakeful.core.instants import Duration, Instant
+from wakeful.core.policies import GRACE, CatchUp, Overlap
+from wakeful.core.runs import Outcome, Trigger
+from wakeful.core.timing import Cron, Once, Timing, latest_until, next_after, tally
+
+State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
+
+
+class Cadence(NamedTuple):
+    """Where a schedule stands, in the order of the table's columns."""
+
+    schedule_id: int
+    version: int
+    state: State
+    state_reason: str | None
+    state_at: Instant
+    resume_at: Instant | None  # when a pause ends by itself
+    planned_through: Instant
+    next_at: Instant | None
+    ran_through: Instant  # instants up to here may have run although they lie ahead: the clock came back
+    backoff_until: Instant | None
+    catch_up_until: Instant | None
+    open_run_id: int | None
+    queued_run_id: int | None
+    last_row_id: int | None
+    consecutive_errors: int
+    last_run_at: Instant | None
+    last_outcome: Outcome | None
+    last_error: str | None
+    last_success_at: Instant | None
+    session_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What of a definition the cadence depends on."""
+
+    timing: Timing
+    offset: Duration = 0
+    catch_up: CatchUp = "once"
+    catch_up_max: int = 10
+    lateness_max: Duration | None = None
+    overlap: Overlap = "skip"
+
+
+class Start(NamedTuple):
+    """This instant becomes a run."""
+
+    planned_at: Instant
+    due_at: Instant
+    trigger: Trigger
+    behind: int | None = None  # the open run it is queued behind
+
+
+class Gap(NamedTuple):
+    """These instants did not run."""
+
+    first: Instant
+    last: Instant
+    instants: int
+    outcome: Outcome
+    reason: str
+    blocked_by: int | None = None
+
+
+class Plan(NamedTuple):
+    """What ringing decided: ledger rows in time order, and the cadence afterwards."""
+
+    rows: tuple[Start | Gap, ...]
+    cadence: Cadence
+
+
+def due_at(cadence: Cadence, rules: Rules) -> Instant | None:
+    """When the schedule's alarm rings next; None: not until something else happens."""
+    if cadence.state == "paused":
+        return cadence.resume_at
+    if cadence.state != "active" or cadence.next_at is None:
+        return None
+    if cadence.catch_up_until is not None and cadence.open_run_id is not None:
+        return None  # one by one: closing the open run derives this anew
+    regular = cadence.next_at + rules.offset
+    return regular if cadence.backoff_until is None else max(regular, cadence.backoff_until)
+
+
+def begin(schedule_id: int, version: int, rules: Rules, *, now: Instant, state: State, reason: str | None) -> Cadence:
+    """The cadence of a schedule just written."""
+    next_at = next_after(rules.timing, now)
+    return Cadence(
+        schedule_id, version, state, reason, now, None, now, next_at, 0,
+        None, None, None, None, None, 0, None, None, None, None, None,
+    )  # fmt: skip
+
+
+def is_spent(rules: Rules, next_at: Instant | None) -> bool:
+    """Whether no instant will ever follow."""
+    return next_at is None and isinstance(rules.timing, Once | Cron)
+
+
+def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:
+    """Give every instant that is due by now its fate. `taken` are instants ahead of the border that already ran."""
+    rows: list[Start | Gap] = []
+    if cadence.state == "paused":
+        cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
+    first = cadence.next_at
+    if first is None or cadence.state != "active":
+        return Plan(_without(rows, taken, rules.timing), cadence)
+    first_due = first + rules.offset
+    if cadence.backoff_until is not None:
+        first, first_due = _after_backoff(cadence.backoff_until, first, first_due, rules, rows)
+    if first_due > now:
+        return Plan(_without(rows, taken, rules.timing), cadence._replace(next_at=first))
+    last = latest_until(rules.timing, now - rules.offset, since=first - 1)
+    last = first if last is None or last < first else last
+    catch_up_until = None
+    if first == last and now - first_due <= GRACE:
+        rows.append(_on_time(cadence, rules, first, first_due))
+    else:
+        last, catch_up_until = _late(cadence, rules, first, first_due, last, now, gap_reason, rows)
+    next_at = next_after(rules.timing, last)
+    return Plan(
+        _without(rows, taken, rules.timing),
+        cadence._replace(planned_through=last, next_at=next_at, backoff_until=None, catch_up_until=catch_up_until),
+    )
+
+
+def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """A person lets it go on: what fell into the halt is one row, nothing is caught up, errors count anew."""
+    rows: list[Start | Gap] = []
+    cadence = _end_pause(cadence, rules, rows, until=now)
+    return Plan(_without(rows, taken, rules.timing), cadence._replace(consecutive_errors=0, backoff_until=None))
+
+
+def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """The timing changed: what was due under the old one and not yet decided is skipped, the new one starts now."""
+    rows: list[Start | Gap] = []
+    if cadence.next_at is not None and cadence.state == "active":
+        _gap(rows, old.timing, cadence.planned_through, now, "skipped", "edited")
+    through = max(cadence.planned_through, now)
+    return Plan(
+        _without(rows, taken, old.timing),
+        cadence._replace(
+            planned_through=through,
+            next_at=next_after(new.timing, through),
+            backoff_until=None,
+            catch_up_until=None,
+        ),
+    )
+
+
+def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
+    """The clock was ahead and came back: plan from now; what ran out there is remembered by `ran_through`."""
+    return cadence._replace(
+        planned_through=now,
+        next_at=next_after(rules.timing, now),
+        ran_through=max(cadence.ran_through, cadence.planned_through),
+        backoff_until=None,
+        catch_up_until=None,
+    )
+
+
+def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:
+    """Write the halted stretch and set the border to its end."""
+    halted_at = min(max(cadence.state_at, cadence.planned_through), until)
+    word = "paused" if cadence.state == "paused" else cadence.state
+    _gap(rows, rules.timing, cadence.planned_through, halted_at, "missed", "outage")
+    _gap(rows, rules.timing, halted_at, until, "skipped", word)
+    through = max(cadence.planned_through, until)
+    return cadence._replace(
+        state="active",
+        state_reason=None,
+        state_at=until,
+        resume_at=None,
+        planned_through=through,
+        next_at=next_after(rules.timing, through),
+        catch_up_until=None,
+    )
+
+
+def _after_backoff(
+    until: Instant, first: Instant, first_due: Instant, rules: Rules, rows: list[Start | Gap]
+) -> tuple[Instant, Instant]:
+    """Jump to the latest grid instant not after the delay; those jumped over are one row."""
+    landing = latest_until(rules.timing, until - rules.offset, since=first - 1)
+    if landing is None or landing <= first:
+        return first, max(first_due, until)
+    _gap(rows, rules.timing, first - 1, landing - 1, "skipped", "backoff")
+    return landing, until
+
+
+def _on_time(cadence: Cadence, rules: Rules, instant: Instant, due: Instant) -> Start | Gap:
+    """One instant, due and not late."""
+    if _is_blocked(cadence, rules):
+        return Gap(instant, instant, 1, "skipped", "blocked", cadence.open_run_id)
+    if cadence.catch_up_until is not None and instant <= cadence.catch_up_until:
+        return Start(instant, due, "catchUp")
+    return Start(instant, due, "schedule", cadence.open_run_id)
+
+
+def _late(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    first_due: Instant,
+    last: Instant,
+    now: Instant,
+    gap_reason: str,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Several instants are due, or one is late. Answers how far the border moves, and up to where catch-up goes on."""
+    last_due = first_due if first == last else last + rules.offset
+    is_fresh = now - last_due <= GRACE
+    older: tuple[Outcome, str, int | None]
+    if cadence.catch_up_until is not None:
+        if first <= cadence.catch_up_until:
+            rows.append(Start(first, first_due, "catchUp"))
+            return first, cadence.catch_up_until
+        # These came due while the backlog ran, one by one: they fell on open runs.
+        older = ("skipped", "blocked", cadence.last_row_id)
+    elif _is_blocked(cadence, rules):
+        older = (
+            ("skipped", "blocked", cadence.open_run_id) if now - first_due <= GRACE else ("missed", gap_reason, None)
+        )
+        _gap(rows, rules.timing, first - 1, last - 1, *older)
+        rows.append(Gap(last, last, 1, "skipped", "blocked", cadence.open_run_id))
+        return last, None
+    elif rules.catch_up == "all":
+        return _catch_up_all(cadence, rules, first, last, now, gap_reason, rows)
+    else:
+        older = ("skipped", "coalesced", None) if now - first_due <= GRACE else ("missed", gap_reason, None)
+    if is_fresh or (rules.catch_up != "skip" and not _is_too_late(rules, now, last_due)):
+        _gap(rows, rules.timing, first - 1, last - 1, *older)
+        rows.append(Start(last, last_due, "schedule" if is_fresh else "catchUp", cadence.open_run_id))
+    else:
+        _gap(rows, rules.timing, first - 1, last, *older)
+    return last, None
+
+
+def _catch_up_all(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    last: Instant,
+    now: Instant,
+    gap_reason: str,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Start the oldest instant that may still run; the rest follow one by one, up to `last`."""
+    oldest: Instant | None = None
+    candidate: Instant | None = last
+    for _ in range(rules.catch_up_max):
+        if candidate is None or candidate < first or _is_too_late(rules, now, candidate + rules.offset):
+            break
+        oldest, candidate = candidate, latest_until(rules.timing, candidate - 1, since=first - 1)
+    if oldest is None:
+        _gap(rows, rules.timing, first - 1, last, "missed", gap_reason)
+        return last, None
+    _gap(rows, rules.timing, first - 1, oldest - 1, "missed", gap_reason)
+    rows.append(Start(oldest, oldest + rules.offset, "catchUp", cadence.open_run_id))
+    return oldest, last if oldest < last else None
+
+
+def _is_blocked(cadence: Cadence, rules: Rules) -> bool:
+    if cadence.open_run_id is None:
+        return False
+    return rules.overlap == "skip" or cadence.queued_run_id is not None
+
+
+def _is_too_late(rules: Rules, now: Instant, due: Instant) -> bool:
+    lateness = now - due
+    return rules.lateness_max is not None and lateness > max(rules.lateness_max, GRACE)
+
+
+def _gap(
+    rows: list[Start | Gap],
+    timing: Timing,
+    after: Instant,
+    until: Instant,
+    outcome: Outcome,
+    reason: str,
+    blocked_by: int | None = None,
+) -> None:
+    """Append the instants in (after, until] as one gap, if there are any."""
+    if until <= after:
+        return
+    counted = tally(timing, after, until)
+    if counted.count and counted.first is not None and counted.last is not None:
+        rows.append(Gap(counted.first, counted.last, counted.count, outcome, reason, blocked_by))
+
+
+def _without(rows: list[Start | Gap], taken: frozenset[Instant], timing: Timing) -> tuple[Start | Gap, ...]:
+    """The rows with instants left out that ran before the clock came back: what ran never repeats."""
+    if not taken:
+        return tuple(rows)
+    kept: list[Start | Gap] = []
+    for row in rows:
+        if isinstance(row, Start):
+            if row.planned_at not in taken:
+                kept.append(row)
+            continue
+        edge = row.first - 1
+        for instant in sorted(t for t in taken if row.first <= t <= row.last):
+            _gap(kept, timing, edge, instant - 1, row.outcome, row.reason, row.blocked_by)
+            edge = instant
+        _gap(kept, timing, edge, row.last, row.outcome, row.reason, row.blocked_by)
+    return tuple(kept)

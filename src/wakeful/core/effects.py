@@ -1,0 +1,58 @@
+"""Effects: what a finished piece of work asks the rest of the system to do.
+
+Handlers return effects as values; settle applies them inside its transaction through appliers that the composition
+root maps. So a feature can ask for a delivery or a wake without importing the feature that performs it, and an effect
+is durable exactly when the outcome that caused it is.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from wakeful.core.instants import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Send this text to a person."""
+
+    text: str
+    channel: str | None = None
+    to: str | None = None
+    run_id: int | None = None
+    slug: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseEvent:
+    """Queue a system event for the next turn."""
+
+    text: str
+    context_key: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWake:
+    """Ask for a turn."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """The timing of these schedules rests on a fact that changed: plan them again."""
+
+    slot: str
+    reset_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something a person should know, once per incident."""
+
+    incident: str
+    text: str
+
+
+Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Replan | Alert
+EffectKind: TypeAlias = type[Deliver] | type[RaiseEvent] | type[RequestWake] | type[Replan] | type[Alert]

@@ -1,0 +1,47 @@
+"""Gates: whether a run may start now.
+
+A gate looks at a run about to be claimed and admits it, defers it, or skips it with a reason. Gates are asked in
+order, inside the claiming transaction; the first that does not admit decides.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from wakeful.core.active_hours import ActiveHours, is_active
+from wakeful.core.instants import Duration, Instant, format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The run may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """The run waits, and is asked again then."""
+
+    until: Instant
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The run will not happen."""
+
+    reason: str
+
+
+Decision: TypeAlias = Admit | Defer | Skip
+ADMIT = Admit()
+
+
+def by_active_hours(hours: ActiveHours, planned_at: Instant) -> Decision:
+    """An instant outside the active hours is skipped: it belongs to a time the user asked to be left alone."""
+    return ADMIT if is_active(hours, planned_at) else Skip("outside active hours")
+
+
+def by_spacing(previous_at: Instant | None, planned_at: Instant, spacing_min: Duration) -> Decision:
+    """An instant too close to the one before it is skipped (the limit may have been raised after it was written)."""
+    if previous_at is None or planned_at - previous_at >= spacing_min:
+        return ADMIT
+    return Skip(f"minimum interval is {format_duration(spacing_min)}")

@@ -1,0 +1,77 @@
+"""Results: how one attempt ended, as the action saw it. What follows from it is decided in `settlement`."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from wakeful.core.effects import Effect
+from wakeful.core.instants import Instant
+from wakeful.core.runs import RungName
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The target did it, as far as `rung` proves."""
+
+    rung: RungName = "finished"
+    reply: str | None = None
+    output: str | None = None
+    usage: dict[str, int] | None = None
+    session_id: str | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt ended in error. `permanent` errors are not retried."""
+
+    error: str
+    permanent: bool = False
+    rung: RungName | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The target is occupied: wait, and do not count it as an error."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The target asked us to come back later."""
+
+    error: str
+    until: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The deadline passed and the end of the attempt is proven."""
+
+    error: str
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """The deadline passed and the attempt could not be ended: nobody knows what it still does."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """The target accepted, and then gave no sign that it did anything."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """We ended the attempt ourselves, at shutdown."""
+
+    error: str
+
+
+Result: TypeAlias = Done | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted

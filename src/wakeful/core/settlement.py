@@ -1,0 +1,195 @@
+"""Settlement: what becomes of a run when an attempt of it has ended, and of its schedule when the run closes.
+
+Theory of operation
+-------------------
+`after_attempt` turns the result of one attempt into `Close` (an outcome, for good) or `Wait` (the same run tries again
+later). A planned run may wait for a retry, a busy target or a throttled one; a manual run never waits: the person who
+asked is told at once.
+
+`after_close` moves the schedule on. Only closed *instants* count: a success resets the row of errors, an error takes
+one step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run leaves all of
+that alone.
+"""
+
+from typing import NamedTuple, TypeAlias, assert_never
+
+from wakeful.core.cadence import Cadence, Rules, is_spent
+from wakeful.core.effects import Alert, Effect
+from wakeful.core.instants import Instant
+from wakeful.core.policies import (
+    BUSY_WAIT,
+    BUSY_WAITS_MAX,
+    OnCrash,
+    Retry,
+    after_crash,
+    ladder_delay,
+    retry_at,
+    should_disable,
+)
+from wakeful.core.results import Busy, Done, Failed, Interrupted, Result, Throttled, TimedOut, Unconfirmed, Unproven
+from wakeful.core.runs import ERRORS, Outcome, Run, RungName, rung_index
+
+
+class Close(NamedTuple):
+    """The run is over."""
+
+    outcome: Outcome
+    rung: RungName | None
+    error: str | None = None
+    reason: str | None = None
+    stuck: bool = False
+    alert: Alert | None = None
+
+
+class Wait(NamedTuple):
+    """The attempt is over, the run is not."""
+
+    until: Instant
+    reason: str
+    attempt_outcome: str
+    rung: RungName | None
+    error: str | None
+    is_busy: bool = False
+    is_crash: bool = False
+
+
+Settlement: TypeAlias = Close | Wait
+
+
+class Policy(NamedTuple):
+    """What of a definition decides how its runs end."""
+
+    retry: Retry
+    on_crash: OnCrash
+    errors_max: int
+    success: RungName | None  # the rung that counts; None: the highest its target can prove
+
+
+def after_attempt(run: Run, policy: Policy, result: Result, *, now: Instant, next_due_at: Instant | None) -> Settlement:
+    """What becomes of the run."""
+    match result:
+        case Done(rung=rung):
+            if policy.success is not None and rung_index(rung) < rung_index(policy.success):
+                error = f"got as far as {rung}, and {policy.success} counts as success"
+                return Close("unconfirmed", rung, error)
+            return Close("succeeded", rung)
+        case Failed(error=error, permanent=permanent):
+            reached = result.rung or run.rung
+            return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
+        case TimedOut(error=error):
+            return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
+        case Busy(error=error):
+            if run.trigger == "manual" or run.waits >= BUSY_WAITS_MAX:
+                return Close("failed", run.rung, error, "busy")
+            return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
+        case Throttled(error=error, until=until):
+            if run.trigger == "manual":
+                return Close("failed", run.rung, error, "throttled")
+            return Wait(max(until, now), "throttled", "throttled", run.rung, error)
+        case Unproven(error=error):
+            alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
+            return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)
+        case Unconfirmed(error=error):
+            return Close("unconfirmed", run.rung, error, None, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
+        case Interrupted(error=error):
+            return after_loss(run, policy, now=now, reason="shutdown", error=error)
+        case _:
+            assert_never(result)
+
+
+def after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str) -> Settlement:
+    """What becomes of a run whose node died, or was shut down under it."""
+    fate = after_crash(run.rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual")
+    match fate:
+        case "retry":
+            return Wait(
+                now, reason, "interrupted" if reason == "shutdown" else "crashed", run.rung, error, is_crash=True
+            )
+        case "failed":
+            return Close("failed", run.rung, error, reason)
+        case "unknown":
+            alert = Alert(f"unknown:{run.schedule_id}", f"run {run.run_id}: {error}; nobody knows how it ended")
+            return Close("unknown", run.rung, error, reason, alert=alert)
+
+
+def given_up(run: Run, reason: str) -> Close:
+    """A waiting run that will not be tried again: it failed if it was ever tried, else it is skipped."""
+    if run.attempt > 0 and run.error is not None:
+        return Close("failed", run.rung, run.error, reason)
+    return Close("skipped", run.rung, None, reason)
+
+
+def after_close(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, *, now: Instant
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """The schedule after one of its runs closed, and what follows from it."""
+    effects: tuple[Effect, ...] = () if close.alert is None else (close.alert,)
+    cadence = _release(cadence, run, close)
+    if close.outcome in ("skipped", "missed"):
+        return _finish_if_spent(cadence, rules, now), effects
+    cadence = cadence._replace(
+        last_run_at=run.started_at,
+        last_outcome=close.outcome,
+        last_error=close.error,
+        last_success_at=now if close.outcome == "succeeded" else cadence.last_success_at,
+    )
+    if run.trigger == "manual":
+        return cadence, effects
+    if close.outcome in ERRORS:
+        cadence, disabled = _count_error(cadence, rules, policy, close, now)
+        return _finish_if_spent(cadence, rules, now), effects + disabled
+    cadence = cadence._replace(consecutive_errors=0, backoff_until=None)
+    return _finish_if_spent(cadence, rules, now), effects
+
+
+def _retry_or_close(
+    run: Run,
+    policy: Policy,
+    outcome: Outcome,
+    rung: RungName | None,
+    error: str,
+    permanent: bool,
+    now: Instant,
+    next_due_at: Instant | None,
+) -> Settlement:
+    if permanent or run.trigger == "manual":
+        return Close(outcome, rung, error)
+    # Waits for a busy target and crashes are not failures of the target: they do not use up its retries.
+    failed = run.attempt - run.waits - run.crashes
+    at = retry_at(policy.retry, attempts_failed=failed, now=now, next_due_at=next_due_at)
+    if at is None:
+        return Close(outcome, rung, error)
+    return Wait(at, "retry", outcome, rung, error)
+
+
+def _release(cadence: Cadence, run: Run, close: Close) -> Cadence:
+    """Let go of the run; a queued one moves up. What is stuck is still there, and is not let go."""
+    if close.stuck:
+        return cadence
+    if cadence.queued_run_id == run.run_id:
+        return cadence._replace(queued_run_id=None)
+    if cadence.open_run_id == run.run_id:
+        return cadence._replace(open_run_id=cadence.queued_run_id, queued_run_id=None)
+    return cadence
+
+
+def _count_error(
+    cadence: Cadence, rules: Rules, policy: Policy, close: Close, now: Instant
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    errors = cadence.consecutive_errors + 1
+    cadence = cadence._replace(consecutive_errors=errors)
+    if cadence.state == "active" and should_disable(errors, policy.errors_max):
+        reason = f"{errors} errors in a row, the last: {close.error}"
+        alert = Alert(f"disabled:{cadence.schedule_id}", reason)
+        return cadence._replace(state="disabled", state_reason=reason, state_at=now), (alert,)
+    held_off = now + ladder_delay(errors)
+    if cadence.next_at is not None and held_off > cadence.next_at + rules.offset:
+        cadence = cadence._replace(backoff_until=held_off)
+    return cadence, ()
+
+
+def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:
+    """A schedule with no further instant and no open run is done."""
+    if cadence.state != "active" or cadence.open_run_id is not None or not is_spent(rules, cadence.next_at):
+        return cadence
+    return cadence._replace(state="done", state_reason=None, state_at=now)

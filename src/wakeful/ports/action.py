@@ -1,0 +1,88 @@
+"""The action port: performing what a schedule asks for."""
+
+import asyncio
+from typing import NamedTuple, Protocol
+
+from wakeful.core.actions import ActionSpec
+from wakeful.core.instants import Instant
+from wakeful.core.results import Result
+from wakeful.core.runs import RungName, Trigger
+
+
+class Fire(NamedTuple):
+    """One attempt at one run, as the target sees it."""
+
+    run_id: int
+    schedule_id: int
+    slug: str
+    planned_at: Instant
+    due_at: Instant
+    trigger: Trigger
+    attempt: int
+    idempotency_key: str
+    receipt_url: str | None = None
+
+
+class Process(NamedTuple):
+    """An operating-system process that an attempt started, so that another node incarnation can end it."""
+
+    host: str
+    pid: int  # leader of its own process group
+    started: str  # what the system says of its start, so that a recycled pid is not mistaken for it
+
+
+class Ladder(Protocol):
+    """Where an action reports how far it got."""
+
+    async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
+        """Record the rung durably before returning. Raises `FencedOff` when the run is no longer ours."""
+        ...
+
+
+class FencedOff(Exception):
+    """The run was taken from this node; stop at once, nothing you report counts."""
+
+
+class StillRunning(Exception):
+    """Raised by an action that was cancelled and could not end what it started.
+
+    `ended` is resolved when the leftover is finally seen to end.
+    """
+
+    def __init__(self, message: str, ended: "asyncio.Future[None]") -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+class Action(Protocol):
+    """Performs one kind of action.
+
+    The engine cancels `perform` when the deadline passes or at shutdown. An action then ends what it started, and lets
+    `CancelledError` out only when that end is proven; otherwise it raises `StillRunning`.
+    """
+
+    @property
+    def proves(self) -> RungName:
+        """The highest rung this action can prove."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it begins in this process in the same breath as the claim, so no separate `sent` is recorded."""
+        ...
+
+    def check(self, spec: ActionSpec) -> str | None:
+        """A sentence naming what is wrong with the spec on this machine and the cure; None if nothing."""
+        ...
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result: ...
+
+    async def close(self) -> None: ...
+
+
+class Orphans(Protocol):
+    """Ends processes that a dead incarnation left behind."""
+
+    async def end(self, process: Process) -> bool:
+        """End the whole group if it is still that process; True when it is proven gone."""
+        ...
