@@ -1,9 +1,9 @@
 """Cron expressions: text to fields to a pattern of wall times.
 
-Theory of operation: cronsim reads the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into sets
-and refuses what is out of range. Around it stands what it does not do: the `@` names, `?`, and messages that say which
-field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which finds
-the next match several times faster and can count matches without visiting them.
+Theory of operation: cronsim reads the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into
+sets and refuses what is out of range. Around it stands what it does not do: the `@` names, `?`, and messages that say
+which field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which
+finds the next match several times faster and can count matches without visiting them.
 
 Five fields are minute, hour, day of month, month, day of week; six have the second in front. If both day fields are
 restricted, a day matches by either of them; a field that begins with `*` (also `*/2`) does not count as restricted, so

@@ -23,7 +23,7 @@ class FieldError:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-class Invalid(ValueError):  # noqa: N818 - reads as the verdict it is: `raise Invalid`, `except Invalid`
+class Invalid(ValueError):
     """Something written cannot be accepted; `errors` lists every fault, `str()` is all of them on one line."""
 
     def __init__(self, *errors: FieldError) -> None:

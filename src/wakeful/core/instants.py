@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 from wakeful.core.errors import refuse
+from wakeful.core.zones import check_zone, wall_to_second
 
 Instant: TypeAlias = int
 """Milliseconds since 1970-01-01T00:00:00Z."""
@@ -109,4 +110,5 @@ def _offset(offset: str, text: str, field: str) -> Duration:
 def _on_wall_clock(wall: int, zone: str | None, text: str, field: str) -> Instant:
     if zone is None:
         refuse(field, f"'{text}' has no offset, so it names no instant; add Z or an offset such as +02:00")
-    raise NotImplementedError
+    check_zone(zone, "timezone")
+    return wall_to_second(zone, wall // SECOND) * SECOND + wall % SECOND
