@@ -54,6 +54,8 @@ _FIELDS: Final = {
     "month": "1-12 or JAN-DEC",
     "day-of-week": "0-7 or SUN-SAT (0 and 7 are Sunday), 5L (last Friday) or MON#2 (second Monday)",
 }
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -96,7 +98,7 @@ def parse_cron(expression: str, field: str = "expression") -> CronFields:
     except CronSimError as error:
         name = str(error).removeprefix("Bad ")
         part = dict(zip(_FIELDS, parts, strict=True))[name]
-        if name == "day-of-month" and part.replace(",", "").replace("-", "").isdigit() and _is_in_month(part):
+        if name == "day-of-month" and _is_day_of_some_month(part):
             refuse(field, f"'{expression}' never matches: none of its months has day {part}; write a day they have")
         refuse(field, f"{name} '{part}' is not valid in '{expression}'; write {_FIELDS[name]}")
     fields = _fields(sets, parts)
@@ -154,10 +156,12 @@ def _refuse_unsupported(name: str, part: str, field: str) -> None:
 def _backwards(name: str, low: str, high: str) -> str | None:
     """How to write a range that wraps around, e.g. FRI-MON as FRI-SAT,SUN-MON; None if it does not wrap."""
     names = {"month": _MONTHS, "day-of-week": _WEEKDAYS}.get(name, ())
-    start, end = (names.index(side) if side in names else int(side) if side.isdigit() else None for side in (low, high))
-    if start is None or end is None or start <= end or name == "day-of-month":
+    start, end = (
+        names.index(side) if side in names else int(side) if side.isdecimal() else None for side in (low, high)
+    )
+    if start is None or end is None or start <= end:
         return None
-    first, last = _FIELDS[name].split(" ")[0].split("-")
+    first, last = _FIELDS[name].split(" ")[0].rstrip(",").split("-")
     if name == "day-of-week":
         first, last = ("SUN", "SAT") if low in names or high in names else ("0", "6")
     elif low in names or high in names:
@@ -167,12 +171,13 @@ def _backwards(name: str, low: str, high: str) -> str | None:
     return f"{ahead},{behind}"
 
 
-_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_MONTHS: Final = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-
-
-def _is_in_month(part: str) -> bool:
-    return all(0 < int(day) <= 31 for term in part.split(",") for day in term.split("-") if day)
+def _is_day_of_some_month(part: str) -> bool:
+    """Whether the day field is readable by itself, so that the fault lies in the months beside it."""
+    try:
+        CronSim(f"0 0 {part} * *", _ANY_TIME)
+    except CronSimError:
+        return False
+    return True
 
 
 def _fields(sets: CronSim, parts: list[str]) -> CronFields:

@@ -72,6 +72,10 @@ def wall_to_second(zone: str, wall: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo:
+    # Zone folders also hold `localtime` (whatever this machine is set to) and `right/` (leap seconds counted): as a
+    # stored name the one changes its meaning from host to host, the other is off by half a minute.
+    if name == "localtime" or name.startswith(("posix", "right/")):
+        raise ZoneInfoNotFoundError(name)
     return ZoneInfo(name)
 
 
@@ -128,10 +132,10 @@ def _offset(info: ZoneInfo, second: int) -> int:
 
 
 def _nearest(name: str) -> str | None:
-    folded = {zone.casefold(): zone for zone in sorted(available_timezones())}
+    folded = {zone.casefold(): zone for zone in sorted(available_timezones()) if "/" in zone or zone == "UTC"}
+    cities = {zone.rpartition("/")[2]: zone for zone in reversed(folded)}
     wanted = name.strip().replace(" ", "_").casefold()
-    cities = {zone.rpartition("/")[2]: zone for zone in reversed(folded) if "/" in zone}
-    near = get_close_matches(wanted, folded, n=1, cutoff=0.75)
+    near = get_close_matches(wanted, folded, n=1, cutoff=0.8)
     if near:
         return folded[near[0]]
     city = get_close_matches(wanted.rpartition("/")[2], cities, n=1, cutoff=0.8)

@@ -1,0 +1,235 @@
+"""Timings as a definition writes them in JSON.
+
+Theory of operation: one table says for each `type` which reader it has, which fields it must and which it may have. A
+reader asks a `_Fields` for its values; that collects every fault instead of stopping at the first, and hands back None
+for what was wrong, so that one `Invalid` names them all. Whether an instant lies in the past is not decided here: a
+stored definition must stay readable after its time has come (`timing.is_past` is for the command that accepts it).
+
+What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only what was left
+open is added, the zone by name and the anchor as an instant, so that reading it back needs neither the clock nor the
+settings of the day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar, assert_never
+
+from wakeful.core.cron import parse_cron
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.instants import (
+    INSTANT_MAX,
+    MINUTE,
+    Duration,
+    Instant,
+    format_duration,
+    format_instant,
+    parse_duration,
+    parse_instant,
+)
+from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolve
+from wakeful.core.timing_builders import check_times
+from wakeful.core.zones import check_zone
+
+_T = TypeVar("_T")
+
+
+def timing_from_json(data: object, *, now: Instant, default_zone: str, field: str = "schedule") -> Timing:
+    """The timing a definition describes, resolved; every fault in it is collected into one `Invalid`."""
+    if not isinstance(data, Mapping):
+        refuse(field, f"{data!r} is not an object; write for example {{'type': 'cron', 'expression': '0 9 * * *'}}")
+    kind = data.get("type")
+    shape = _SHAPES.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        found = "is missing" if kind is None else f"{kind!r} is not a kind of schedule"
+        refuse(f"{field}.type", f"{found}; write one of {', '.join(_SHAPES)}")
+    fields = _Fields(data, field)
+    fields.check_names(shape)
+    timing = shape.read(fields)
+    if fields.errors or timing is None:
+        raise Invalid(*fields.errors)
+    return resolve(timing, now=now, default_zone=default_zone)
+
+
+def timing_to_json(timing: Timing) -> dict[str, Any]:
+    """The timing as it was written, with what had been left open filled in."""
+    match timing:
+        case Once(at, timezone, kind, written):
+            return {"type": kind, "at": written or format_instant(at), **_zone(timezone)}
+        case Every(every, anchor, timezone, kind, written, anchor_written):
+            spelt: dict[str, Any] = {"intervalMinutes": _minutes(every)}
+            if kind != "interval":
+                spelt = {"every": written or format_duration(every)}
+            anchored = {} if anchor is None else {"anchor": anchor_written or format_instant(anchor)}
+            return {"type": kind, **spelt, **anchored, **_zone(timezone)}
+        case Cron(expression, timezone):
+            return {"type": "cron", "expression": expression, **_zone(timezone)}
+        case Times(times, timezone):
+            return {"type": "times", "times": list(times), **_zone(timezone)}
+        case AfterReset(slot, offset):
+            return {"type": "afterReset", "slot": slot, "offsetMinutes": _minutes(offset)}
+        case Manual():
+            return {"type": "manual"}
+        case _:
+            assert_never(timing)
+
+
+def _zone(timezone: str | None) -> dict[str, str]:
+    return {} if timezone is None else {"timezone": timezone}
+
+
+def _minutes(length: Duration) -> int | float:
+    return length / MINUTE if length % MINUTE else length // MINUTE
+
+
+@dataclass(slots=True)
+class _Fields:
+    """The fields of one definition while it is read, and what has been found wrong with them so far."""
+
+    data: Mapping[Any, Any]
+    name: str
+    errors: list[FieldError] = field(default_factory=list)
+
+    def check_names(self, shape: _Shape) -> None:
+        allowed = ("type", *shape.required, *shape.optional)
+        for name in self.data:
+            if name not in allowed:
+                cure = f"{self.data['type']} has {', '.join(allowed)}"
+                self.fault(str(name), f"is not a field of this kind of schedule; {cure}")
+        for name in shape.required:
+            if self.data.get(name) is None:
+                self.fault(name, f"is missing; write {_EXAMPLES[name]}")
+
+    def fault(self, name: str, message: str) -> None:
+        self.errors.append(FieldError(f"{self.name}.{name}", message))
+
+    def text(self, name: str, check: Callable[[str, str], _T]) -> tuple[str, _T] | tuple[None, None]:
+        """A text field and what it means; a missing one is None (whether it may be missing, the shape says)."""
+        value = self.data.get(name)
+        if value is None:
+            return None, None
+        if not isinstance(value, str):
+            self.fault(name, f"{value!r} is not text; write {_EXAMPLES[name]}")
+            return None, None
+        try:
+            return value, check(value, f"{self.name}.{name}")
+        except Invalid as invalid:
+            self.errors += invalid.errors
+            return None, None
+
+    def minutes(self, name: str, least: int) -> int | None:
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.fault(name, f"{value!r} is not a number of minutes; write {_EXAMPLES[name]}")
+        elif not least <= value * MINUTE <= INSTANT_MAX or value * MINUTE % 1:
+            bound = "more than zero" if least else "zero or more"
+            self.fault(name, f"{value} is not a usable number of minutes; write {bound}, e.g. 30")
+        else:
+            return int(value * MINUTE)
+        return None
+
+    def zone(self) -> str | None:
+        return self.text("timezone", check_zone)[0]
+
+    def instant(self, name: str, zone: str | None) -> tuple[str, Instant] | tuple[None, None]:
+        if zone is None and "timezone" in self.data and self.data["timezone"] is not None:
+            # The zone beside it is refused already; a second complaint about a missing offset would mislead.
+            zone = "UTC"
+        return self.text(name, lambda text, place: parse_instant(text, zone, place))
+
+
+def _read_once(fields: _Fields) -> Timing | None:
+    zone = fields.zone()
+    written, at = fields.instant("at", zone)
+    return None if at is None else Once(at, timezone=zone, kind=fields.data["type"], written=written)
+
+
+def _read_every(fields: _Fields) -> Timing | None:
+    written, length = fields.text("every", parse_duration)
+    if length == 0:
+        fields.fault("every", f"'{written}' is no distance between two runs; write more than zero, e.g. 30m")
+    anchored = _read_anchor(fields, Every(length or 1, written=written))
+    return None if length is None else anchored
+
+
+def _read_interval(fields: _Fields) -> Timing | None:
+    length = fields.minutes("intervalMinutes", least=1)
+    anchored = _read_anchor(fields, Every(length or 1, kind="interval"))
+    return None if length is None else anchored
+
+
+def _read_anchor(fields: _Fields, timing: Every) -> Every:
+    zone = fields.zone()
+    written, anchor = fields.instant("anchor", zone)
+    return replace(timing, anchor=anchor, timezone=zone, anchor_written=written)
+
+
+def _read_cron(fields: _Fields) -> Timing | None:
+    expression, _ = fields.text("expression", parse_cron)
+    zone = fields.zone()
+    return None if expression is None else Cron(expression, zone)
+
+
+def _read_times(fields: _Fields) -> Timing | None:
+    zone, listed = fields.zone(), fields.data.get("times")
+    if listed is None:
+        return None
+    if not isinstance(listed, list | tuple):
+        fields.fault("times", f"{listed!r} is not a list; write {_EXAMPLES['times']}")
+        return None
+    try:
+        check_times(tuple(listed), f"{fields.name}.times")
+    except Invalid as invalid:
+        fields.errors += invalid.errors
+    return Times(tuple(listed), zone)
+
+
+def _read_after_reset(fields: _Fields) -> Timing | None:
+    slot, _ = fields.text("slot", _check_slot)
+    offset = fields.minutes("offsetMinutes", least=0)
+    return None if slot is None else AfterReset(slot, offset or 0)
+
+
+def _check_slot(slot: str, place: str) -> None:
+    if not slot.strip():
+        refuse(place, "is empty; write the name of a quota slot")
+
+
+def _read_manual(_fields: _Fields) -> Timing | None:
+    return Manual()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """One `type` of the definition: its reader, the fields it must have and those it may have."""
+
+    read: Callable[[_Fields], Timing | None]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+_SHAPES: Final = {
+    "cron": _Shape(_read_cron, ("expression",), ("timezone",)),
+    "every": _Shape(_read_every, ("every",), ("anchor", "timezone")),
+    "interval": _Shape(_read_interval, ("intervalMinutes",), ("anchor", "timezone")),
+    "once": _Shape(_read_once, ("at",), ("timezone",)),
+    "at": _Shape(_read_once, ("at",), ("timezone",)),
+    "times": _Shape(_read_times, ("times",), ("timezone",)),
+    "afterReset": _Shape(_read_after_reset, ("slot",), ("offsetMinutes",)),
+    "manual": _Shape(_read_manual),
+}
+
+_EXAMPLES: Final = {
+    "expression": "five fields such as '0 9 * * 1-5'",
+    "timezone": "an IANA zone such as 'Europe/Berlin'",
+    "every": "a duration such as '2h'",
+    "anchor": "an instant such as '2026-01-30T09:00:00Z'",
+    "at": "an instant such as '2026-01-30T09:00:00Z'",
+    "intervalMinutes": "a number such as 60",
+    "offsetMinutes": "a number such as 1",
+    "times": "a list such as ['09:00', '18:00']",
+    "slot": "the name of a quota slot",
+}
