@@ -3,8 +3,8 @@
 Theory of operation: between two changes of its clock a zone is nothing but a constant: wall = instant + offset. So the
 zone is cut into segments, each with its offset, and everything above this file is integer arithmetic on them. zoneinfo
 answers "which offset holds at this instant" but does not list its changes; they are found by asking once per day and
-halving the interval where the answer differs (no zone since 1970 changed twice within one day). That costs a third of a
-millisecond per year of a zone, so a stretch of about a year is built on first use and kept.
+halving the interval where the answer differs (since 1970 no two changes of a zone lie closer than six days). That
+costs a third of a millisecond per year of a zone, so a stretch of about a year is built on first use and kept.
 
 All numbers here are whole seconds: instants since 1970 in UTC, walls since 1970 as the clock on the wall shows them.
 """
