@@ -1,4 +1,8 @@
-"""Results: how one attempt ended, as the action saw it. What follows from it is decided in `settlement`."""
+"""Results and endings: how an attempt ended. What follows from it is decided in `settlement`.
+
+A `Result` is what the action saw. An `Ending` is that, or what befell the run from outside: its node was lost, a gate
+dropped it, or something stuck was at last seen to end.
+"""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -74,4 +78,25 @@ class Interrupted:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The node that held the run died or froze."""
+
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The run is given up before its next attempt: a gate, a pause or a removal decided so."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A stuck run was at last seen to end."""
+
+
 Result: TypeAlias = Done | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
+Ending: TypeAlias = Result | Lost | Dropped | Freed

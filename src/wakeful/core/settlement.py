@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-`after_attempt` turns the result of one attempt into `Close` (an outcome, for good) or `Wait` (the same run tries again
+`after_attempt` turns the ending of one attempt into `Close` (an outcome, for good) or `Wait` (the same run tries again
 later). A planned run may wait for a retry, a busy target or a throttled one; a manual run never waits: the person who
 asked is told at once.
 
@@ -26,7 +26,20 @@ from wakeful.core.policies import (
     retry_at,
     should_disable,
 )
-from wakeful.core.results import Busy, Done, Failed, Interrupted, Result, Throttled, TimedOut, Unconfirmed, Unproven
+from wakeful.core.results import (
+    Busy,
+    Done,
+    Dropped,
+    Ending,
+    Failed,
+    Freed,
+    Interrupted,
+    Lost,
+    Throttled,
+    TimedOut,
+    Unconfirmed,
+    Unproven,
+)
 from wakeful.core.runs import ERRORS, Outcome, Run, RungName, rung_index
 
 
@@ -65,16 +78,16 @@ class Policy(NamedTuple):
     success: RungName | None  # the rung that counts; None: the highest its target can prove
 
 
-def after_attempt(run: Run, policy: Policy, result: Result, *, now: Instant, next_due_at: Instant | None) -> Settlement:
+def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, next_due_at: Instant | None) -> Settlement:
     """What becomes of the run."""
-    match result:
+    match ending:
         case Done(rung=rung):
             if policy.success is not None and rung_index(rung) < rung_index(policy.success):
                 error = f"got as far as {rung}, and {policy.success} counts as success"
                 return Close("unconfirmed", rung, error)
             return Close("succeeded", rung)
         case Failed(error=error, permanent=permanent):
-            reached = result.rung or run.rung
+            reached = ending.rung or run.rung
             return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
         case TimedOut(error=error):
             return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
@@ -92,12 +105,18 @@ def after_attempt(run: Run, policy: Policy, result: Result, *, now: Instant, nex
         case Unconfirmed(error=error):
             return Close("unconfirmed", run.rung, error, None, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
         case Interrupted(error=error):
-            return after_loss(run, policy, now=now, reason="shutdown", error=error)
+            return _after_loss(run, policy, now=now, reason="shutdown", error=error)
+        case Lost(reason=reason, error=error):
+            return _after_loss(run, policy, now=now, reason=reason, error=error)
+        case Dropped(reason=reason):
+            return _given_up(run, reason)
+        case Freed():
+            return Close("timedOut", run.rung, run.error, "ended after its deadline")
         case _:
-            assert_never(result)
+            assert_never(ending)
 
 
-def after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str) -> Settlement:
+def _after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str) -> Settlement:
     """What becomes of a run whose node died, or was shut down under it."""
     fate = after_crash(run.rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual")
     match fate:
@@ -112,7 +131,7 @@ def after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: st
             return Close("unknown", run.rung, error, reason, alert=alert)
 
 
-def given_up(run: Run, reason: str) -> Close:
+def _given_up(run: Run, reason: str) -> Close:
     """A waiting run that will not be tried again: it failed if it was ever tried, else it is skipped."""
     if run.attempt > 0 and run.error is not None:
         return Close("failed", run.rung, run.error, reason)
@@ -124,7 +143,7 @@ def after_close(
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and what follows from it."""
     effects: tuple[Effect, ...] = () if close.alert is None else (close.alert,)
-    cadence = _release(cadence, run, close)
+    cadence = release(cadence, run, close)
     if close.outcome in ("skipped", "missed"):
         return _finish_if_spent(cadence, rules, now), effects
     cadence = cadence._replace(
@@ -162,7 +181,7 @@ def _retry_or_close(
     return Wait(at, "retry", outcome, rung, error)
 
 
-def _release(cadence: Cadence, run: Run, close: Close) -> Cadence:
+def release(cadence: Cadence, run: Run, close: Close) -> Cadence:
     """Let go of the run; a queued one moves up. What is stuck is still there, and is not let go."""
     if close.stuck:
         return cadence

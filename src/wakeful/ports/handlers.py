@@ -11,10 +11,11 @@ from wakeful.core.actions import ActionSpec
 from wakeful.core.effects import Effect
 from wakeful.core.gates import Decision
 from wakeful.core.instants import Duration, Instant
-from wakeful.core.results import Result
+from wakeful.core.policies import OnCrash
+from wakeful.core.results import Ending
 from wakeful.core.runs import Run, RunKind
 from wakeful.core.settlement import Settlement
-from wakeful.ports.action import Fire
+from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.store import Tx
 
 
@@ -24,6 +25,7 @@ class Job(NamedTuple):
     spec: ActionSpec
     fire: Fire
     timeout: Duration
+    on_crash: OnCrash
 
 
 class Due(NamedTuple):
@@ -51,7 +53,13 @@ class Settled(NamedTuple):
 class AlarmHandler(Protocol):
     """Rings the alarms of one kind, inside the tick's transaction."""
 
-    def ring(self, tx: Tx, *, now: Instant, limit: int, gap_reason: str) -> Rung: ...
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Handle at most `limit` alarms due by `due_by`; `gap_reason` names why instants went by unseen."""
+        ...
+
+    def turn_back(self, tx: Tx, *, now: Instant, limit: int) -> int:
+        """The clock came back: plan at most `limit` things anew that were planned beyond now; answers how many."""
+        ...
 
 
 class RunKeeper(Protocol):
@@ -59,6 +67,10 @@ class RunKeeper(Protocol):
 
     @property
     def kind(self) -> RunKind: ...
+
+    def lock(self, tx: Tx, runs: Sequence[Run]) -> Any:
+        """Hold what these runs belong to, before the runs themselves are held; handed back to `settle`."""
+        ...
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
         """Whether each may start now."""
@@ -68,23 +80,21 @@ class RunKeeper(Protocol):
         """What to perform for each; a text says why it cannot be performed."""
         ...
 
-    def settle(self, tx: Tx, ended: Sequence[tuple[Run, Result]], *, now: Instant) -> list[Settled]:
-        """Decide what becomes of each attempt that ended, and move what the run belongs to (its cadence) on."""
-        ...
-
-    def lose(self, tx: Tx, lost: Sequence[Run], *, now: Instant, reason: str, error: str) -> list[Settled]:
-        """The same for runs whose node died under them."""
-        ...
-
-    def drop(self, tx: Tx, dropped: Sequence[tuple[Run, str]], *, now: Instant) -> list[Settled]:
-        """The same for runs a gate skipped, with its reason."""
-        ...
-
-    def unstick(self, tx: Tx, freed: Sequence[Run], *, now: Instant) -> list[Settled]:
-        """The same for stuck runs whose end is now proven."""
+    def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
+        """Decide what becomes of each, and move what the run belongs to (its cadence) on."""
         ...
 
 
 Applier: TypeAlias = Callable[[Tx, Any, Instant], None]
 Appliers: TypeAlias = Mapping[type[Any], Applier]
 Gate: TypeAlias = Callable[[Tx, Run, Instant], Decision]
+
+
+class Seams(NamedTuple):
+    """Everything the composition root plugs into the engine."""
+
+    alarms: Sequence[AlarmHandler]
+    keepers: Mapping[RunKind, RunKeeper]
+    actions: Mapping[type[Any], Action]
+    appliers: Appliers
+    orphans: Orphans

@@ -1,0 +1,100 @@
+"""The definition of a schedule: what should happen, and when, as its owner wrote it."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from wakeful.core.actions import ActionSpec, Prompt
+from wakeful.core.active_hours import ActiveHours
+from wakeful.core.cadence import Rules
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.instants import Duration
+from wakeful.core.policies import (
+    AGENT_RETRY,
+    CATCH_UP_MAX,
+    ERRORS_MAX,
+    NO_RETRY,
+    TIMEOUT,
+    CatchUp,
+    OnCrash,
+    Overlap,
+    Retry,
+    stagger_offset,
+)
+from wakeful.core.runs import RungName
+from wakeful.core.settlement import Policy
+from wakeful.core.spacing import shortest_gap
+from wakeful.core.timing import Timing
+
+SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+RESERVED_SLUGS: Final = frozenset({"heartbeat"})
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverTo:
+    """Where a run's reply goes."""
+
+    channel: str
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Everything its owner decides about a schedule."""
+
+    slug: str
+    timing: Timing
+    action: ActionSpec
+    enabled: bool | None = None  # None: as it is; a new one is enabled
+    deliver: DeliverTo | None = None
+    catch_up: CatchUp = "once"
+    catch_up_max: int = CATCH_UP_MAX
+    lateness_max: Duration | None = None
+    overlap: Overlap = "skip"
+    timeout: Duration = TIMEOUT
+    on_crash: OnCrash = "retry"
+    retry: Retry | None = None  # None: what is usual for its action
+    errors_max: int = ERRORS_MAX
+    active_hours: ActiveHours | None = None
+    stagger: Duration = 0
+    success: RungName | None = None
+    slot: str | None = None
+    lane: str | None = None
+
+
+def retry_of(definition: Definition) -> Retry:
+    """Agents are tried again until the next instant, everything else not at all, unless the owner says otherwise."""
+    if definition.retry is not None:
+        return definition.retry
+    return AGENT_RETRY if isinstance(definition.action, Prompt) else NO_RETRY
+
+
+def rules_of(definition: Definition, schedule_id: int) -> Rules:
+    """The part that plans."""
+    stagger = definition.stagger
+    return Rules(
+        timing=definition.timing,
+        offset=stagger_offset(schedule_id, stagger, shortest_gap(definition.timing)) if stagger else 0,
+        catch_up=definition.catch_up,
+        catch_up_max=definition.catch_up_max,
+        lateness_max=definition.lateness_max,
+        overlap=definition.overlap,
+    )
+
+
+def policy_of(definition: Definition) -> Policy:
+    """The part that settles."""
+    return Policy(retry_of(definition), definition.on_crash, definition.errors_max, definition.success)
+
+
+def check_slug(slug: str) -> None:
+    """Refuse a slug that is no slug, or that is ours."""
+    if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug):
+        raise Invalid(
+            FieldError(
+                "slug",
+                f"{slug!r} is not a slug; use 1 to 64 of a-z 0-9 . _ - beginning with a letter or digit",
+            )
+        )
+    if slug in RESERVED_SLUGS:
+        raise Invalid(FieldError("slug", f"{slug!r} is reserved; choose another name"))

@@ -1,0 +1,269 @@
+"""One JSON shape for a definition, everywhere: request bodies, definition files, the store.
+
+Reading finds every fault before it refuses. Writing leaves out what is usual, so that the stored text is small and two
+equal definitions are equal texts; `to_json(full=True)` spells everything out for people.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.active_hours import ActiveHours
+from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import Fields
+from wakeful.core.instants import Instant, format_duration
+from wakeful.core.policies import CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
+from wakeful.core.timing_json import timing_from_json, timing_to_json
+
+ACTIONS: Final = ("prompt", "command", "http", "call", "event")
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+WRITTEN: Final = (
+    "slug", "enabled", "schedule", *ACTIONS, "agent", "sessionConfig", "deliver", "catchUp", "catchUpMax",
+    "maxLateness", "overlap", "timeout", "onCrash", "retry", "maxConsecutiveErrors", "activeHours", "stagger",
+    "success", "slot", "lane",
+)  # fmt: skip
+# What a schedule reads back with besides what was written: accepted in a write, and ignored.
+READ_BACK: Final = (
+    "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
+    "createdAt", "updatedAt", "version", "next", "description",
+)  # fmt: skip
+
+
+def definition_from_json(data: Any, *, now: Instant, default_zone: str, slug: str | None = None) -> Definition:
+    """Read a definition as a person wrote it. `slug` is the one in the path, where there is one."""
+    if not isinstance(data, Mapping):
+        raise Invalid(FieldError("", "a definition is a JSON object"))
+    fields = Fields(data)
+    fields.refuse_unknown((*WRITTEN, *READ_BACK))
+    written_slug = fields.text("slug", slug or "")
+    fields.read("slug", lambda _: check_slug(written_slug))
+    if slug is not None and written_slug != slug:
+        fields.fail("slug", f"{written_slug!r} does not match {slug!r} in the path; leave it out or make them equal")
+    timing = None
+    if not fields.has("schedule"):
+        fields.fail("schedule", 'missing; say when, for example {"type": "every", "every": "2h"}')
+    else:
+        timing = fields.read("schedule", lambda value: timing_from_json(value, now=now, default_zone=default_zone))
+    action = _action(fields)
+    read: dict[str, Any] = {
+        "enabled": fields.flag("enabled", True) if fields.has("enabled") else None,
+        "deliver": _deliver(fields),
+        "catch_up": fields.choice("catchUp", "once", ("once", "skip", "all")),
+        "catch_up_max": fields.integer("catchUpMax", CATCH_UP_MAX, least=1),
+        "lateness_max": fields.duration("maxLateness", None),
+        "overlap": fields.choice("overlap", "skip", ("skip", "queue")),
+        "timeout": fields.duration("timeout", TIMEOUT, least=1),
+        "on_crash": fields.choice("onCrash", "retry", ("retry", "unknown")),
+        "retry": _retry(fields),
+        "errors_max": fields.integer("maxConsecutiveErrors", ERRORS_MAX, least=0),
+        "active_hours": _active_hours(fields, default_zone),
+        "stagger": fields.duration("stagger", 0),
+        "success": fields.choice("success", None, (None, "accepted", "started", "finished")),
+        "slot": fields.text_or_none("slot"),
+        "lane": fields.text_or_none("lane"),
+    }
+    fields.finish()
+    if timing is None or action is None:  # finish() has raised; this tells the type checker
+        raise Invalid(FieldError("schedule", "missing"))
+    return Definition(written_slug, timing, action, **read)
+
+
+def definition_to_json(definition: Definition, *, full: bool = False) -> dict[str, Any]:
+    """The JSON shape; `full` spells out what is usual as well."""
+    usual = Definition(definition.slug, definition.timing, definition.action)
+    out: dict[str, Any] = {"slug": definition.slug}
+    if full or definition.enabled is False:
+        out["enabled"] = definition.enabled is not False
+    out["schedule"] = timing_to_json(definition.timing)
+    _action_to_json(definition.action, out, full)
+    for name, attribute, write in _PLAIN:
+        value = getattr(definition, attribute)
+        if full or value != getattr(usual, attribute):
+            out[name] = None if value is None else write(value)
+    if full or definition.retry is not None:
+        retry = retry_of(definition)
+        out["retry"] = {"times": retry.times, "delay": format_duration(retry.delay)}
+    return out
+
+
+def encode_definition(definition: Definition) -> str:
+    """The canonical text the store keeps. Whether it is enabled is not part of it: that is the cadence's state."""
+    written = definition_to_json(definition)
+    written.pop("enabled", None)
+    return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
+
+
+def decode_definition(text: str) -> Definition:
+    """Read a stored definition. Everything in it was resolved when it was written, so no time or zone is asked for."""
+    return definition_from_json(json.loads(text), now=0, default_zone="UTC")
+
+
+def _active_hours_json(hours: ActiveHours) -> dict[str, str]:
+    return {"start": hours.start, "end": hours.end, "timezone": hours.timezone}
+
+
+def _deliver_json(deliver: DeliverTo) -> dict[str, str]:
+    return {"channel": deliver.channel} if deliver.to is None else {"channel": deliver.channel, "to": deliver.to}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_PLAIN: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
+    ("deliver", "deliver", _deliver_json),
+    ("catchUp", "catch_up", _same),
+    ("catchUpMax", "catch_up_max", _same),
+    ("maxLateness", "lateness_max", format_duration),
+    ("overlap", "overlap", _same),
+    ("timeout", "timeout", format_duration),
+    ("onCrash", "on_crash", _same),
+    ("maxConsecutiveErrors", "errors_max", _same),
+    ("activeHours", "active_hours", _active_hours_json),
+    ("stagger", "stagger", format_duration),
+    ("success", "success", _same),
+    ("slot", "slot", _same),
+    ("lane", "lane", _same),
+)
+
+
+def _action(fields: Fields) -> ActionSpec | None:
+    given = [name for name in ACTIONS if fields.has(name)]
+    if len(given) != 1:
+        problem = "missing; say what to do" if not given else f"{' and '.join(given)} exclude one another"
+        fields.fail(given[-1] if given else "action", f"{problem}: give exactly one of {', '.join(ACTIONS)}")
+        return None
+    name = given[0]
+    if name != "prompt":
+        for other in ("agent", "sessionConfig"):
+            if fields.raw(other):
+                fields.fail(other, f"belongs to a prompt; leave it out with {name}")
+        return fields.nested(name, _READERS[name])
+    text = fields.text("prompt")
+    if not text.strip():
+        fields.fail("prompt", "is empty; write what the agent is asked")
+    return Prompt(text, fields.text("agent", "default"), fields.mapping("sessionConfig"))
+
+
+def _command(fields: Fields) -> Command:
+    fields.refuse_unknown(("argv", "cwd", "env", "stdin", "outputMax"))
+    argv = fields.take("argv", list, [], "a list of texts")
+    if not argv or not all(isinstance(part, str) for part in argv) or not argv[0]:
+        fields.fail("argv", 'must be a list of texts beginning with the program, for example ["make", "report"]')
+        argv = ["true"]
+    elif any("\0" in part for part in argv):
+        fields.fail("argv", "holds a NUL character, which no program can be given; remove it")
+    return Command(
+        tuple(argv),
+        fields.text_or_none("cwd"),
+        fields.texts("env"),
+        fields.text_or_none("stdin"),
+        fields.integer("outputMax", OUTPUT_MAX, least=0),
+    )
+
+
+def _http(fields: Fields) -> Http:
+    fields.refuse_unknown(("method", "url", "headers", "body"))
+    url = fields.text("url")
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        fine = False
+    if not fine:
+        fields.fail("url", f"{url!r} is not an http or https address; write for example http://127.0.0.1:9000/in")
+    method = fields.text("method", "POST").upper()
+    if method not in METHODS:
+        fields.fail("method", f"{method!r} is none of {', '.join(METHODS)}")
+    return Http(method, url, fields.texts("headers"), fields.raw("body"))
+
+
+def _call(fields: Fields) -> Call:
+    fields.refuse_unknown(("target", "args", "isolate"))
+    target = fields.text("target")
+    if not target:
+        fields.fail("target", "is empty; name a registered callable or module:function")
+    return Call(target, fields.mapping("args"), fields.choice("isolate", None, (None, "process")))
+
+
+def _event(fields: Fields) -> Event:
+    fields.refuse_unknown(("text", "contextKey"))
+    text = fields.text("text")
+    if not text.strip():
+        fields.fail("text", "is empty; write what the heartbeat should look at")
+    return Event(text, fields.text_or_none("contextKey"))
+
+
+_READERS: Final[dict[str, Callable[[Fields], ActionSpec]]] = {
+    "command": _command,
+    "http": _http,
+    "call": _call,
+    "event": _event,
+}
+
+
+def _deliver(fields: Fields) -> DeliverTo | None:
+    return fields.nested("deliver", _deliver_to) if fields.has("deliver") else None
+
+
+def _deliver_to(fields: Fields) -> DeliverTo:
+    fields.refuse_unknown(("channel", "to"))
+    channel = fields.text("channel")
+    if not channel:
+        fields.fail("channel", "is empty; name a channel, or last")
+    return DeliverTo(channel, fields.text_or_none("to"))
+
+
+def _retry(fields: Fields) -> Retry | None:
+    return fields.nested("retry", _retry_of) if fields.has("retry") else None
+
+
+def _retry_of(fields: Fields) -> Retry:
+    fields.refuse_unknown(("times", "delay"))
+    times = fields.integer("times", 0, least=0) if fields.has("times") else None
+    return Retry(times, fields.duration("delay", 30 * 60_000, least=1) or 0)
+
+
+def _active_hours(fields: Fields, default_zone: str) -> ActiveHours | None:
+    if not fields.has("activeHours"):
+        return None
+    return fields.nested("activeHours", lambda inner: _hours(inner, default_zone))
+
+
+def _hours(fields: Fields, default_zone: str) -> ActiveHours:
+    fields.refuse_unknown(("start", "end", "timezone"))
+    return ActiveHours(fields.text("start"), fields.text("end"), fields.text("timezone", default_zone))
+
+
+def _action_to_json(action: ActionSpec, out: dict[str, Any], full: bool) -> None:
+    match action:
+        case Prompt(text, agent, session_config):
+            out["prompt"] = text
+            if full or agent != "default":
+                out["agent"] = agent
+            if full or session_config:
+                out["sessionConfig"] = dict(session_config)
+        case Command(argv, cwd, env, stdin, output_max):
+            optional = {"cwd": cwd, "env": dict(env) or None, "stdin": stdin}
+            out["command"] = {"argv": list(argv), **{k: v for k, v in optional.items() if v is not None}}
+            if output_max != OUTPUT_MAX:
+                out["command"]["outputMax"] = output_max
+        case Http(method, url, headers, body):
+            out["http"] = {"method": method, "url": url}
+            if headers:
+                out["http"]["headers"] = dict(headers)
+            if body is not None:
+                out["http"]["body"] = body
+        case Call(target, args, isolate):
+            out["call"] = {"target": target}
+            if args:
+                out["call"]["args"] = dict(args)
+            if isolate:
+                out["call"]["isolate"] = isolate
+        case Event(text, context_key):
+            out["event"] = {"text": text}
+            if context_key:
+                out["event"]["contextKey"] = context_key

@@ -1,0 +1,53 @@
+"""Gathering like with like: concurrent requests of one sort travel to the store as one batch."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+I = TypeVar("I")  # noqa: E741 - item in
+O = TypeVar("O")  # noqa: E741 - fate out
+
+BATCH_MAX: Final = 200
+
+
+class Batcher(Generic[I, O]):
+    """Answers each item with its own fate; while one batch is under way, the next one gathers.
+
+    There is no waiting for company: an item that finds nothing under way goes at once. Under load the batches grow by
+    themselves, because everything that arrives during a commit goes into the next.
+    """
+
+    def __init__(self, flush: Callable[[list[I]], Awaitable[list[O]]], *, limit: int = BATCH_MAX) -> None:
+        self._flush = flush
+        self._limit = limit
+        self._waiting: list[tuple[I, asyncio.Future[O]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def submit(self, item: I) -> "asyncio.Future[O]":
+        """Put the item into the next batch."""
+        future: asyncio.Future[O] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._task is None:
+            self._task = asyncio.create_task(self._drain())
+        return future
+
+    async def _drain(self) -> None:
+        try:
+            await asyncio.sleep(0)  # let everyone who is ready now get on the same batch
+            while self._waiting:
+                batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
+                await self._answer(batch)
+        finally:
+            self._task = None
+
+    async def _answer(self, batch: list[tuple[I, "asyncio.Future[O]"]]) -> None:
+        try:
+            fates = await self._flush([item for item, _ in batch])
+        except Exception as error:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for (_, future), fate in zip(batch, fates, strict=True):
+            if not future.done():
+                future.set_result(fate)

@@ -1,0 +1,148 @@
+"""Claiming: one transaction that rings what is due and takes what may start, as much as there is room for.
+
+A run is claimed in three steps: its keeper's gates admit it, its lane is taken, its row is written under this node with
+a new fence. Whatever is not admitted or finds its lane held waits as an alarm. A run that an instant brings forth in
+this very transaction takes the same steps before it is written for the first time, so that the common case costs one
+insert and no alarm.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wakeful.core.gates import Defer, Skip
+from wakeful.core.instants import Instant
+from wakeful.core.results import Dropped, Ending, Failed
+from wakeful.core.runs import Run
+from wakeful.core.transitions import claimed
+from wakeful.engine.limits import HELD_BACK_MAX, RING_BATCH
+from wakeful.ports.handlers import Due, Job, RunKeeper, Seams
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+
+
+class Claim(NamedTuple):
+    """A run this node now owns, and what to do with it: perform the job, or settle it at once."""
+
+    run: Run
+    job: Job | Ending
+
+
+class Claimed(NamedTuple):
+    """What one claiming transaction brought."""
+
+    claims: list[Claim]
+    is_more: bool  # something due is left, and there is room for it
+    next_due_at: Instant | None
+
+
+class _Sorted(NamedTuple):
+    """Runs that are due, sorted by what becomes of them now."""
+
+    claims: list[Claim]
+    waiting: list[tuple[Run, Alarm]]
+
+
+def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_reason: str, is_ringing: bool) -> Claimed:
+    """Ring and claim what is due by now, at most `room` runs."""
+    claims: list[Claim] = []
+    waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
+    if waiting:
+        claims += _claim_known(tx, seams, waiting, node_id, now)
+    is_more = room > 0 and len(waiting) >= room
+    for handler in seams.alarms if is_ringing else ():
+        left = room - len(claims)
+        limit = min(left, RING_BATCH) if left > 0 else RING_BATCH
+        due_by = now if left > 0 else now - HELD_BACK_MAX
+        rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
+        if rung.due:
+            claims += _claim_new(tx, seams, rung.due, node_id, now, left)
+        is_more = is_more or rung.rang >= limit
+    return Claimed(claims, is_more, tx.alarms.next_due_at())
+
+
+def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
+    """Runs that were waiting in the ledger."""
+    found = _sort(tx, seams, runs, node_id, now)
+    rows = [c.run for c in found.claims] + [run for run, _ in found.waiting]
+    tx.runs.save_many(sorted(rows))
+    if found.claims:
+        tx.alarms.remove_many(ALARM_RUN, sorted(c.run.run_id for c in found.claims))
+    if found.waiting:
+        tx.alarms.set_many(sorted((alarm for _, alarm in found.waiting), key=_by_ref))
+    return found.claims
+
+
+def _claim_new(tx: Tx, seams: Seams, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
+    """Runs that were brought forth in this transaction and are not in the ledger yet."""
+    ready = [one.run for one in due if not one.rests]
+    found = _sort(tx, seams, ready[: max(room, 0)], node_id, now)
+    late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
+    rests = [(one.run, _alarm(one.run, None)) for one in due if one.rests]
+    waiting = found.waiting + late + rests
+    tx.runs.add_many(sorted([c.run for c in found.claims] + [run for run, _ in waiting]))
+    if waiting:
+        tx.alarms.set_many(sorted((alarm for _, alarm in waiting), key=_by_ref))
+    return found.claims
+
+
+def _sort(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
+    """Ask the gates, take the lanes, and move what may start under this node."""
+    found = _Sorted([], [])
+    for kind in dict.fromkeys(run.kind for run in runs):
+        keeper = seams.keepers[kind]
+        admitted = _ask_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, found)
+        free = _take_lanes(tx, admitted, found)
+        for run, job in zip(free, keeper.jobs(tx, free), strict=True):
+            found.claims.append(_own(run, job, seams, node_id, now))
+    return found
+
+
+def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now: Instant, found: _Sorted) -> list[Run]:
+    """The runs that may start; deferred ones wait. One that is skipped is claimed and settled at once, like any other
+    ending, so that what it belongs to is always held before the run is."""
+    admitted: list[Run] = []
+    for run, decision in zip(runs, keeper.admit(tx, runs, now=now), strict=True):
+        match decision:
+            case Defer(until=until, reason=reason):
+                moved = run._replace(reason=reason, next_attempt_at=until)
+                found.waiting.append((moved, _alarm(moved, until)))
+            case Skip(reason=reason):
+                row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
+                found.claims.append(Claim(row, Dropped(reason)))
+            case _:
+                admitted.append(run)
+    return admitted
+
+
+def _take_lanes(tx: Tx, runs: Sequence[Run], found: _Sorted) -> list[Run]:
+    """The runs that have no lane or got theirs; the others are parked until it is freed."""
+    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None]
+    if not wanted:
+        return list(runs)
+    taken = tx.lanes.take_many(wanted)
+    free: list[Run] = []
+    for run in runs:
+        if run.lane is None or run.run_id in taken:
+            free.append(run)
+        else:
+            moved = run._replace(reason="lane")
+            found.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
+    return free
+
+
+def _own(run: Run, job: Job | str, seams: Seams, node_id: int, now: Instant) -> Claim:
+    """The claim. A call begins in the same breath, so with `onCrash: retry` its row says so from the start: crash or
+    not, the same follows. With `unknown` the difference matters, and the action reports it."""
+    if isinstance(job, str):
+        row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
+        return Claim(row, Failed(job, permanent=True))
+    begins = job.on_crash == "retry" and seams.actions[type(job.spec)].is_local
+    row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung="started" if begins else "claimed")
+    return Claim(row, job)
+
+
+def _alarm(run: Run, due_at: Instant | None, *, parked: int = 0) -> Alarm:
+    return Alarm(ALARM_RUN, run.run_id, due_at, run.priority, run.lane, parked)
+
+
+def _by_ref(alarm: Alarm) -> int:
+    return alarm.ref

@@ -1,0 +1,324 @@
+"""The engine: one loop that rings what is due, runs it, and settles it.
+
+`tick` looks once, at one reading of the clock, and answers when to look again; the loop sleeps until then, or until
+somebody rings the bell (a command wrote something, an attempt ended, room came free). A missed bell costs at most
+`sleep_max`: every tick asks the store what is due and trusts nothing it remembers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+from wakeful.core.effects import Alert
+from wakeful.core.instants import Instant
+from wakeful.core.policies import DAY, SECOND
+from wakeful.core.results import Ending
+from wakeful.core.runs import Run
+from wakeful.engine.batch import Batcher
+from wakeful.engine.claiming import claim
+from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
+from wakeful.engine.recovery import note_clock, read_clock_high, rescue, turn_back
+from wakeful.engine.running import Runner
+from wakeful.engine.settler import Settler
+from wakeful.engine.settling import Ended, settle
+from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Mark, Store, StoreUnavailable, Tx
+
+log = logging.getLogger("wakeful.engine")
+
+CLOCK_RETRY: Final = SECOND
+TRY_AGAIN: Final = SECOND
+BORN_AT: Final = "created_at"
+
+
+class Identity(NamedTuple):
+    """How this process is called."""
+
+    name: str
+    host: str
+    pid: int
+
+
+class Engine:
+    """Ticks over one store. Several may tick over a store that is made for it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        seams: Seams,
+        identity: Identity,
+        limits: Limits | None = None,
+        on_alert: Callable[[Alert], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._seams = seams
+        self._identity = identity
+        self._limits = limits or Limits()
+        self._on_alert = on_alert or _log_alert
+        self._bell = asyncio.Event()
+        marks: Batcher[Mark, bool] = Batcher(self._mark)
+        self._runner = Runner(seams, clock, marks, self._ended, self._bell.set)
+        self._settler = Settler(self._settle, clock)
+        self._loop_task: asyncio.Task[None] | None = None
+        self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
+        self._is_stopped = False
+        self._node_id: int | None = None
+        self._last: Moment | None = None
+        self._high: Instant = 0
+        self._born_at: Instant = 0
+        self._renew_at = 0
+        self._gap_reason = "outage"
+        self._lag = 0
+
+    # --- what others see ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether this process holds the clock."""
+        return self._node_id is not None
+
+    @property
+    def node_id(self) -> int | None:
+        return self._node_id
+
+    @property
+    def running(self) -> list[int]:
+        """Ids of the runs under way here, stuck ones included."""
+        return self._runner.run_ids
+
+    def ring_bell(self) -> None:
+        """Something may be due earlier than thought: look now."""
+        self._bell.set()
+
+    async def start(self) -> None:
+        """Begin to tick, or to wait for the clock while another process holds it."""
+        self._is_draining = self._is_stopped = False
+        await self._enter()
+        self._loop_task = asyncio.create_task(self._run(), name="wakeful-engine")
+
+    async def stop(self) -> None:
+        """Stop claiming at once, give runs their grace, end what is left, record it all, and let go of the clock."""
+        self._is_draining = True
+        self._bell.set()
+        if self._node_id is not None:
+            await self._within(self._limits.shutdown_grace)
+            self._runner.end_all("shutdown")
+            await self._within(self._limits.ending_grace)
+            await self._settler.wait_empty()
+        self._is_stopped = True
+        self._bell.set()
+        if self._loop_task is not None:
+            await asyncio.wait([self._loop_task])
+            self._loop_task = None
+        await self._leave()
+
+    # --- the loop ----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while not self._is_stopped:
+            self._bell.clear()
+            try:
+                if self._node_id is None and not await self._enter():
+                    await self._clock.wait(self._bell, CLOCK_RETRY)
+                    continue
+                deadline = await self.tick(self._clock.read())
+            except StoreUnavailable as error:
+                log.warning("the store cannot be used, trying again: %s", error)
+                deadline = self._clock.read().monotonic + TRY_AGAIN
+            except Exception:
+                log.exception("a tick failed, the clock goes on")
+                deadline = self._clock.read().monotonic + TRY_AGAIN
+            await self._rest(deadline)
+
+    async def tick(self, moment: Moment) -> int:
+        """Look once; answers the monotonic time at which to look again."""
+        await self._face(moment)
+        self._runner.end_overdue(moment.monotonic)
+        if self._node_id is None:
+            return moment.monotonic + CLOCK_RETRY
+        if self._is_draining:
+            return self._next_look(moment, None)
+        room = self._limits.concurrency_max - self._runner.count
+        claimed = await self._store.write(
+            partial(
+                claim,
+                seams=self._seams,
+                node_id=self._node_id,
+                now=moment.now,
+                room=room,
+                gap_reason=self._gap_reason,
+                is_ringing=not self._is_clock_unset(moment.now),
+            )
+        )
+        self._gap_reason = "outage"
+        for one in claimed.claims:
+            self._runner.start(one, moment.monotonic)
+        if claimed.is_more and self._runner.count < self._limits.concurrency_max:
+            return moment.monotonic
+        return self._next_look(moment, claimed.next_due_at)
+
+    def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
+        candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at]
+        deadline = self._runner.next_deadline()
+        if deadline is not None:
+            candidates.append(deadline)
+        if self._runner.count >= self._limits.concurrency_max:
+            candidates.append(moment.monotonic + TRY_AGAIN)  # room rings the bell; this serves what must not wait
+        elif next_due_at is not None and not self._is_clock_unset(moment.now):
+            candidates.append(moment.monotonic + max(0, next_due_at - moment.now))
+        return min(candidates)
+
+    async def _rest(self, deadline: int) -> None:
+        """Sleep until the deadline or the bell; look now and then whether another process wrote."""
+        while not self._is_stopped:
+            left = deadline - self._clock.read().monotonic
+            poll = self._limits.poll
+            if left <= 0:
+                return await asyncio.sleep(0)
+            if await self._clock.wait(self._bell, left if poll is None else min(left, poll)):
+                return None
+            if poll is not None and await self._store.changed():
+                return None
+        return None
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    async def _face(self, moment: Moment) -> None:
+        """Look at the clock before looking at anything else: renew the lease, and notice jumps both ways."""
+        jumped = 0
+        if self._last is not None:
+            jumped = (moment.now - self._last.now) - (moment.monotonic - self._last.monotonic)
+        self._last = moment
+        if abs(jumped) >= JUMP_MIN:
+            self._gap_reason = "clock" if jumped > 0 else self._gap_reason
+        if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._renew_at:
+            await self._renew(moment)
+        if moment.now < self._high - STEP_BACK_MIN and not self._is_clock_unset(moment.now):
+            log.warning("the clock came back by %d s: planning from now", (self._high - moment.now) // 1000)
+            await turn_back(self._store, self._seams, now=moment.now, by=self._high - moment.now)
+            self._high = moment.now
+        self._high = max(self._high, moment.now)
+
+    def _is_clock_unset(self, now: Instant) -> bool:
+        """A clock before the store's own beginning is not set yet: nothing is planned by it."""
+        return now < self._born_at - DAY
+
+    # --- leases ------------------------------------------------------------------------------------------------------
+
+    async def _enter(self) -> bool:
+        """Take the clock, register as a new incarnation, and look after what earlier ones left."""
+        if not await self._store.hold_clock():
+            return False
+        moment = self._clock.read()
+
+        def enter(tx: Tx) -> tuple[int, Instant, Instant]:
+            node_id = tx.nodes.register(
+                name=self._identity.name,
+                host=self._identity.host,
+                pid=self._identity.pid,
+                now=moment.now,
+                lease_until=moment.now + self._limits.lease,
+                capacity=self._limits.concurrency_max,
+            )
+            if self._store.is_exclusive:
+                tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
+            born = tx.meta.get(BORN_AT)
+            if born is None:
+                tx.meta.set(BORN_AT, born := str(moment.now))
+            return node_id, read_clock_high(tx) or 0, int(born)
+
+        node_id, self._high, self._born_at = await self._store.write(enter)
+        self._last = None
+        self._renew_at = moment.monotonic + self._limits.renew_every
+        self._node_id = node_id
+        await self._rescue(moment.now)
+        return True
+
+    async def _renew(self, moment: Moment) -> None:
+        """Push the lease out, take those of dead nodes, and rescue their runs. If ours was taken, begin anew."""
+        node_id = self._node_id
+
+        def renew(tx: Tx) -> tuple[bool, bool]:
+            assert node_id is not None  # noqa: S101 - only a registered node renews
+            is_ours = tx.nodes.renew(
+                node_id,
+                now=moment.now,
+                lease_until=moment.now + self._limits.lease,
+                lag=self._lag,
+                running=self._runner.count,
+            )
+            if not is_ours:
+                return False, False
+            if not self._is_clock_unset(moment.now) and moment.now >= self._high - STEP_BACK_MIN:
+                note_clock(tx, moment.now)
+            dead = [n.node_id for n in tx.nodes.expired(now=moment.now) if n.node_id != node_id]
+            tx.nodes.void(dead, now=moment.now)
+            return True, bool(dead) or bool(tx.nodes.with_leftovers())
+
+        is_ours, is_work = await self._store.write(renew)
+        self._renew_at = moment.monotonic + self._limits.renew_every
+        if not is_ours:
+            log.warning("this node lost its lease: its runs were taken, it starts anew")
+            self._runner.end_all("fenced")
+            self._settler.clear()
+            self._node_id = None
+            await self._enter()
+        elif is_work:
+            await self._rescue(moment.now)
+
+    async def _rescue(self, now: Instant) -> None:
+        for alert in await rescue(self._store, self._seams, now=now):
+            self._on_alert(alert)
+
+    async def _leave(self) -> None:
+        node_id, self._node_id = self._node_id, None
+        moment = self._clock.read()
+        if node_id is not None:
+            await self._store.write(lambda tx: tx.nodes.void([node_id], now=moment.now))
+            await self._store.release_clock()
+
+    # --- endings -----------------------------------------------------------------------------------------------------
+
+    def _ended(self, run: Run, ending: Ending) -> None:
+        self._settler.put(Ended(run, ending))
+
+    async def _settle(self, ended: list[Ended]) -> None:
+        node_id = self._node_id
+        if node_id is None:
+            return
+        now = self._clock.read().now
+        concluded = await self._store.write(partial(settle, seams=self._seams, ended=ended, node_id=node_id, now=now))
+        for one, counted in zip(ended, concluded.counted, strict=True):
+            if not counted:
+                log.warning("run %d was taken from this node; its late answer is fenced off", one.run.run_id)
+        for alert in concluded.alerts:
+            self._on_alert(alert)
+        self._bell.set()
+
+    async def _mark(self, marks: list[Mark]) -> list[bool]:
+        node_id = self._node_id
+        if node_id is None:
+            return [False] * len(marks)
+        return await self._store.write(lambda tx: tx.runs.mark_many(node_id, marks))
+
+    async def _within(self, grace: int) -> None:
+        """Wait until nothing runs, at most `grace`."""
+        idle = asyncio.Event()
+
+        async def watch() -> None:
+            await self._runner.wait_idle()
+            idle.set()
+
+        watcher = asyncio.create_task(watch())
+        await self._clock.wait(idle, grace)
+        watcher.cancel()
+        await asyncio.wait([watcher])
+
+
+def _log_alert(alert: Alert) -> None:
+    log.warning("%s: %s", alert.incident, alert.text)

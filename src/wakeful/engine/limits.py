@@ -1,0 +1,30 @@
+"""The engine's limits, with what each is for."""
+
+from dataclasses import dataclass
+
+from wakeful.core.instants import Duration
+from wakeful.core.policies import MINUTE, SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much at once, how long at most."""
+
+    concurrency_max: int = 64
+    lease: Duration = 30 * SECOND
+    renew_every: Duration = 10 * SECOND
+    sleep_max: Duration = MINUTE  # a wake-up is only a hint, and clocks jump: look at least this often
+    shutdown_grace: Duration = 30 * SECOND
+    ending_grace: Duration = 15 * SECOND  # for what was told to end, on top of the action's own patience
+    poll: Duration | None = None  # how often to look whether another process wrote; None: nobody else can
+    ledger_days: int = 90
+
+
+# Runs that are due are left unrung while there is no room for them, so that a burst costs one write each and not two;
+# but never so long that being late because of our own queue could count as a misfire.
+HELD_BACK_MAX: Duration = 30 * SECOND
+RING_BATCH = 200
+# A wall clock that went back by more than this was wrong before: plan anew. Less is put up with.
+STEP_BACK_MIN: Duration = MINUTE
+# Wall and monotonic time that drift apart by more than this between two ticks mean a jump or a suspend.
+JUMP_MIN: Duration = 2 * SECOND

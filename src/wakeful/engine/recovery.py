@@ -1,0 +1,101 @@
+"""Recovery: runs of nodes that are gone, and schedules planned on a clock that was wrong.
+
+Both work in small steps, each its own transaction, and may stop anywhere: what is left is found again by the same
+question (which voided nodes still own runs? which cadences are planned beyond now?).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.effects import Alert
+from wakeful.core.instants import Duration, Instant
+from wakeful.core.policies import GRACE
+from wakeful.core.results import Freed, Lost
+from wakeful.core.runs import Run
+from wakeful.engine.settling import conclude
+from wakeful.ports.action import Process
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Store, Tx
+
+STEP: Final = 200
+CLOCK_HIGH: Final = "clock_high"
+
+
+class Rescued(NamedTuple):
+    """One step of a rescue."""
+
+    runs: int
+    alerts: list[Alert]
+
+
+async def rescue(store: Store, seams: Seams, *, now: Instant) -> list[Alert]:
+    """Settle every run that a voided node still owns, after ending the processes it left on this machine."""
+    alerts: list[Alert] = []
+    while True:
+        lost = await store.read(_leftovers)
+        if not lost:
+            return alerts
+        await _end_orphans(seams, lost)
+        step = await store.write(lambda tx: _settle_lost(tx, seams, now))
+        alerts += step.alerts
+        if step.runs == 0:
+            return alerts
+
+
+def _leftovers(tx: Tx) -> list[Run]:
+    nodes = tx.nodes.with_leftovers()
+    return tx.runs.of_nodes(nodes, limit=STEP) if nodes else []
+
+
+async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> None:
+    """Nothing runs again while its first try may still be at it."""
+    for run in lost:
+        if run.process is not None:
+            await seams.orphans.end(Process(**json.loads(run.process)))
+
+
+def _settle_lost(tx: Tx, seams: Seams, now: Instant) -> Rescued:
+    lost = _leftovers(tx)
+    alerts: list[Alert] = []
+    for kind in dict.fromkeys(run.kind for run in lost):
+        keeper = seams.keepers[kind]
+        of_kind = [run for run in lost if run.kind == kind]
+        locked = keeper.lock(tx, of_kind)
+        rows = tx.runs.lock([run.run_id for run in of_kind])
+        pairs = [
+            (row, Freed() if row.stuck else Lost("crash", "the node that ran it died or lost its lease"))
+            for row in (rows[run.run_id] for run in of_kind)
+            if row.owner is not None
+        ]
+        alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
+    return Rescued(len(lost), alerts)
+
+
+def read_clock_high(tx: Tx) -> Instant | None:
+    """The latest time this store has ever seen."""
+    written = tx.meta.get(CLOCK_HIGH)
+    return None if written is None else int(written)
+
+
+def note_clock(tx: Tx, now: Instant) -> None:
+    """Remember how far the clock got; it only ever rises here."""
+    high = read_clock_high(tx)
+    if high is None or now > high:
+        tx.meta.set(CLOCK_HIGH, str(now))
+
+
+async def turn_back(store: Store, seams: Seams, *, now: Instant, by: Duration) -> None:
+    """The clock was ahead by `by` and came back: plan from now, bring waiting runs nearer, forget the false height."""
+
+    def step(tx: Tx) -> int:
+        return sum(handler.turn_back(tx, now=now, limit=STEP) for handler in seams.alarms)
+
+    def finish(tx: Tx) -> None:
+        # What waited on the false clock is due beyond its height: whatever was due before it was rung there.
+        tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE)
+        tx.meta.set(CLOCK_HIGH, str(now))
+
+    while await store.write(step):
+        pass
+    await store.write(finish)

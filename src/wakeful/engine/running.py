@@ -1,0 +1,167 @@
+"""Running: the attempts this node has under way, their deadlines, and how each really ended.
+
+An attempt is one task. When its deadline passes the task is cancelled, and the action has to end what it started; only
+then is it said to have timed out. An action that cannot end its work says so (`StillRunning`): the run is closed as
+unknown, and what is still out there keeps its lane and its share of our capacity until it is seen to end (L6).
+"""
+
+import asyncio
+import heapq
+import json
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from wakeful.core.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
+from wakeful.core.runs import Run, RungName
+from wakeful.core.transitions import climbed
+from wakeful.engine.batch import Batcher
+from wakeful.engine.claiming import Claim
+from wakeful.ports.action import FencedOff, Process, StillRunning
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Job, Seams
+from wakeful.ports.store import Mark
+
+Why: TypeAlias = Literal["deadline", "shutdown", "fenced"]
+ERROR_MAX = 4000
+
+
+class RunLadder:
+    """Reports how far one attempt got, durably, through the batch of marks."""
+
+    def __init__(self, run: Run, marks: "Batcher[Mark, bool]", clock: Clock) -> None:
+        self._run = run
+        self._ladder = run.ladder
+        self._marks = marks
+        self._clock = clock
+
+    async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
+        self._ladder = climbed(self._ladder, rung, self._clock.read().now)
+        written = None if process is None else json.dumps(process._asdict())
+        if not await self._marks.submit(Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)):
+            raise FencedOff(f"run {self._run.run_id} was taken from this node")
+
+
+class _Attempt:
+    """One attempt under way."""
+
+    __slots__ = ("claim", "task", "why")
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.task: asyncio.Task[None] | None = None
+        self.why: Why | None = None
+
+
+class Runner:
+    """Everything this node is running. `on_end` gets each attempt's ending, exactly once, unless it was fenced off."""
+
+    def __init__(
+        self,
+        seams: Seams,
+        clock: Clock,
+        marks: "Batcher[Mark, bool]",
+        on_end: Callable[[Run, Ending], None],
+        on_room: Callable[[], None],
+    ) -> None:
+        self._seams = seams
+        self._clock = clock
+        self._marks = marks
+        self._on_end = on_end
+        self._on_room = on_room
+        self._attempts: dict[int, _Attempt] = {}
+        self._deadlines: list[tuple[int, int, int]] = []  # monotonic time, run id, fence
+
+    @property
+    def count(self) -> int:
+        """How much of the capacity is taken, by what runs and by what is stuck."""
+        return len(self._attempts)
+
+    @property
+    def run_ids(self) -> list[int]:
+        return list(self._attempts)
+
+    def start(self, claim: Claim, monotonic: int) -> None:
+        """Begin the attempt."""
+        attempt = _Attempt(claim)
+        job = claim.job
+        if not isinstance(job, Job):  # decided before it began
+            self._on_end(claim.run, job)
+            return
+        self._attempts[claim.run.run_id] = attempt
+        heapq.heappush(self._deadlines, (monotonic + job.timeout, claim.run.run_id, claim.run.fence))
+        attempt.task = asyncio.create_task(self._perform(attempt, job))
+
+    def next_deadline(self) -> int | None:
+        """The monotonic time at which something must be ended."""
+        while self._deadlines and not self._is_current(self._deadlines[0]):
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def end_overdue(self, monotonic: int) -> None:
+        """Cancel every attempt whose deadline has passed."""
+        while (at := self.next_deadline()) is not None and at <= monotonic:
+            _, run_id, _ = heapq.heappop(self._deadlines)
+            self._cancel(self._attempts[run_id], "deadline")
+
+    def end_all(self, why: Why) -> None:
+        """Cancel everything: at shutdown, or because the runs were taken from us."""
+        for attempt in list(self._attempts.values()):
+            self._cancel(attempt, why)
+
+    async def wait_idle(self) -> None:
+        """Return when nothing runs any more."""
+        while tasks := [a.task for a in self._attempts.values() if a.task is not None and not a.task.done()]:
+            await asyncio.wait(tasks)
+
+    def _is_current(self, entry: tuple[int, int, int]) -> bool:
+        attempt = self._attempts.get(entry[1])
+        return attempt is not None and attempt.claim.run.fence == entry[2] and attempt.why is None
+
+    def _cancel(self, attempt: _Attempt, why: Why) -> None:
+        if attempt.why is None and attempt.task is not None:
+            attempt.why = why
+            attempt.task.cancel()
+
+    async def _perform(self, attempt: _Attempt, job: Job) -> None:
+        run = attempt.claim.run
+        action = self._seams.actions[type(job.spec)]
+        ending: Ending
+        try:
+            ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock))
+        except asyncio.CancelledError:
+            if attempt.why is None:
+                self._forget(attempt)
+                raise
+            ending = self._after_cancel(attempt, job)
+        except StillRunning as still:
+            self._hold_on(attempt, still, job)
+            return
+        except FencedOff:
+            attempt.why = "fenced"
+            self._forget(attempt)
+            return
+        except Exception as error:
+            ending = Failed(f"{type(error).__name__}: {error}"[:ERROR_MAX])
+        self._finish(attempt, ending)
+
+    def _after_cancel(self, attempt: _Attempt, job: Job) -> Ending:
+        if attempt.why == "deadline":
+            return TimedOut(f"did not end within {job.timeout / 1000:g} s and was ended")
+        return Interrupted("ended by shutdown")
+
+    def _hold_on(self, attempt: _Attempt, still: StillRunning, job: Job) -> None:
+        """Say that it is stuck, keep its place, and wait for its end."""
+        if attempt.why == "fenced":
+            still.ended.add_done_callback(lambda _: self._forget(attempt))
+            return
+        self._on_end(attempt.claim.run, Unproven(f"did not end within {job.timeout / 1000:g} s: {still}"))
+        still.ended.add_done_callback(lambda _: self._finish(attempt, Freed()))
+
+    def _finish(self, attempt: _Attempt, ending: Ending) -> None:
+        self._forget(attempt)
+        if attempt.why != "fenced":
+            self._on_end(attempt.claim.run, ending)
+
+    def _forget(self, attempt: _Attempt) -> None:
+        self._attempts.pop(attempt.claim.run.run_id, None)
+        self._on_room()

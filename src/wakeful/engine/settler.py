@@ -1,0 +1,67 @@
+"""The settler: endings on their way to the ledger.
+
+Endings are never dropped: while the store cannot be written they wait and are tried again. Whatever ends during one
+commit is settled together in the next.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from wakeful.core.policies import SECOND
+from wakeful.engine.settling import Ended
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import StoreUnavailable
+
+SETTLE_MAX: Final = 200
+TRY_AGAIN: Final = SECOND
+
+
+class Settler:
+    """A queue of endings with one task that empties it, batch by batch."""
+
+    def __init__(self, settle: Callable[[list[Ended]], Awaitable[None]], clock: Clock) -> None:
+        self._settle = settle
+        self._clock = clock
+        self._queue: deque[Ended] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    def put(self, ended: Ended) -> None:
+        self._queue.append(ended)
+        if self._task is None:
+            self._task = asyncio.create_task(self._drain())
+
+    def clear(self) -> None:
+        """Forget endings of runs that were taken from us."""
+        self._queue.clear()
+
+    async def wait_empty(self) -> None:
+        """Return when everything put so far is in the ledger."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _drain(self) -> None:
+        try:
+            await asyncio.sleep(0)  # let attempts that end in this same moment join
+            while self._queue:
+                batch = self._batch()
+                try:
+                    await self._settle(batch)
+                except StoreUnavailable:
+                    self._queue.extendleft(reversed(batch))
+                    await self._clock.sleep(TRY_AGAIN)
+        finally:
+            self._task = None
+
+    def _batch(self) -> list[Ended]:
+        """Up to `SETTLE_MAX` endings, one per run: that it is stuck is settled before that it was freed."""
+        batch: dict[int, Ended] = {}
+        while self._queue and len(batch) < SETTLE_MAX and self._queue[0].run.run_id not in batch:
+            ended = self._queue.popleft()
+            batch[ended.run.run_id] = ended
+        return list(batch.values())

@@ -1,0 +1,103 @@
+"""Settling: outcome, lane, next alarm and effects of ended attempts, in one transaction, if the fence still holds."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wakeful.core.effects import Alert
+from wakeful.core.instants import Instant
+from wakeful.core.results import Ending, Freed
+from wakeful.core.runs import Attempt, Run
+from wakeful.core.settlement import Close, Wait
+from wakeful.core.transitions import closed, ended_attempt, waiting
+from wakeful.ports.handlers import RunKeeper, Seams, Settled
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+
+
+class Ended(NamedTuple):
+    """An attempt of ours that ended: the row as we claimed it, and how."""
+
+    run: Run
+    ending: Ending
+
+
+class Concluded(NamedTuple):
+    """What settling did: for each, whether it still counted, and what people should be told."""
+
+    counted: list[bool]
+    alerts: list[Alert]
+
+
+def settle(tx: Tx, seams: Seams, ended: Sequence[Ended], *, node_id: int, now: Instant) -> Concluded:
+    """Settle what this node still holds; what was taken from it meanwhile is left alone (L6)."""
+    counted: set[int] = set()
+    alerts: list[Alert] = []
+    for kind in dict.fromkeys(one.run.kind for one in ended):
+        keeper = seams.keepers[kind]
+        of_kind = [one for one in ended if one.run.kind == kind]
+        locked = keeper.lock(tx, [one.run for one in of_kind])
+        rows = _held(tx, of_kind, node_id)
+        pairs = [(rows[one.run.run_id], one.ending) for one in of_kind if one.run.run_id in rows]
+        alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
+        counted.update(rows)
+    return Concluded([one.run.run_id in counted for one in ended], alerts)
+
+
+def conclude(
+    tx: Tx, seams: Seams, keeper: RunKeeper, locked: Any, pairs: Sequence[tuple[Run, Ending]], *, now: Instant
+) -> list[Alert]:
+    """Let the keeper decide, then write rows, attempts, alarms and lanes, and apply the effects."""
+    if not pairs:
+        return []
+    settled = keeper.settle(tx, locked, pairs, now=now)
+    rows: list[Run] = []
+    attempts: list[Attempt] = []
+    alarms: list[Alarm] = []
+    freed: list[tuple[str, int]] = []
+    silenced: list[int] = []
+    for (run, _), one in zip(pairs, settled, strict=True):
+        is_stuck = False
+        match one.settlement:
+            case Close(stuck=is_stuck) as close:
+                rows.append(closed(run, close, now=now, result=one.result))
+                if run.outcome == "waiting":
+                    silenced.append(run.run_id)
+            case Wait(until=until) as wait:
+                rows.append(waiting(run, wait))
+                attempts.append(ended_attempt(run, wait, now=now))
+                alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
+        if run.lane is not None and not is_stuck:
+            freed.append((run.lane, run.run_id))
+    tx.runs.save_many(sorted(rows))
+    if attempts:
+        tx.runs.add_attempts(sorted(attempts))
+        tx.alarms.set_many(sorted(alarms, key=lambda alarm: alarm.ref))
+    if silenced:
+        tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
+    if freed:
+        tx.lanes.free_many(sorted(freed))
+    return _apply(tx, seams, settled, now)
+
+
+def _apply(tx: Tx, seams: Seams, settled: Sequence[Settled], now: Instant) -> list[Alert]:
+    """Effects become durable with the outcome that caused them. Alerts are also handed back, to be spoken aloud."""
+    alerts: list[Alert] = []
+    for one in settled:
+        for effect in one.effects:
+            if isinstance(effect, Alert):
+                alerts.append(effect)
+            applier = seams.appliers.get(type(effect))
+            if applier is not None:
+                applier(tx, effect, now)
+    return alerts
+
+
+def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
+    """The rows that are still ours under the fence we were given."""
+    running = {one.run.run_id: one.run.fence for one in ended if not isinstance(one.ending, Freed)}
+    rows = tx.runs.held(node_id, running) if running else {}
+    stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, Freed)}
+    if stuck:
+        for row in tx.runs.lock(sorted(stuck)).values():
+            if row.stuck and row.owner == node_id and row.fence == stuck[row.run_id]:
+                rows[row.run_id] = row
+    return rows

@@ -1,0 +1,217 @@
+"""What happens when the alarms of schedules ring: instants get their fates, runs come forth, cadences move on."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.active_hours import is_active
+from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run, stretch
+from wakeful.core.timing import tally
+from wakeful.core.transitions import planned
+from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
+from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
+
+KIND: Final = "schedule"
+# Gaps that repeat instant after instant grow one row instead of leaving one each.
+REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
+
+
+class ScheduleAlarms:
+    """Rings schedules. `is_standby` is asked at each ring: in standby every instant is skipped."""
+
+    def __init__(self, compilations: Compilations, *, is_standby: Callable[[], bool] = lambda: False) -> None:
+        self._compilations = compilations
+        self._is_standby = is_standby
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them."""
+        cadences = tx.cadences.due(now=due_by, limit=limit)
+        if not cadences:
+            return Rung((), 0)
+        compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
+        decided = [self._decide(tx, cadence, compiled[cadence.schedule_id], now, gap_reason) for cadence in cadences]
+        due = record(tx, decided, now=now)
+        return Rung(due, len(cadences))
+
+    def turn_back(self, tx: Tx, *, now: Instant, limit: int) -> int:
+        """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
+        cadences = tx.cadences.ahead_of(now, limit=limit)
+        compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
+        turned: list[Cadence] = []
+        for cadence in cadences:
+            known = compiled[cadence.schedule_id]
+            if isinstance(known, Compiled):
+                _void_gaps(tx, cadence, known, now)
+                turned.append(turn_back(cadence, known.rules, now=now))
+            else:
+                turned.append(cadence._replace(planned_through=now))
+        tx.cadences.save_many(turned)
+        tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in turned])
+        return len(turned)
+
+    def _decide(
+        self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
+    ) -> "Decided":
+        if isinstance(compiled, Broken):
+            return Decided(_invalid(cadence, compiled.reason, now), (), None, compiled)
+        due = due_at(cadence, compiled.rules)
+        if due is None or due > now:
+            return Decided(cadence, (), due, compiled)  # a stale alarm: put it where the facts say
+        try:
+            plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=_taken(tx, cadence, now))
+        except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
+            return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), None, compiled)
+        rows = tuple(self._filtered(row, compiled) for row in plan.rows)
+        after = plan.cadence
+        if is_spent(compiled.rules, after.next_at) and after.open_run_id is None and not _starts(rows):
+            after = after._replace(state="done", state_at=now)
+        return Decided(after, rows, None, compiled)
+
+    def _filtered(self, row: Start | Gap, compiled: Compiled) -> Start | Gap:
+        """An instant that may not start because of when it is."""
+        if isinstance(row, Gap):
+            return row
+        if self._is_standby():
+            return Gap(row.planned_at, row.planned_at, 1, "skipped", "standby")
+        hours = compiled.definition.active_hours
+        if hours is not None and not is_active(hours, row.planned_at):
+            return Gap(row.planned_at, row.planned_at, 1, "skipped", "outside active hours")
+        return row
+
+
+class Decided(NamedTuple):
+    """A cadence after its alarm rang, and the ledger rows that came of it."""
+
+    cadence: Cadence
+    rows: Sequence[Start | Gap]
+    due_at: Instant | None  # only for a stale alarm; otherwise derived once the rows have their ids
+    compiled: Compiled | Broken
+
+
+def decided(plan: Plan, compiled: Compiled) -> Decided:
+    """A plan made outside the ring (resume, edit), ready to be recorded."""
+    return Decided(plan.cadence, plan.rows, None, compiled)
+
+
+def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]:
+    """Write what was decided, in a fixed number of statements; answers the runs that came forth, not yet written."""
+    grown = _grow(tx, all_decided)
+    ids = iter(tx.runs.reserve_ids(sum(len(d.rows) for d in all_decided) - len(grown)))
+    gaps: list[Run] = []
+    due: list[Due] = []
+    cadences: list[Cadence] = []
+    alarms: list[Alarm] = []
+    for one in all_decided:
+        cadence = one.cadence
+        for row in one.rows[1:] if cadence.schedule_id in grown else one.rows:
+            run_id = next(ids)
+            cadence = cadence._replace(last_row_id=run_id)
+            if isinstance(row, Gap):
+                gaps.append(_gap_row(run_id, cadence, row, now))
+            else:
+                due.append(Due(_run(run_id, row, one.compiled), rests=row.behind is not None))
+                if row.behind is None:
+                    cadence = cadence._replace(open_run_id=run_id)
+                else:
+                    cadence = cadence._replace(queued_run_id=run_id)
+        cadences.append(cadence)
+        alarms.append(alarm_of(cadence, one.compiled))
+    if grown:
+        tx.runs.save_many(sorted(grown.values()))
+    if gaps:
+        tx.runs.add_many(gaps)
+    tx.cadences.save_many(cadences)
+    tx.alarms.set_many(alarms)
+    return due
+
+
+def alarm_of(cadence: Cadence, compiled: Compiled | Broken) -> Alarm:
+    """The alarm of a schedule, derived from where it stands."""
+    rings_at = None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
+    return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at, 1, None, 0)
+
+
+def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
+    """Take back gaps beyond now: one that only reaches there is cut off, one that begins there never was."""
+    void: list[int] = []
+    cut: list[Run] = []
+    for row in tx.runs.gaps_ahead(cadence.schedule_id, after=now):
+        counted = tally(compiled.rules.timing, row.planned_at - 1, now)
+        if counted.count == 0 or counted.last is None:
+            void.append(row.run_id)
+        else:
+            until = counted.last if counted.count > 1 else None
+            cut.append(row._replace(planned_until=until, instants=counted.count))
+    if void:
+        tx.runs.remove_many(void)
+    if cut:
+        tx.runs.save_many(cut)
+
+
+def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:
+    """For schedules whose newest row is the same kind of gap as the one to be written: that row, grown."""
+    candidates = {
+        one.cadence.last_row_id: (one.cadence.schedule_id, one.rows[0])
+        for one in all_decided
+        if one.rows and one.cadence.last_row_id and isinstance(one.rows[0], Gap) and one.rows[0].reason in REPEATING
+    }
+    if not candidates:
+        return {}
+    grown: dict[int, Run] = {}
+    for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
+        schedule_id, gap = candidates[row.run_id]
+        if isinstance(gap, Gap) and (row.outcome, row.reason, row.blocked_by) == (
+            gap.outcome,
+            gap.reason,
+            gap.blocked_by,
+        ):
+            grown[schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+    return grown
+
+
+def _gap_row(run_id: int, cadence: Cadence, gap: Gap, now: Instant) -> Run:
+    return stretch(
+        run_id=run_id,
+        kind=KIND,
+        schedule_id=cadence.schedule_id,
+        version=cadence.version,
+        first=gap.first,
+        last=gap.last,
+        instants=gap.instants,
+        outcome=gap.outcome,
+        reason=gap.reason,
+        now=now,
+        blocked_by=gap.blocked_by,
+    )
+
+
+def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
+    assert isinstance(compiled, Compiled)  # noqa: S101 - a broken definition starts nothing
+    return planned(
+        run_id=run_id,
+        kind=KIND,
+        schedule_id=compiled.schedule_id,
+        version=compiled.version,
+        planned_at=start.planned_at,
+        due_at=start.due_at,
+        trigger=start.trigger,
+        lane=compiled.lane,
+        reason=None if start.behind is None else "queued",
+    )
+
+
+def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
+    return cadence._replace(state="invalid", state_reason=reason, state_at=now)
+
+
+def _taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
+    """Instants that ran although they lie ahead of the border; only after the clock came back is there any."""
+    if cadence.planned_through >= cadence.ran_through:
+        return frozenset()
+    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))
+
+
+def _starts(rows: Sequence[Start | Gap]) -> bool:
+    return any(isinstance(row, Start) for row in rows)

@@ -1,0 +1,98 @@
+"""What a definition must satisfy beyond being well formed: limits, and whether this process can do what it asks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.actions import Call, Command, Event, Http, Prompt
+from wakeful.core.definition import Definition
+from wakeful.core.effects import Deliver, EffectKind, RaiseEvent
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.instants import Duration, Instant, format_duration, format_instant
+from wakeful.core.policies import HOUR, SECOND
+from wakeful.core.spacing import shortest_gap
+from wakeful.core.timing import Every, is_past
+from wakeful.ports.action import Action
+
+FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
+    Prompt: "prompt",
+    Command: "command",
+    Http: "http",
+    Call: "call",
+    Event: "event",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLimits:
+    """How often things may happen."""
+
+    agent_interval_min: Duration = HOUR
+    every_min: Duration = 10 * SECOND
+
+
+class Checked(NamedTuple):
+    """A definition that may be written, with what its writer should know."""
+
+    definition: Definition
+    warnings: tuple[str, ...] = ()
+
+
+def check(
+    definition: Definition,
+    limits: ScheduleLimits,
+    actions: Mapping[type[Any], Action],
+    applied: frozenset[EffectKind],
+) -> Checked:
+    """Refuse what cannot work here, clamp what is too often."""
+    errors = [*_check_action(definition, actions), *_check_effects(definition, applied)]
+    if isinstance(definition.action, Prompt):
+        gap = shortest_gap(definition.timing)
+        if gap is not None and gap < limits.agent_interval_min:
+            errors.append(FieldError("schedule", minimum_interval_text(limits.agent_interval_min)))
+    if errors:
+        raise Invalid(*errors)
+    return _clamped(definition, limits)
+
+
+def refuse_past(definition: Definition, now: Instant) -> None:
+    """A single instant that already lies behind us would never happen."""
+    if is_past(definition.timing, now):
+        raise Invalid(FieldError("schedule.at", f"lies in the past (now is {format_instant(now)}); give a later time"))
+
+
+def minimum_interval_text(minimum: Duration) -> str:
+    """The words clients of the session scheduler know."""
+    minutes = minimum // 60_000
+    if minimum == HOUR:
+        return "Minimum interval is 60 minutes (1 hour)"
+    return f"Minimum interval is {minutes} minutes ({format_duration(minimum)})"
+
+
+def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:
+    field = FIELD_OF_ACTION[type(definition.action)]
+    action = actions.get(type(definition.action))
+    if action is None:
+        can = ", ".join(FIELD_OF_ACTION[kind] for kind in actions)
+        return [FieldError(field, f"nothing here performs it; this process performs {can}")]
+    problem = action.check(definition.action)
+    return [] if problem is None else [FieldError(field, problem)]
+
+
+def _check_effects(definition: Definition, applied: frozenset[EffectKind]) -> list[FieldError]:
+    """An effect nobody applies would be lost in silence."""
+    errors: list[FieldError] = []
+    if definition.deliver is not None and Deliver not in applied:
+        errors.append(FieldError("deliver", "nothing here delivers; leave it out, or run with channels"))
+    if isinstance(definition.action, Event) and RaiseEvent not in applied:
+        errors.append(FieldError("event", "nothing here takes events; run with the heartbeat"))
+    return errors
+
+
+def _clamped(definition: Definition, limits: ScheduleLimits) -> Checked:
+    timing = definition.timing
+    if not isinstance(timing, Every) or timing.every >= limits.every_min:
+        return Checked(definition)
+    least = format_duration(limits.every_min)
+    warning = f"schedule.every: {format_duration(timing.every)} is below the minimum; {least} is used"
+    return Checked(replace(definition, timing=Every(limits.every_min, timing.anchor)), (warning,))

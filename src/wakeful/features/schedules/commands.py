@@ -1,0 +1,246 @@
+"""Commands on schedules: each is a function of a transaction, does all or nothing, and reads what it decides upon
+under the lock of the schedule's cadence."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from wakeful.core.cadence import Cadence, State, begin, replan, resume
+from wakeful.core.definition import Definition
+from wakeful.core.definition_json import encode_definition
+from wakeful.core.errors import Invalid
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.results import Dropped
+from wakeful.core.runs import Run
+from wakeful.core.timing import Cron, Times
+from wakeful.core.transitions import planned
+from wakeful.engine.settling import conclude
+from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record
+from wakeful.features.schedules.checks import refuse_past
+from wakeful.features.schedules.compiled import Compiled, compile_definition, read_stored
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
+
+
+class Put(NamedTuple):
+    """What became of a definition that was written."""
+
+    schedule_id: int
+    slug: str
+    version: int
+    is_created: bool
+    is_changed: bool
+
+
+def put_many(tx: Tx, definitions: Sequence[Definition], *, seams: Seams, now: Instant) -> list[Put | Invalid]:
+    """Write definitions: new ones in one batch, known ones as edits. One that is refused does not harm the others."""
+    fates: dict[int, Put | Invalid] = {}
+    fresh: list[tuple[int, Definition]] = []
+    rows: list[NewSchedule] = []
+    for index, definition in enumerate(definitions):
+        rows.append(NewSchedule(definition.slug, encode_definition(definition), _is_zoned(definition), now))
+        fresh.append((index, definition))
+    ids = tx.schedules.add_many(rows)
+    cadences: list[Cadence] = []
+    alarms: list[Alarm] = []
+    known: list[tuple[int, Definition]] = []
+    for (index, definition), schedule_id in zip(fresh, ids, strict=True):
+        if schedule_id is None:
+            known.append((index, definition))
+            continue
+        compiled = compile_definition(schedule_id, 1, definition)
+        state: State = "disabled" if definition.enabled is False else "active"
+        reason = "by a person" if state == "disabled" else None
+        cadence = begin(schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
+        cadences.append(cadence)
+        alarms.append(alarm_of(cadence, compiled))
+        fates[index] = Put(schedule_id, definition.slug, 1, True, True)
+    if cadences:
+        tx.cadences.add_many(cadences)
+        tx.alarms.set_many(alarms)
+    for index, definition in known:
+        try:
+            fates[index] = _edit(tx, definition, seams, now)
+        except Invalid as refused:
+            fates[index] = refused
+    return [fates[index] for index in range(len(definitions))]
+
+
+def change(
+    tx: Tx, slug: str, patch: Callable[[Schedule], Definition], *, seams: Seams, now: Instant, if_version: int | None
+) -> Put:
+    """Edit one schedule by what it says now; refused if its version moved on meanwhile."""
+    schedule, _ = _hold(tx, slug)
+    if if_version is not None and schedule.version != if_version:
+        raise Conflict(f"{slug} is at version {schedule.version}, not {if_version}; read it again")
+    return _edit(tx, patch(schedule), seams, now)
+
+
+def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
+    """Take a schedule away. What runs ends under its copy of the definition; the ledger stays."""
+    schedule, cadence = _hold(tx, slug)
+    cadence = _drop_waiting(tx, cadence, "removed", seams, now)
+    _leave_copies(tx, cadence, schedule.definition)
+    tx.schedules.save_many([schedule._replace(deleted_at=now, updated_at=now)])
+    tx.cadences.save_many([cadence._replace(state="done", state_reason="removed", state_at=now, next_at=None)])
+    tx.alarms.remove_many("schedule", [schedule.schedule_id])
+
+
+def pause(tx: Tx, slug: str, *, seams: Seams, now: Instant, until: Instant | None = None) -> None:
+    """Let nothing of it start until resumed; what runs, ends."""
+    schedule, cadence = _hold(tx, slug)
+    if cadence.state not in ("active", "paused"):
+        raise Conflict(f"{slug} is {cadence.state}, and only a schedule that is active can be paused")
+    cadence = _drop_waiting(tx, cadence, "paused", seams, now)
+    paused_at = cadence.state_at if cadence.state == "paused" else now
+    _save(tx, schedule, cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until))
+
+
+def disable(tx: Tx, slug: str, *, seams: Seams, now: Instant, reason: str = "by a person") -> None:
+    """Switch it off until a person resumes it."""
+    schedule, cadence = _hold(tx, slug)
+    if cadence.state == "disabled":
+        return
+    cadence = _drop_waiting(tx, cadence, "disabled", seams, now)
+    _save(tx, schedule, cadence._replace(state="disabled", state_reason=reason, state_at=now, resume_at=None))
+
+
+def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
+    """Let it go on from now: the halt is one row, nothing is caught up, the row of errors begins anew."""
+    schedule, cadence = _hold(tx, slug)
+    if cadence.state == "active":
+        tx.cadences.save_many([cadence._replace(consecutive_errors=0)])
+        return
+    if cadence.state == "done":
+        raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
+    compiled = _compiled(schedule)
+    plan = resume(cadence, compiled.rules, now=now, taken=_taken(tx, cadence, now))
+    record(tx, [decided(plan, compiled)], now=now)
+
+
+def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
+    """One attempt, at once, as a run of its own; the cadence stays as it is. Answers the run's id."""
+    schedule, cadence = _hold(tx, slug)
+    if cadence.state == "invalid":
+        raise Conflict(f"{slug} cannot run: {cadence.state_reason}")
+    if cadence.open_run_id is not None:
+        raise Conflict(f"{slug} already has an open run, {cadence.open_run_id}; wait for it to end")
+    compiled = _compiled(schedule)
+    run_id = tx.runs.reserve_ids(1)[0]
+    run = planned(
+        run_id=run_id,
+        kind=KIND,
+        schedule_id=schedule.schedule_id,
+        version=schedule.version,
+        planned_at=now,
+        due_at=now,
+        trigger="manual",
+        lane=compiled.lane,
+    )
+    tx.runs.add_many([run])
+    tx.cadences.save_many([cadence._replace(open_run_id=run_id, last_row_id=run_id)])
+    tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, run.lane, 0)])
+    return run_id
+
+
+def _edit(tx: Tx, definition: Definition, seams: Seams, now: Instant) -> Put:
+    schedule, cadence = _hold(tx, definition.slug)
+    text = encode_definition(definition)
+    is_changed = text != schedule.definition
+    version = schedule.version
+    if is_changed:
+        version += 1
+        compiled = compile_definition(schedule.schedule_id, version, definition)
+        _leave_copies(tx, cadence, schedule.definition)
+        tx.schedules.save_many(
+            [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
+        )
+        _apply_edit(tx, schedule, cadence, compiled, now)
+    if definition.enabled is False:
+        disable(tx, definition.slug, seams=seams, now=now)
+    elif (definition.enabled is True and not is_changed and cadence.state in ("disabled", "paused")) or (definition.enabled is True and cadence.state in ("disabled", "paused")):
+        resume_schedule(tx, definition.slug, now=now)
+    return Put(schedule.schedule_id, definition.slug, version, False, is_changed)
+
+
+def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
+    """Move the cadence to the new version; only a change of timing plans anew."""
+    before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    cadence = cadence._replace(version=compiled.version)
+    if isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing:
+        if cadence.state == "invalid":
+            cadence = cadence._replace(state="active", state_reason=None, state_at=now)
+        _write(tx, cadence, compiled)
+        return
+    refuse_past(compiled.definition, now)
+    old = before.rules if isinstance(before, Compiled) else compiled.rules
+    if cadence.state in ("done", "invalid"):
+        cadence = cadence._replace(state="active", state_reason=None, state_at=now, planned_through=now, next_at=None)
+    plan = replan(cadence, old, compiled.rules, now=now, taken=_taken(tx, cadence, now))
+    record(tx, [decided(plan, compiled)], now=now)
+
+
+def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
+    """The schedule and its cadence, locked."""
+    found = tx.schedules.by_slugs([slug]).get(slug)
+    if found is None:
+        raise NotFound(f"there is no schedule {slug!r}")
+    cadence = tx.cadences.lock([found.schedule_id])[found.schedule_id]
+    # Read again under the lock: another node may have edited it between the two statements.
+    schedule = tx.schedules.by_ids([found.schedule_id])[found.schedule_id]
+    if schedule.deleted_at is not None:
+        raise NotFound(f"there is no schedule {slug!r}")
+    return schedule, cadence
+
+
+def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Instant) -> Cadence:
+    """Give up runs of it that wait for something: a halted schedule starts nothing, not even a retry."""
+    dropped: list[Run] = []
+    for run in tx.runs.lock(_open_ids(cadence)).values():
+        if run.outcome == "waiting":
+            dropped.append(run)
+    if not dropped:
+        return cadence
+    # The queued one first: else it would be promoted just to be given up.
+    dropped.sort(key=lambda run: run.run_id != cadence.queued_run_id)
+    for run in dropped:
+        locked = tx.cadences.lock([cadence.schedule_id])
+        conclude(tx, seams, seams.keepers[run.kind], locked, [(run, Dropped(reason))], now=now)
+    return tx.cadences.lock([cadence.schedule_id])[cadence.schedule_id]
+
+
+def _leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
+    """A run ends under the definition it began with: before that changes, open runs get a copy."""
+    rows = [run for run in tx.runs.lock(_open_ids(cadence)).values() if run.is_open and run.definition is None]
+    if rows:
+        tx.runs.save_many(sorted(run._replace(definition=text) for run in rows))
+
+
+def _open_ids(cadence: Cadence) -> list[int]:
+    return sorted(run_id for run_id in (cadence.open_run_id, cadence.queued_run_id) if run_id is not None)
+
+
+def _save(tx: Tx, schedule: Schedule, cadence: Cadence) -> None:
+    _write(tx, cadence, _compiled(schedule))
+
+
+def _write(tx: Tx, cadence: Cadence, compiled: Compiled) -> None:
+    tx.cadences.save_many([cadence])
+    tx.alarms.set_many([alarm_of(cadence, compiled)])
+
+
+def _compiled(schedule: Schedule) -> Compiled:
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if isinstance(compiled, Compiled):
+        return compiled
+    raise Conflict(f"{schedule.slug} is invalid: {compiled.reason}")
+
+
+def _taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
+    if cadence.planned_through >= cadence.ran_through:
+        return frozenset()
+    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=now)
+
+
+def _is_zoned(definition: Definition) -> int:
+    return int(isinstance(definition.timing, Cron | Times))

@@ -1,0 +1,79 @@
+"""Definitions made ready for use, kept by version so that a stored text is read once and not at every instant."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from wakeful.core.actions import Prompt
+from wakeful.core.cadence import Rules
+from wakeful.core.definition import Definition, policy_of, rules_of
+from wakeful.core.definition_json import decode_definition
+from wakeful.core.settlement import Policy
+from wakeful.ports.store import Schedule, Tx
+
+KEPT_MAX: Final = 4096
+
+
+class Compiled(NamedTuple):
+    """One version of one schedule, taken apart into what plans, what settles and what is performed."""
+
+    schedule_id: int
+    version: int
+    definition: Definition
+    rules: Rules
+    policy: Policy
+    lane: str | None
+
+
+class Broken(NamedTuple):
+    """A stored definition that can no longer be read (its zone is gone, say)."""
+
+    schedule_id: int
+    version: int
+    reason: str
+
+
+def compile_definition(schedule_id: int, version: int, definition: Definition) -> Compiled:
+    """Take a definition apart."""
+    lane = definition.lane
+    if lane is None and isinstance(definition.action, Prompt):
+        lane = f"agent:{definition.action.agent}"
+    return Compiled(schedule_id, version, definition, rules_of(definition, schedule_id), policy_of(definition), lane)
+
+
+class Compilations:
+    """A bounded memory of compiled definitions, keyed by schedule and valid for one version."""
+
+    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+        self._kept: dict[int, Compiled | Broken] = {}
+        self._kept_max = kept_max
+
+    def of(self, tx: Tx, wanted: Iterable[tuple[int, int]]) -> dict[int, Compiled | Broken]:
+        """Compiled definitions for (schedule id, version); whatever is not kept is read in one query."""
+        kept = self._kept
+        found: dict[int, Compiled | Broken] = {}
+        missing: list[int] = []
+        for schedule_id, version in wanted:
+            known = kept.get(schedule_id)
+            if known is not None and known.version == version:
+                found[schedule_id] = known
+            else:
+                missing.append(schedule_id)
+        if missing:
+            for schedule in tx.schedules.by_ids(missing).values():
+                found[schedule.schedule_id] = self._keep(schedule)
+        return found
+
+    def _keep(self, schedule: Schedule) -> Compiled | Broken:
+        compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+        while len(self._kept) >= self._kept_max:
+            del self._kept[next(iter(self._kept))]  # oldest first: definitions in use come back at once
+        self._kept[schedule.schedule_id] = compiled
+        return compiled
+
+
+def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
+    """Compile a stored text; a broken one harms only its own schedule (L9)."""
+    try:
+        return compile_definition(schedule_id, version, decode_definition(text))
+    except Exception as error:  # whatever a stored text can do wrong, it is this schedule's trouble alone
+        return Broken(schedule_id, version, str(error) or type(error).__name__)

@@ -1,0 +1,177 @@
+"""Looking after the runs of schedules: what to perform, and what an ending means for the schedule."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from wakeful.core.cadence import Cadence, due_at
+from wakeful.core.gates import ADMIT, Admit, Decision
+from wakeful.core.instants import Instant
+from wakeful.core.results import Done, Ending, Failed, TimedOut
+from wakeful.core.runs import Run
+from wakeful.core.settlement import Close, Settlement, after_attempt, after_close, release
+from wakeful.features.schedules.alarms import KIND, alarm_of
+from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
+from wakeful.ports.action import Fire
+from wakeful.ports.handlers import Gate, Job, Settled
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+
+
+class ScheduleRuns:
+    """The keeper of runs that schedules bring forth."""
+
+    kind = KIND
+
+    def __init__(self, compilations: Compilations, *, store_id: str, gates: Sequence[Gate] = ()) -> None:
+        self._compilations = compilations
+        self._store_id = store_id
+        self._gates = gates
+
+    def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
+        return tx.cadences.lock({run.schedule_id for run in runs})
+
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
+        if not self._gates:
+            return [ADMIT] * len(runs)
+        return [self._ask(tx, run, now) for run in runs]
+
+    def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
+        compiled = self._compiled(tx, runs)
+        return [self._job(run, compiled[run.run_id]) for run in runs]
+
+    def settle(
+        self, tx: Tx, locked: Mapping[int, Cadence], ended: Sequence[tuple[Run, Ending]], *, now: Instant
+    ) -> list[Settled]:
+        runs = [run for run, _ in ended]
+        own = self._compiled(tx, runs)
+        current = self._compilations.of(tx, {(c.schedule_id, c.version) for c in locked.values()})
+        cadences = dict(locked)
+        settled: list[Settled] = []
+        promoted: list[int] = []
+        for run, ending in ended:
+            cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
+            one, moved = _settle(run, ending, own[run.run_id], cadence, compiled, now)
+            settled.append(one)
+            if cadence is not None and moved is not None:
+                cadences[run.schedule_id] = moved
+                if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
+                    promoted.append(moved.open_run_id)
+        self._save(tx, locked, cadences, current)
+        if promoted:
+            _wake_queued(tx, promoted, now)
+        return settled
+
+    def _ask(self, tx: Tx, run: Run, now: Instant) -> Decision:
+        for gate in self._gates:
+            decision = gate(tx, run, now)
+            if not isinstance(decision, Admit):
+                return decision
+        return ADMIT
+
+    def _compiled(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Compiled | Broken]:
+        """For each run the definition it began with: its own copy if the schedule was edited under it."""
+        shared = self._compilations.of(tx, {(r.schedule_id, r.version) for r in runs if r.definition is None})
+        gone = Broken(0, 0, "its schedule is gone")
+        return {
+            run.run_id: shared.get(run.schedule_id, gone)
+            if run.definition is None
+            else read_stored(run.schedule_id, run.version, run.definition)
+            for run in runs
+        }
+
+    def _job(self, run: Run, compiled: Compiled | Broken) -> Job | str:
+        if isinstance(compiled, Broken):
+            return compiled.reason
+        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
+        fire = Fire(
+            run.run_id,
+            run.schedule_id,
+            compiled.definition.slug,
+            run.planned_at,
+            run.due_at,
+            run.trigger,
+            run.attempt + 1,
+            key,
+        )
+        return Job(compiled.definition.action, fire, compiled.definition.timeout, compiled.policy.on_crash)
+
+    def _save(
+        self,
+        tx: Tx,
+        before: Mapping[int, Cadence],
+        after: Mapping[int, Cadence],
+        compiled: Mapping[int, Compiled | Broken],
+    ) -> None:
+        changed = [after[key] for key in sorted(after) if after[key] is not before[key]]
+        if not changed:
+            return
+        tx.cadences.save_many(changed)
+        alarms = [
+            alarm_of(cadence, known)
+            for cadence in changed
+            if (known := compiled.get(cadence.schedule_id)) is not None
+            and _rings_at(before[cadence.schedule_id], known) != _rings_at(cadence, known)
+        ]
+        if alarms:
+            tx.alarms.set_many(alarms)
+
+
+def _settle(
+    run: Run,
+    ending: Ending,
+    own: Compiled | Broken,
+    cadence: Cadence | None,
+    current: Compiled | Broken | None,
+    now: Instant,
+) -> tuple[Settled, Cadence | None]:
+    """One run under the definition it began with; its schedule moves on under the one in force now."""
+    if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
+        return _settle_alone(run, ending, own, cadence, now)
+    settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=due_at(cadence, current.rules))
+    if not isinstance(settlement, Close):
+        return Settled(settlement), cadence
+    moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
+    if isinstance(ending, Done):
+        effects += ending.effects
+        if ending.session_id is not None:
+            moved = moved._replace(session_id=ending.session_id)
+    return Settled(settlement, effects, _result(ending)), moved
+
+
+def _settle_alone(
+    run: Run, ending: Ending, own: Compiled | Broken, cadence: Cadence | None, now: Instant
+) -> tuple[Settled, Cadence | None]:
+    """A run whose schedule is gone or unreadable: it ends, and plans nothing."""
+    if isinstance(own, Broken):
+        settlement: Settlement = Close("failed", run.rung, own.reason, "invalid")
+    else:
+        settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=None)
+    if cadence is not None and isinstance(settlement, Close):
+        cadence = release(cadence, run, settlement)
+    return Settled(settlement, (), _result(ending)), cadence
+
+
+def _result(ending: Ending) -> str | None:
+    """What is kept of it on the run, as JSON."""
+    match ending:
+        case Done(reply=reply, output=output, usage=usage, session_id=session_id):
+            kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
+        case Failed(output=output) | TimedOut(output=output):
+            kept = {"output": output}
+        case _:
+            return None
+    kept = {name: value for name, value in kept.items() if value is not None}
+    return json.dumps(kept, ensure_ascii=False) if kept else None
+
+
+def _rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
+    return None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
+
+
+def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:
+    """The run that was queued behind the closed one is due now."""
+    alarms = [
+        Alarm(ALARM_RUN, run.run_id, max(run.due_at, now), run.priority, run.lane, 0)
+        for run in sorted(tx.runs.lock(run_ids).values())
+        if run.outcome == "waiting"
+    ]
+    tx.alarms.set_many(alarms)
