@@ -10,21 +10,22 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
-from wakeful.core.active_hours import ActiveHours
+from wakeful.core.active_hours import ActiveHours, active_hours_from_json, active_hours_to_json
 from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields
-from wakeful.core.instants import Instant, format_duration
+from wakeful.core.instants import format_duration
 from wakeful.core.policies import CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
-from wakeful.core.timing_json import timing_from_json, timing_to_json
+from wakeful.core.timing import Timing
+from wakeful.core.timing_json import read_timing, timing_to_json
 
 ACTIONS: Final = ("prompt", "command", "http", "call", "event")
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-WRITTEN: Final = (
-    "slug", "enabled", "schedule", *ACTIONS, "agent", "sessionConfig", "deliver", "catchUp", "catchUpMax",
-    "maxLateness", "overlap", "timeout", "onCrash", "retry", "maxConsecutiveErrors", "activeHours", "stagger",
-    "success", "slot", "lane",
+OPTIONS: Final = (
+    "enabled", "deliver", "catchUp", "catchUpMax", "maxLateness", "overlap", "timeout", "onCrash", "retry",
+    "maxConsecutiveErrors", "activeHours", "stagger", "success", "slot", "lane",
 )  # fmt: skip
+WRITTEN: Final = ("slug", "schedule", *ACTIONS, "agent", "sessionConfig", *OPTIONS)
 # What a schedule reads back with besides what was written: accepted in a write, and ignored.
 READ_BACK: Final = (
     "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
@@ -32,8 +33,10 @@ READ_BACK: Final = (
 )  # fmt: skip
 
 
-def definition_from_json(data: Any, *, now: Instant, default_zone: str, slug: str | None = None) -> Definition:
-    """Read a definition as a person wrote it. `slug` is the one in the path, where there is one."""
+def definition_from_json(data: Any, *, default_zone: str, slug: str | None = None) -> Definition:
+    """Read a definition as a person wrote it; its timing keeps open what it leaves open.
+
+    `slug` is the one in the path, where there is one."""
     if not isinstance(data, Mapping):
         raise Invalid(FieldError("", "a definition is a JSON object"))
     fields = Fields(data)
@@ -46,9 +49,32 @@ def definition_from_json(data: Any, *, now: Instant, default_zone: str, slug: st
     if not fields.has("schedule"):
         fields.fail("schedule", 'missing; say when, for example {"type": "every", "every": "2h"}')
     else:
-        timing = fields.read("schedule", lambda value: timing_from_json(value, now=now, default_zone=default_zone))
+        timing = fields.read("schedule", read_timing)
     action = _action(fields)
-    read: dict[str, Any] = {
+    options = _options(fields, default_zone)
+    fields.finish()
+    if timing is None or action is None:  # finish() has raised; this tells the type checker
+        raise Invalid(FieldError("schedule", "missing"))
+    return Definition(written_slug, timing, action, **options)
+
+
+def definition_from_parts(
+    slug: str, timing: Timing, action: ActionSpec, options: Mapping[str, Any], *, default_zone: str
+) -> Definition:
+    """The same for a Python program, which brings timing and action as values; options have their JSON names."""
+    check_slug(slug)
+    if not options:
+        return Definition(slug, timing, action)
+    fields = Fields(options)
+    fields.refuse_unknown(OPTIONS)
+    read = _options(fields, default_zone)
+    fields.finish()
+    return Definition(slug, timing, action, **read)
+
+
+def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
+    """Everything but slug, timing and action."""
+    return {
         "enabled": fields.flag("enabled", True) if fields.has("enabled") else None,
         "deliver": _deliver(fields),
         "catch_up": fields.choice("catchUp", "once", ("once", "skip", "all")),
@@ -65,10 +91,6 @@ def definition_from_json(data: Any, *, now: Instant, default_zone: str, slug: st
         "slot": fields.text_or_none("slot"),
         "lane": fields.text_or_none("lane"),
     }
-    fields.finish()
-    if timing is None or action is None:  # finish() has raised; this tells the type checker
-        raise Invalid(FieldError("schedule", "missing"))
-    return Definition(written_slug, timing, action, **read)
 
 
 def definition_to_json(definition: Definition, *, full: bool = False) -> dict[str, Any]:
@@ -98,11 +120,7 @@ def encode_definition(definition: Definition) -> str:
 
 def decode_definition(text: str) -> Definition:
     """Read a stored definition. Everything in it was resolved when it was written, so no time or zone is asked for."""
-    return definition_from_json(json.loads(text), now=0, default_zone="UTC")
-
-
-def _active_hours_json(hours: ActiveHours) -> dict[str, str]:
-    return {"start": hours.start, "end": hours.end, "timezone": hours.timezone}
+    return definition_from_json(json.loads(text), default_zone="UTC")
 
 
 def _deliver_json(deliver: DeliverTo) -> dict[str, str]:
@@ -122,7 +140,7 @@ _PLAIN: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("timeout", "timeout", format_duration),
     ("onCrash", "on_crash", _same),
     ("maxConsecutiveErrors", "errors_max", _same),
-    ("activeHours", "active_hours", _active_hours_json),
+    ("activeHours", "active_hours", active_hours_to_json),
     ("stagger", "stagger", format_duration),
     ("success", "success", _same),
     ("slot", "slot", _same),
@@ -230,12 +248,7 @@ def _retry_of(fields: Fields) -> Retry:
 def _active_hours(fields: Fields, default_zone: str) -> ActiveHours | None:
     if not fields.has("activeHours"):
         return None
-    return fields.nested("activeHours", lambda inner: _hours(inner, default_zone))
-
-
-def _hours(fields: Fields, default_zone: str) -> ActiveHours:
-    fields.refuse_unknown(("start", "end", "timezone"))
-    return ActiveHours(fields.text("start"), fields.text("end"), fields.text("timezone", default_zone))
+    return fields.read("activeHours", lambda value: active_hours_from_json(value, default_zone=default_zone))
 
 
 def _action_to_json(action: ActionSpec, out: dict[str, Any], full: bool) -> None:

@@ -37,6 +37,11 @@ _T = TypeVar("_T")
 
 def timing_from_json(data: object, *, now: Instant, default_zone: str, field: str = "schedule") -> Timing:
     """The timing a definition describes, resolved; every fault in it is collected into one `Invalid`."""
+    return resolve(read_timing(data, field=field), now=now, default_zone=default_zone)
+
+
+def read_timing(data: object, *, field: str = "schedule") -> Timing:
+    """The timing a definition describes, with what it leaves open (zone, anchor) still open."""
     if not isinstance(data, Mapping):
         refuse(field, f"{data!r} is not an object; write for example {{'type': 'cron', 'expression': '0 9 * * *'}}")
     kind = data.get("type")
@@ -49,7 +54,7 @@ def timing_from_json(data: object, *, now: Instant, default_zone: str, field: st
     timing = shape.read(fields)
     if fields.errors or timing is None:
         raise Invalid(*fields.errors)
-    return resolve(timing, now=now, default_zone=default_zone)
+    return timing
 
 
 def timing_to_json(timing: Timing) -> dict[str, Any]:

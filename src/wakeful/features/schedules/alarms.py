@@ -7,7 +7,7 @@ from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run, stretch
-from wakeful.core.timing import tally
+from wakeful.core.timing import next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
 from wakeful.ports.handlers import Due, Rung
@@ -50,6 +50,22 @@ class ScheduleAlarms:
         tx.cadences.save_many(turned)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in turned])
         return len(turned)
+
+    def replan_zoned(self, tx: Tx, *, after_id: int, limit: int) -> int | None:
+        """The rules of time zones changed: put zoned alarms where the new rules have them; answers how far it got."""
+        schedules = tx.schedules.zoned(after_id=after_id, limit=limit)
+        if not schedules:
+            return None
+        compiled = self._compilations.of(tx, [(s.schedule_id, s.version) for s in schedules])
+        moved: list[Cadence] = []
+        for cadence in tx.cadences.lock([s.schedule_id for s in schedules]).values():
+            known = compiled[cadence.schedule_id]
+            if isinstance(known, Compiled):
+                moved.append(cadence._replace(next_at=next_after(known.rules.timing, cadence.planned_through)))
+        moved.sort()
+        tx.cadences.save_many(moved)
+        tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in moved])
+        return schedules[-1].schedule_id
 
     def _decide(
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str

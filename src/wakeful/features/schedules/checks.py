@@ -11,7 +11,7 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Duration, Instant, format_duration, format_instant
 from wakeful.core.policies import HOUR, SECOND
 from wakeful.core.spacing import shortest_gap
-from wakeful.core.timing import Every, is_past
+from wakeful.core.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
 
 FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
@@ -35,6 +35,7 @@ class Checked(NamedTuple):
     """A definition that may be written, with what its writer should know."""
 
     definition: Definition
+    is_anchor_open: bool = False  # its writer left the anchor open: an edit keeps the grid it has
     warnings: tuple[str, ...] = ()
 
 
@@ -43,8 +44,13 @@ def check(
     limits: ScheduleLimits,
     actions: Mapping[type[Any], Action],
     applied: frozenset[EffectKind],
+    *,
+    now: Instant,
+    default_zone: str,
 ) -> Checked:
-    """Refuse what cannot work here, clamp what is too often."""
+    """Fill in what was left open, refuse what cannot work here, clamp what is too often."""
+    is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
+    definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=default_zone))
     errors = [*_check_action(definition, actions), *_check_effects(definition, applied)]
     if isinstance(definition.action, Prompt):
         gap = shortest_gap(definition.timing)
@@ -52,7 +58,7 @@ def check(
             errors.append(FieldError("schedule", minimum_interval_text(limits.agent_interval_min)))
     if errors:
         raise Invalid(*errors)
-    return _clamped(definition, limits)
+    return _clamped(Checked(definition, is_anchor_open), limits)
 
 
 def refuse_past(definition: Definition, now: Instant) -> None:
@@ -89,10 +95,11 @@ def _check_effects(definition: Definition, applied: frozenset[EffectKind]) -> li
     return errors
 
 
-def _clamped(definition: Definition, limits: ScheduleLimits) -> Checked:
-    timing = definition.timing
+def _clamped(checked: Checked, limits: ScheduleLimits) -> Checked:
+    timing = checked.definition.timing
     if not isinstance(timing, Every) or timing.every >= limits.every_min:
-        return Checked(definition)
+        return checked
     least = format_duration(limits.every_min)
     warning = f"schedule.every: {format_duration(timing.every)} is below the minimum; {least} is used"
-    return Checked(replace(definition, timing=Every(limits.every_min, timing.anchor)), (warning,))
+    definition = replace(checked.definition, timing=Every(limits.every_min, timing.anchor))
+    return checked._replace(definition=definition, warnings=(warning,))

@@ -2,6 +2,7 @@
 under the lock of the schedule's cadence."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from wakeful.core.cadence import Cadence, State, begin, replan, resume
@@ -11,12 +12,11 @@ from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.results import Dropped
-from wakeful.core.runs import Run
-from wakeful.core.timing import Cron, Times
+from wakeful.core.timing import Cron, Every, Times
 from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record
-from wakeful.features.schedules.checks import refuse_past
+from wakeful.features.schedules.checks import Checked, refuse_past
 from wakeful.features.schedules.compiled import Compiled, compile_definition, read_stored
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
@@ -32,42 +32,36 @@ class Put(NamedTuple):
     is_changed: bool
 
 
-def put_many(tx: Tx, definitions: Sequence[Definition], *, seams: Seams, now: Instant) -> list[Put | Invalid]:
+def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) -> list[Put | Invalid]:
     """Write definitions: new ones in one batch, known ones as edits. One that is refused does not harm the others."""
     fates: dict[int, Put | Invalid] = {}
-    fresh: list[tuple[int, Definition]] = []
-    rows: list[NewSchedule] = []
-    for index, definition in enumerate(definitions):
-        rows.append(NewSchedule(definition.slug, encode_definition(definition), _is_zoned(definition), now))
-        fresh.append((index, definition))
-    ids = tx.schedules.add_many(rows)
-    cadences: list[Cadence] = []
-    alarms: list[Alarm] = []
-    known: list[tuple[int, Definition]] = []
-    for (index, definition), schedule_id in zip(fresh, ids, strict=True):
-        if schedule_id is None:
-            known.append((index, definition))
-            continue
-        compiled = compile_definition(schedule_id, 1, definition)
-        state: State = "disabled" if definition.enabled is False else "active"
-        reason = "by a person" if state == "disabled" else None
-        cadence = begin(schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
-        cadences.append(cadence)
-        alarms.append(alarm_of(cadence, compiled))
-        fates[index] = Put(schedule_id, definition.slug, 1, True, True)
-    if cadences:
-        tx.cadences.add_many(cadences)
-        tx.alarms.set_many(alarms)
-    for index, definition in known:
+    for index, one in enumerate(checked):
         try:
-            fates[index] = _edit(tx, definition, seams, now)
+            refuse_past(one.definition, now)
         except Invalid as refused:
             fates[index] = refused
-    return [fates[index] for index in range(len(definitions))]
+    fresh = [(index, one.definition) for index, one in enumerate(checked) if index not in fates]
+    rows = [NewSchedule(new.slug, encode_definition(new), _is_zoned(new), now) for _, new in fresh]
+    created: list[tuple[Cadence, Alarm]] = []
+    known: list[int] = []
+    for (index, new), schedule_id in zip(fresh, tx.schedules.add_many(rows), strict=True):
+        if schedule_id is None:
+            known.append(index)
+        else:
+            created.append(_begin(schedule_id, new, now))
+            fates[index] = Put(schedule_id, new.slug, 1, True, True)
+    if created:
+        tx.cadences.add_many([cadence for cadence, _ in created])
+        tx.alarms.set_many([alarm for _, alarm in created])
+    # A single instant may lie behind us by now if it is the one already stored: then nothing is changed.
+    past = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
+    for index in sorted(known + past):
+        fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), seams, now)
+    return [fates[index] for index in range(len(checked))]
 
 
 def change(
-    tx: Tx, slug: str, patch: Callable[[Schedule], Definition], *, seams: Seams, now: Instant, if_version: int | None
+    tx: Tx, slug: str, patch: Callable[[Schedule], Checked], *, seams: Seams, now: Instant, if_version: int | None
 ) -> Put:
     """Edit one schedule by what it says now; refused if its version moved on meanwhile."""
     schedule, _ = _hold(tx, slug)
@@ -143,8 +137,28 @@ def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
     return run_id
 
 
-def _edit(tx: Tx, definition: Definition, seams: Seams, now: Instant) -> Put:
-    schedule, cadence = _hold(tx, definition.slug)
+def _begin(schedule_id: int, definition: Definition, now: Instant) -> tuple[Cadence, Alarm]:
+    compiled = compile_definition(schedule_id, 1, definition)
+    state: State = "disabled" if definition.enabled is False else "active"
+    reason = "by a person" if state == "disabled" else None
+    cadence = begin(schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
+    return cadence, alarm_of(cadence, compiled)
+
+
+def _edit_or_refuse(
+    tx: Tx, checked: Checked, refused: Put | Invalid | None, seams: Seams, now: Instant
+) -> Put | Invalid:
+    try:
+        return _edit(tx, checked, seams, now)
+    except Invalid as invalid:
+        return invalid
+    except NotFound:
+        return refused if isinstance(refused, Invalid) else Invalid()
+
+
+def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
+    schedule, cadence = _hold(tx, checked.definition.slug)
+    definition = _on_its_grid(checked, schedule)
     text = encode_definition(definition)
     is_changed = text != schedule.definition
     version = schedule.version
@@ -158,9 +172,22 @@ def _edit(tx: Tx, definition: Definition, seams: Seams, now: Instant) -> Put:
         _apply_edit(tx, schedule, cadence, compiled, now)
     if definition.enabled is False:
         disable(tx, definition.slug, seams=seams, now=now)
-    elif (definition.enabled is True and not is_changed and cadence.state in ("disabled", "paused")) or (definition.enabled is True and cadence.state in ("disabled", "paused")):
+    elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
     return Put(schedule.schedule_id, definition.slug, version, False, is_changed)
+
+
+def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
+    """Writing the same `every` again without an anchor keeps the grid: registering at each start is harmless."""
+    definition = checked.definition
+    if not checked.is_anchor_open or not isinstance(definition.timing, Every):
+        return definition
+    before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if isinstance(before, Compiled) and isinstance(before.rules.timing, Every):
+        old = before.rules.timing
+        if old.every == definition.timing.every:
+            return replace(definition, timing=replace(definition.timing, anchor=old.anchor))
+    return definition
 
 
 def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
@@ -195,10 +222,7 @@ def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
 
 def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Instant) -> Cadence:
     """Give up runs of it that wait for something: a halted schedule starts nothing, not even a retry."""
-    dropped: list[Run] = []
-    for run in tx.runs.lock(_open_ids(cadence)).values():
-        if run.outcome == "waiting":
-            dropped.append(run)
+    dropped = [run for run in tx.runs.lock(_open_ids(cadence)).values() if run.outcome == "waiting"]
     if not dropped:
         return cadence
     # The queued one first: else it would be promoted just to be given up.

@@ -1,0 +1,144 @@
+"""The composition root: everything is made and plugged together here, and nowhere else."""
+
+import os
+import secrets
+import socket
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import tzlocal
+
+from wakeful.actions.call import CallAction, CallRegistry
+from wakeful.actions.command import CommandAction
+from wakeful.actions.http import HttpAction
+from wakeful.actions.processes import SystemOrphans
+from wakeful.core.actions import Call, Command, Http
+from wakeful.core.effects import EffectKind
+from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
+from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.features.schedules.compiled import Compilations
+from wakeful.features.schedules.runs import ScheduleRuns
+from wakeful.ports.action import Action, Orphans
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Store, Tx
+from wakeful.stores.sqlite.store import SqliteStore
+
+STORE_ID: Final = "store_id"
+ZONE_RULES: Final = "zone_rules"
+REPLAN_STEP: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A system put together."""
+
+    store: Store
+    clock: Clock
+    seams: Seams
+    engine: Engine
+    alarms: ScheduleAlarms
+    schedule_limits: ScheduleLimits
+    default_zone: str
+    applied: frozenset[EffectKind]
+
+
+async def open_store(url: str) -> Store:
+    """The store an address names: a file path, or sqlite:///PATH."""
+    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url
+    if "://" in path:
+        raise ValueError(f"{url!r} is not a store; give the path of a file, or sqlite:///PATH")
+    return await SqliteStore.open(Path(path))
+
+
+async def assemble(
+    store: Store,
+    clock: Clock,
+    *,
+    registry: CallRegistry,
+    limits: Limits,
+    schedule_limits: ScheduleLimits,
+    timezone: str,
+    name: str | None = None,
+) -> Parts:
+    """Plug the kernel together over an open store."""
+    actions: dict[type[Any], Action] = {
+        Call: CallAction(registry),
+        Command: CommandAction(),
+        Http: HttpAction(clock),
+    }
+    identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
+    return await assemble_with(
+        store, clock, actions, SystemOrphans(), identity, limits, schedule_limits, resolve_zone(timezone)
+    )
+
+
+async def assemble_with(
+    store: Store,
+    clock: Clock,
+    actions: Mapping[type[Any], Action],
+    orphans: Orphans,
+    identity: Identity,
+    limits: Limits,
+    schedule_limits: ScheduleLimits,
+    default_zone: str,
+) -> Parts:
+    """The same with chosen actions: what the simulator and the tests use."""
+    store_id = await store.write(_identify)
+    compilations = Compilations()
+    alarms = ScheduleAlarms(compilations)
+    seams = Seams(
+        alarms=[alarms],
+        keepers={KIND: ScheduleRuns(compilations, store_id=store_id)},
+        actions=actions,
+        appliers={},
+        orphans=orphans,
+    )
+    engine = Engine(store, clock, seams, identity, limits)
+    return Parts(store, clock, seams, engine, alarms, schedule_limits, default_zone, frozenset())
+
+
+async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
+    """Plan zoned schedules anew when the machine's time-zone rules are not those they were planned by."""
+    known = await parts.store.read(lambda tx: tx.meta.get(ZONE_RULES))
+    if known == rules:
+        return False
+    after_id: int | None = 0
+    while known is not None and after_id is not None:
+        start = after_id
+        after_id = await parts.store.write(
+            lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=REPLAN_STEP)  # type: ignore[misc]
+        )
+    await parts.store.write(lambda tx: tx.meta.set(ZONE_RULES, rules))
+    return known is not None
+
+
+def resolve_zone(timezone: str) -> str:
+    """`local` is the system's zone, by name."""
+    return tzlocal.get_localzone_name() if timezone == "local" else timezone
+
+
+def zone_rules() -> str:
+    """Which edition of the time-zone rules this process reads."""
+    for folder in zoneinfo.TZPATH:
+        listing = Path(folder) / "tzdata.zi"
+        if listing.is_file():
+            with listing.open(encoding="utf-8") as lines:
+                return f"system {lines.readline().strip('# ').strip()}"
+    import tzdata
+
+    return f"package {tzdata.IANA_VERSION}"
+
+
+def _identify(tx: Tx) -> str:
+    """The store's own name, made once: idempotency keys carry it, so that two stores never share one."""
+    known = tx.meta.get(STORE_ID)
+    if known is None:
+        known = secrets.token_hex(6)
+        tx.meta.set(STORE_ID, known)
+    return known

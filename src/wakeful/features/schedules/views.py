@@ -1,0 +1,238 @@
+"""What people see of a schedule and of a run: values for Python, one JSON shape for everything else."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wakeful.core.cadence import Cadence
+from wakeful.core.definition import Definition
+from wakeful.core.definition_json import definition_to_json
+from wakeful.core.instants import Instant, format_instant
+from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
+from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.ports.store import Schedule
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def as_datetime(at: Instant | None) -> datetime | None:
+    """The instant as an aware datetime, exact to the millisecond."""
+    return None if at is None else _EPOCH + timedelta(milliseconds=at)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt at a run."""
+
+    attempt: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome: str
+    rung: RungName | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One row of the ledger."""
+
+    run_id: int
+    slug: str
+    planned_at: datetime
+    planned_until: datetime | None
+    count: int
+    due_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    attempt: int
+    attempts: tuple[AttemptView, ...]
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    rung: RungName | None
+    error: str | None
+    next_attempt_at: datetime | None
+    blocked_by: int | None
+    output: str | None
+    reply: str | None
+    usage: dict[str, int] | None
+    session_id: str | None
+    is_stuck: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON shape of a run."""
+        out: dict[str, Any] = {
+            "runId": str(self.run_id),
+            "slug": self.slug,
+            "plannedAt": _text(self.planned_at),
+            "dueAt": _text(self.due_at),
+            "startedAt": _text(self.started_at),
+            "endedAt": _text(self.ended_at),
+            "attempt": self.attempt,
+            "attempts": [_attempt_json(attempt) for attempt in self.attempts],
+            "trigger": self.trigger,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "rung": self.rung,
+            "error": self.error,
+            "nextAttemptAt": _text(self.next_attempt_at),
+            "sessionId": self.session_id,
+        }
+        if self.count > 1:
+            out |= {"count": self.count, "plannedUntil": _text(self.planned_until)}
+        optional = {"reply": self.reply, "output": self.output, "usage": self.usage}
+        out |= {name: value for name, value in optional.items() if value is not None}
+        if self.blocked_by is not None:
+            out["blockedBy"] = str(self.blocked_by)
+        if self.is_stuck:
+            out["stuck"] = True
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """A schedule as it stands."""
+
+    slug: str
+    definition: Definition | None  # None: the stored one can no longer be read
+    status: str
+    status_reason: str | None
+    enabled: bool
+    next_run: datetime | None
+    last_run: datetime | None
+    last_result: str | None
+    last_error: str | None
+    session_id: str | None
+    consecutive_errors: int
+    open_run_id: int | None
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    stored: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The definition, spelt out, with what is read back."""
+        written = json.loads(self.stored) if self.definition is None else definition_to_json(self.definition, full=True)
+        return {
+            **written,
+            "enabled": self.enabled,
+            "status": self.status,
+            "statusReason": self.status_reason,
+            "lastRun": _text(self.last_run),
+            "lastResult": self.last_result,
+            "lastError": self.last_error,
+            "sessionId": self.session_id,
+            "nextRun": _text(self.next_run),
+            "consecutiveErrors": self.consecutive_errors,
+            "createdAt": _text(self.created_at),
+            "updatedAt": _text(self.updated_at),
+            "version": self.version,
+        }
+
+
+def view_schedule(
+    schedule: Schedule, cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None, rings_at: Instant | None
+) -> ScheduleView:
+    """Put together what is known of a schedule."""
+    status = _status(cadence, compiled, open_run)
+    waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
+    next_at = min((at for at in (rings_at, waiting_until) if at is not None), default=None)
+    if cadence.state == "paused":
+        next_at = None
+    reason = cadence.state_reason
+    if status == "waiting" and open_run is not None:
+        reason = open_run.reason
+    if open_run is not None and open_run.stuck:
+        reason = f"stuck: run {open_run.run_id} could not be ended"
+    return ScheduleView(
+        slug=schedule.slug,
+        definition=compiled.definition if isinstance(compiled, Compiled) else None,
+        status=status,
+        status_reason=compiled.reason if isinstance(compiled, Broken) else reason,
+        enabled=cadence.state not in ("disabled", "done"),
+        next_run=as_datetime(next_at),
+        last_run=as_datetime(cadence.last_run_at),
+        last_result=_last_result(cadence.last_outcome),
+        last_error=cadence.last_error,
+        session_id=cadence.session_id,
+        consecutive_errors=cadence.consecutive_errors,
+        open_run_id=cadence.open_run_id,
+        created_at=_EPOCH + timedelta(milliseconds=schedule.created_at),
+        updated_at=_EPOCH + timedelta(milliseconds=schedule.updated_at),
+        version=schedule.version,
+        stored=schedule.definition,
+    )
+
+
+def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
+    """A row of the ledger with its attempts, the current one last."""
+    kept = json.loads(run.result) if run.result else {}
+    earlier = tuple(
+        AttemptView(a.attempt, as_datetime(a.claimed_at), as_datetime(a.ended_at), a.outcome, a.rung, a.error)
+        for a in attempts
+        if a.attempt != run.attempt or run.outcome == "waiting"
+    )
+    current: tuple[AttemptView, ...] = ()
+    if run.attempt and run.outcome != "waiting":
+        current = (
+            AttemptView(
+                run.attempt, as_datetime(run.claimed_at), as_datetime(run.ended_at), run.outcome, run.rung, run.error
+            ),
+        )
+    return RunView(
+        run_id=run.run_id,
+        slug=slug,
+        planned_at=_EPOCH + timedelta(milliseconds=run.planned_at),
+        planned_until=as_datetime(run.planned_until),
+        count=run.instants,
+        due_at=_EPOCH + timedelta(milliseconds=run.due_at),
+        started_at=as_datetime(run.started_at),
+        ended_at=as_datetime(run.ended_at),
+        attempt=run.attempt,
+        attempts=earlier + current,
+        trigger=run.trigger,
+        outcome=run.outcome,
+        reason=run.reason,
+        rung=run.rung,
+        error=run.error,
+        next_attempt_at=as_datetime(run.next_attempt_at),
+        blocked_by=run.blocked_by,
+        output=kept.get("output"),
+        reply=kept.get("reply"),
+        usage=kept.get("usage"),
+        session_id=kept.get("sessionId"),
+        is_stuck=bool(run.stuck),
+    )
+
+
+def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None) -> str:
+    if isinstance(compiled, Broken) or cadence.state == "invalid":
+        return "invalid"
+    if open_run is not None and (open_run.outcome == "running" or open_run.stuck):
+        return "running"
+    if cadence.state != "active":
+        return cadence.state
+    return "idle" if open_run is None else "waiting"
+
+
+def _last_result(outcome: Outcome | None) -> str | None:
+    if outcome is None:
+        return None
+    return "error" if outcome in ERRORS else "success"
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else format_instant(round((at - _EPOCH) / timedelta(milliseconds=1)))
+
+
+def _attempt_json(attempt: AttemptView) -> dict[str, Any]:
+    return {
+        "attempt": attempt.attempt,
+        "startedAt": _text(attempt.started_at),
+        "endedAt": _text(attempt.ended_at),
+        "outcome": attempt.outcome,
+        "rung": attempt.rung,
+        "error": attempt.error,
+    }
