@@ -1,0 +1,64 @@
+"""What will ring, in SQLite."""
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from wakeful.core.instants import Duration, Instant
+from wakeful.ports.store import Alarm
+from wakeful.stores.sqlite.rows import ids
+
+# Write an alarm, new or known.
+SET = """
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (kind, ref) DO UPDATE SET
+  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
+"""
+
+# Take an alarm away.
+REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
+
+# Alarms of one kind by what they ring.
+BY_REFS = """
+SELECT kind, ref, due_at, priority, lane, parked
+FROM json_each(?2) AS wanted CROSS JOIN alarms ON kind = ?1 AND ref = wanted.value
+"""
+
+# The earliest alarm of the next kind and priority after these: a walk over the few of them that exist, one seek each.
+NEXT_IN_LINE = """
+SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
+WHERE parked = 0 AND due_at IS NOT NULL AND (kind, priority) > (?, ?)
+ORDER BY kind, priority, due_at LIMIT 1
+"""
+
+# Bring waiting runs nearer: the clock their times were reckoned on was ahead.
+SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ?1 WHERE kind = 'run' AND due_at > ?2"
+
+
+class SqliteAlarms:
+    """See `ports.store.Alarms`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def set_many(self, rows: Sequence[Alarm]) -> None:
+        self._connection.executemany(SET, rows)
+
+    def remove_many(self, kind: str, refs: Sequence[int]) -> None:
+        self._connection.execute(REMOVE, (kind, ids(refs)))
+
+    def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]:
+        rows = map(Alarm._make, self._connection.execute(BY_REFS, (kind, ids(refs))))
+        return {row.ref: row for row in rows}
+
+    def next_due_at(self) -> Instant | None:
+        earliest: Instant | None = None
+        kind, priority = "", -1
+        while (found := self._connection.execute(NEXT_IN_LINE, (kind, priority)).fetchone()) is not None:
+            kind, priority, due_at = found
+            earliest = due_at if earliest is None else min(earliest, due_at)
+        return earliest
+
+    def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
+        return self._connection.execute(SHIFT_WAITING, (by, beyond)).rowcount

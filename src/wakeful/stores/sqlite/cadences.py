@@ -1,0 +1,61 @@
+"""Where schedules stand, in SQLite. The one writer holds every row, so holding is reading."""
+
+from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
+
+from wakeful.core.cadence import Cadence
+from wakeful.core.instants import Instant
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
+
+_COLUMNS = columns_of(Cadence, "cadences")
+
+# Write a new cadence.
+ADD = insert_into("cadences", Cadence)
+
+# Cadences by id.
+LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
+
+# Cadences whose alarm is due, oldest first: one seek for each priority, merged.
+DUE = f"""
+WITH due AS (
+  SELECT ref, due_at FROM alarms INDEXED BY alarms_due
+  WHERE kind = 'schedule' AND priority = 0 AND parked = 0 AND due_at IS NOT NULL AND due_at <= ?1
+  UNION ALL
+  SELECT ref, due_at FROM alarms INDEXED BY alarms_due
+  WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at IS NOT NULL AND due_at <= ?1
+  ORDER BY due_at, ref LIMIT ?2
+)
+SELECT {_COLUMNS} FROM due CROSS JOIN cadences ON schedule_id = due.ref ORDER BY due.due_at, due.ref
+"""
+
+# Write a cadence back.
+SAVE = update_of("cadences", Cadence, key=("schedule_id",))
+
+# Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
+# index on the border would be moved by every fire.
+AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE planned_through > ? ORDER BY schedule_id LIMIT ?"
+
+
+class SqliteCadences:
+    """See `ports.store.Cadences`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add_many(self, rows: Sequence[Cadence]) -> None:
+        self._connection.executemany(ADD, rows)
+
+    def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
+        rows = map(Cadence._make, self._connection.execute(LOCK, (ids(schedule_ids),)))
+        return {row.schedule_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Cadence]:
+        return list(map(Cadence._make, self._connection.execute(DUE, (now, limit))))
+
+    def save_many(self, rows: Sequence[Cadence]) -> None:
+        self._connection.executemany(SAVE, rows)
+
+    def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
+        return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (now, limit))))

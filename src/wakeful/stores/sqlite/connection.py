@@ -1,0 +1,109 @@
+"""Connections: how one is opened, and what its errors mean."""
+
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.ports.store import StoreUnavailable
+from wakeful.stores.sqlite.tx import SqliteTx
+
+Synchronous: TypeAlias = Literal["FULL", "OFF"]
+
+BUSY_TIMEOUT_MS: Final = 100
+STATEMENTS_CACHED: Final = 256
+CACHE_KIB: Final = 16_384
+# A checkpoint writes each changed page once, however often it changed since the last: 4,000 pages are 16 MB of log.
+CHECKPOINT_PAGES: Final = 4_000
+LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
+
+# Errors that are about the place and not about the operation.
+_OF_THE_PLACE: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOLFS,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+
+_CURES: Final = {
+    sqlite3.SQLITE_BUSY: "another process keeps the database locked; end it or try again",
+    sqlite3.SQLITE_FULL: "the disk is full; make room, nothing of this was kept",
+    sqlite3.SQLITE_IOERR: "the disk failed; check it, nothing of this was kept",
+    sqlite3.SQLITE_READONLY: "the database cannot be written; check the file's permissions",
+    sqlite3.SQLITE_CANTOPEN: "the database cannot be opened; check that its folder exists and may be written",
+    sqlite3.SQLITE_CORRUPT: "the database is damaged; restore a copy",
+    sqlite3.SQLITE_NOTADB: "the database is damaged; restore a copy",
+}
+
+
+class Opened(NamedTuple):
+    """A connection and the transaction object that speaks through it."""
+
+    connection: sqlite3.Connection
+    tx: SqliteTx
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that exists; it is never created by looking at it."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,  # transactions are begun and ended by us, visibly
+        check_same_thread=False,  # opened on one thread, then used on one other
+        cached_statements=STATEMENTS_CACHED,
+        timeout=BUSY_TIMEOUT_MS / 1_000,
+    )
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def set_up_writer(connection: sqlite3.Connection, synchronous: Synchronous) -> Opened:
+    """Make it the connection that writes."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        connection.close()
+        raise StoreUnavailable(f"the file system cannot hold a write-ahead log (it offers {mode}); use a local disk")
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
+    if sys.platform == "darwin":  # there, an ordinary sync leaves the data in the drive's cache
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    return Opened(connection, SqliteTx(connection))
+
+
+def open_reader(path: Path) -> Opened:
+    """A connection that only looks."""
+    connection = connect(path)
+    connection.execute("PRAGMA query_only = ON")
+    return Opened(connection, SqliteTx(connection))
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether the error is about the place, so that nothing in the transaction can be trusted."""
+    return isinstance(error, sqlite3.Error) and _code(error) in _OF_THE_PLACE
+
+
+def unavailable(error: sqlite3.Error) -> StoreUnavailable:
+    """The error in the words of the port."""
+    cure = _CURES.get(_code(error))
+    failure = StoreUnavailable(f"{cure} ({error})" if cure else str(error))
+    failure.__cause__ = error
+    return failure
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; errors of the Python module itself have none."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF

@@ -1,0 +1,102 @@
+"""The database file: made whole or not at all, and looked at before it is trusted.
+
+A file that is empty, cut short, damaged or somebody else's is refused and left as it is. The store never makes an
+empty file itself (a new database gets its name only when its schema is in it), so an empty one is always a loss or a
+mistake.
+"""
+
+import errno
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate
+
+APPLICATION_ID: Final = 0x57414B45
+"""`WAKE`, at byte 68 of the file."""
+
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_BYTES: Final = 100
+
+# Up to this size the whole file is checked at every start (some 30 ms); above it, the tables whose loss would be
+# misread as "nothing there". `SqliteStore.check` looks at all of it, at any size.
+CHECKED_WHOLE_BYTES: Final = 8 * 1024 * 1024
+_TABLES_CHECKED: Final = ("meta", "counters", "nodes", "lanes")
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """The path of a database; a store that forgets is refused."""
+    text = os.fspath(path)
+    if text in ("", ":memory:") or text.startswith("file:"):
+        raise DatabaseRefused(f"{text!r} is not a file's path; the store lives in a file, never in memory")
+    return Path(text).absolute()
+
+
+def create(path: Path, steps: list[Migration]) -> None:
+    """Make a new database under a passing name, then give it its own, unless another process was first."""
+    if not path.parent.is_dir():
+        raise DatabaseRefused(f"the folder {path.parent} does not exist; make it first")
+    unborn = path.with_name(f"{path.name}.new-{os.getpid()}-{os.urandom(4).hex()}")
+    os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        connection = sqlite3.connect(unborn, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            migrate(connection, unborn, steps)
+        finally:
+            connection.close()
+        _give_name(unborn, path)
+    finally:
+        unborn.unlink(missing_ok=True)
+
+
+def inspect(path: Path) -> None:
+    """Refuse what is not a database of ours, by its first bytes, before SQLite may touch it."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if not header:
+        raise DatabaseRefused(f"{path} is empty: it was cut short, or made by something else; restore or remove it")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        raise DatabaseRefused(f"{path} is not a database, or its beginning is damaged; restore a copy or move it away")
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
+        raise DatabaseRefused(f"{path} belongs to another application; name another file")
+
+
+def check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a damaged database, as far as can be seen in the time a start may take."""
+    try:
+        is_small = path.stat().st_size <= CHECKED_WHOLE_BYTES
+        faults = faults_in(connection) if is_small else _faults_in_tables(connection)
+    except sqlite3.DatabaseError as error:
+        raise DatabaseRefused(f"{path} is damaged ({error}); restore a copy") from error
+    if faults:
+        raise DatabaseRefused(f"{path} is damaged ({faults[0]}); restore a copy")
+
+
+def faults_in(connection: sqlite3.Connection) -> list[str]:
+    """Everything SQLite finds wrong, at most a hundred lines; empty if the database is sound."""
+    found = [line for (line,) in connection.execute("PRAGMA quick_check(100)")]
+    return [] if found == ["ok"] else found
+
+
+def _faults_in_tables(connection: sqlite3.Connection) -> list[str]:
+    lines = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in _TABLES_CHECKED)
+    return [line for line in lines if line != "ok"]
+
+
+def _give_name(unborn: Path, path: Path) -> None:
+    try:
+        with suppress(FileExistsError):
+            path.hardlink_to(unborn)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        if not path.exists():  # a file system without links
+            unborn.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)  # the name is as durable as what it names
+    finally:
+        os.close(folder)

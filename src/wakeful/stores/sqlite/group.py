@@ -1,0 +1,145 @@
+"""Group commit, step by step: gather, apply, commit, answer.
+
+Operations that wait together share one transaction and one sync of the disk. Each runs behind its own savepoint, so
+one that raises is rolled back alone; when the group itself cannot be kept (disk full, I/O error, the file locked by
+another process) nothing of it was, and every caller is told so. Nobody is answered before the commit (L7).
+
+Nothing here waits or knows threads: the writer thread drives the steps in production, and the simulation drives the
+same steps on its own loop, choosing the size of each group and the point at which the process dies.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from wakeful.stores.sqlite.connection import Opened, is_unavailable, unavailable
+from wakeful.stores.sqlite.tx import SqliteTx
+
+GROUP_MAX: Final = 200
+
+# How often the write lock is asked for before the group is given up. SQLite waits ever more slowly, a tenth of a second
+# in all; asking anew makes it quick again, so that a busy neighbour cannot keep us out by chance alone.
+BEGINS_MAX: Final = 100
+
+Operation: TypeAlias = Callable[[SqliteTx], Any]
+Fate: TypeAlias = tuple[Any, BaseException | None]
+"""What became of an operation: its value, or its error."""
+
+
+class Call(NamedTuple):
+    """An operation, and who waits for it."""
+
+    operation: Operation
+    future: asyncio.Future[Any]
+
+
+class Crashed(BaseException):
+    """Raised by a simulation's hook: the process dies here. What is not committed is lost, nobody is answered."""
+
+
+class GroupCommit:
+    """Turns several operations into one transaction; a broken connection is replaced before the next group."""
+
+    __slots__ = ("_fates", "_open", "_opened")
+
+    def __init__(self, opened: Opened, reopen: Callable[[], Opened]) -> None:
+        self._opened: Opened | None = opened
+        self._open = reopen
+        self._fates: list[Fate] = []
+
+    def apply(self, calls: Sequence[Call]) -> None:
+        """Begin, and run each operation; what raises is rolled back alone."""
+        self._fates = []
+        try:
+            if self._opened is None:
+                self._opened = self._open()
+            self._begin(self._opened.connection)
+            if len(calls) == 1:
+                self._apply_one(self._opened, calls[0])
+            else:
+                self._apply_each(self._opened, calls)
+        except sqlite3.Error as error:
+            self._fail(error, len(calls))
+
+    def commit(self) -> None:
+        """Make the group durable, or fail all of it."""
+        if self._opened is None or not self._opened.connection.in_transaction:
+            return
+        try:
+            self._opened.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._fail(error, len(self._fates))
+
+    def answers(self) -> list[Fate]:
+        """What to tell the callers, in their order."""
+        fates, self._fates = self._fates, []
+        return fates
+
+    def close(self) -> None:
+        """Let the connection go; what was not committed is rolled back."""
+        if self._opened is not None:
+            self._opened.connection.close()
+            self._opened = None
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        for begins_left in reversed(range(BEGINS_MAX)):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or begins_left == 0:
+                    raise
+
+    def _apply_one(self, opened: Opened, call: Call) -> None:
+        fate = _run(opened, call.operation)
+        self._fates.append(fate)
+        if fate[1] is not None:
+            opened.connection.execute("ROLLBACK")
+
+    def _apply_each(self, opened: Opened, calls: Sequence[Call]) -> None:
+        execute = opened.connection.execute
+        for operation, _ in calls:
+            execute("SAVEPOINT operation")
+            fate = _run(opened, operation)
+            if fate[1] is not None:
+                execute("ROLLBACK TO operation")
+            execute("RELEASE operation")
+            self._fates.append(fate)
+
+    def _fail(self, error: sqlite3.Error, n: int) -> None:
+        """Nothing of the group is kept, and the next one starts on a connection that works."""
+        self._fates = [(None, unavailable(error)) for _ in range(n)]
+        try:
+            if self._opened is not None and self._opened.connection.in_transaction:
+                self._opened.connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.close()
+
+
+def _run(opened: Opened, operation: Operation) -> Fate:
+    try:
+        fate: Fate = (operation(opened.tx), None)
+    except Crashed:
+        raise
+    except StopIteration as error:
+        fate = (None, RuntimeError(f"the operation raised StopIteration: {error}"))  # a future cannot carry it
+    except BaseException as error:
+        if is_unavailable(error):
+            raise
+        fate = (None, error)
+    if not opened.connection.in_transaction:
+        # On some errors SQLite ends the whole transaction by itself; an operation that hid one must not hide that.
+        raise sqlite3.OperationalError("the transaction was ended under the operation")
+    return fate
+
+
+def answer(calls: Sequence[Call], fates: Sequence[Fate]) -> None:
+    """Tell each caller, on its loop; one that was cancelled meanwhile hears nothing."""
+    for (_, future), (value, error) in zip(calls, fates, strict=True):
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

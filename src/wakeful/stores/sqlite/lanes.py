@@ -1,0 +1,68 @@
+"""One at a time per lane (L5), in SQLite.
+
+A lane has a row exactly while a run holds it: the one writer is the lock, so there is nothing to keep for a free lane,
+and lanes nobody uses any more leave nothing behind.
+"""
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from wakeful.stores.sqlite.rows import texts
+
+# Who holds these lanes.
+HOLDERS_OF = "SELECT lane, holder FROM lanes WHERE lane IN (SELECT value FROM json_each(?))"
+
+# Who holds what.
+HOLDERS = "SELECT lane, holder FROM lanes ORDER BY lane"
+
+# A run takes a free lane.
+TAKE = "INSERT INTO lanes (lane, holder) VALUES (?, ?)"
+
+# A run lets its lane go; one it does not hold stays with whoever holds it.
+FREE = "DELETE FROM lanes WHERE lane = ? AND holder = ?"
+
+# Of these lanes, those nobody holds: let the first in line ring. Also where the lane was free before, because the run
+# that was let through may have left without taking it, and those behind it must not wait for ever.
+UNPARK_HEADS = """
+UPDATE alarms SET parked = 0
+WHERE kind = 'run' AND ref IN (
+  SELECT (
+    SELECT ref FROM alarms AS waiting INDEXED BY alarms_parked
+    WHERE waiting.lane = freed.value AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+    ORDER BY priority, due_at, ref LIMIT 1
+  )
+  FROM json_each(?) AS freed
+  WHERE NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.lane = freed.value)
+)
+"""
+
+
+class SqliteLanes:
+    """See `ports.store.Lanes`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def take_many(self, wanted: Sequence[tuple[str, int]]) -> set[int]:
+        if not wanted:
+            return set()
+        holders: dict[str, int] = dict(
+            self._connection.execute(HOLDERS_OF, (texts({lane for lane, _ in wanted}),)).fetchall()
+        )
+        taken: dict[str, int] = {}
+        for lane, run_id in wanted:
+            if lane not in holders:
+                holders[lane] = taken[lane] = run_id
+        self._connection.executemany(TAKE, sorted(taken.items()))
+        return {run_id for lane, run_id in wanted if holders[lane] == run_id}
+
+    def free_many(self, held: Sequence[tuple[str, int]]) -> None:
+        if not held:
+            return
+        self._connection.executemany(FREE, sorted(held))
+        self._connection.execute(UNPARK_HEADS, (texts({lane for lane, _ in held}),))
+
+    def holders(self) -> dict[str, int]:
+        return dict(self._connection.execute(HOLDERS).fetchall())

@@ -1,0 +1,98 @@
+"""The schema: numbered SQL files, each applied in one transaction of its own.
+
+The number of the last one applied is the database's `user_version`, written in the same transaction. Before a database
+that holds data is changed, a copy of it is made beside it. A release runs on its own schema and on the next one, so
+that machines and processes can be brought up to date one by one.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+
+class DatabaseRefused(Exception):
+    """The file cannot serve as the store. Nothing in it was changed."""
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    """All steps, in order."""
+    folder = resources.files("wakeful.stores.sqlite").joinpath("migrations")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [Migration(int(file.name[:4]), file.read_text(encoding="utf-8")) for file in files]
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The last step this database has taken."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) -> None:
+    """Take the steps that are missing; refuse a database from too far ahead."""
+    newest = steps[-1].number
+    version = version_of(connection)
+    if version > newest + 1:
+        raise DatabaseRefused(
+            f"{path} has schema {version}, and this release knows {newest} and can run on {newest + 1}; "
+            "install the release that wrote it, or a newer one"
+        )
+    copy_to: Path | None = path.with_name(f"{path.name}.before-{version + 1}")
+    if version == 0:
+        copy_to = None  # it is being made
+    for step in steps:
+        if step.number > version:
+            _take(connection, step, copy_to)
+            copy_to = None
+
+
+def _take(connection: sqlite3.Connection, step: Migration, copy_to: Path | None) -> None:
+    """Apply one step, unless another process has done it meanwhile."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if version_of(connection) < step.number:
+            if copy_to is not None:
+                _copy(connection, copy_to)  # under the lock: what is copied is what is changed
+            for statement in _statements(step.sql):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {step.number}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _copy(connection: sqlite3.Connection, copy_to: Path) -> None:
+    """Copy the database, then give the copy its name: a half-written copy never has it."""
+    unfinished = copy_to.with_name(copy_to.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    copy = sqlite3.connect(unfinished, isolation_level=None)
+    try:
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+    finally:
+        copy.close()
+    unfinished.replace(copy_to)
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """The statements of a script, one by one: running it as a script would end our transaction."""
+    statement = ""
+    for line in sql.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement

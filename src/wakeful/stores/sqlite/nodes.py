@@ -1,0 +1,84 @@
+"""Who ticks, in SQLite."""
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from wakeful.core.instants import Duration, Instant
+from wakeful.ports.store import Node
+from wakeful.stores.sqlite.rows import columns_of, ids
+
+_COLUMNS = columns_of(Node, "nodes")
+
+# A new incarnation.
+REGISTER = """
+INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity)
+VALUES (?1, ?2, ?3, ?4, ?5, ?4, 0, 0, ?6)
+"""
+
+# Push the lease out, unless it was taken.
+RENEW = """
+UPDATE nodes SET last_tick_at = ?2, lease_until = ?3, lag = ?4, running = ?5
+WHERE node_id = ?1 AND voided_at IS NULL
+"""
+
+# Those whose lease is over and was not yet taken.
+EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= ? ORDER BY node_id"
+
+# Of these, those that still have their lease.
+NOT_VOIDED = """
+SELECT node_id FROM nodes
+WHERE voided_at IS NULL AND node_id IN (SELECT value FROM json_each(?)) ORDER BY node_id
+"""
+
+# Take the leases.
+VOID = "UPDATE nodes SET voided_at = ? WHERE voided_at IS NULL AND node_id IN (SELECT value FROM json_each(?))"
+
+_OWNS = """
+EXISTS (
+  SELECT 1 FROM runs INDEXED BY runs_held WHERE owner = nodes.node_id AND (outcome = 'running' OR stuck = 1)
+)
+"""
+
+# Voided nodes that still own runs.
+WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_OWNS} ORDER BY node_id"
+
+# Every incarnation known.
+ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
+
+# Forget incarnations long gone that own nothing.
+PRUNE = f"DELETE FROM nodes WHERE voided_at < ? AND NOT {_OWNS}"
+
+
+class SqliteNodes:
+    """See `ports.store.Nodes`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
+        node_id = self._connection.execute(REGISTER, (name, host, pid, now, lease_until, capacity)).lastrowid
+        assert node_id is not None  # noqa: S101 - an INSERT that did not raise has a row id
+        return node_id
+
+    def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
+        return self._connection.execute(RENEW, (node_id, now, lease_until, lag, running)).rowcount == 1
+
+    def expired(self, *, now: Instant) -> list[Node]:
+        return list(map(Node._make, self._connection.execute(EXPIRED, (now,))))
+
+    def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
+        wanted = ids(node_ids)
+        voided = [node_id for (node_id,) in self._connection.execute(NOT_VOIDED, (wanted,))]
+        self._connection.execute(VOID, (now, wanted))
+        return voided
+
+    def with_leftovers(self) -> list[int]:
+        return [node_id for (node_id,) in self._connection.execute(WITH_LEFTOVERS)]
+
+    def all(self) -> list[Node]:
+        return list(map(Node._make, self._connection.execute(ALL)))
+
+    def prune(self, *, before: Instant) -> None:
+        self._connection.execute(PRUNE, (before,))

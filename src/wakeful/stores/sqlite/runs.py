@@ -1,0 +1,326 @@
+"""The ledger, in SQLite. The one writer holds every row, so holding is reading.
+
+A run's key (id, kind, schedule, occurrence) never changes, and settling names none of the columns that the two large
+indexes are made of: what a run costs there is paid once, when it is written.
+"""
+
+from collections.abc import Mapping, Sequence
+from sqlite3 import Connection
+
+from wakeful.core.instants import Instant
+from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
+from wakeful.ports.store import Mark, Tallied
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
+
+_COLUMNS = columns_of(Run, "runs")
+
+# Take the next n run ids. A counter, because the id of a removed row must never name another.
+RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETURNING value"
+
+# Write a new ledger row.
+ADD = insert_into("runs", Run)
+
+# Waiting runs of one priority whose alarm is due, oldest first.
+DUE = f"""
+SELECT {_COLUMNS} FROM alarms INDEXED BY alarms_due CROSS JOIN runs ON run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.priority = ?1 AND parked = 0 AND alarms.due_at IS NOT NULL AND alarms.due_at <= ?2
+  AND outcome = 'waiting'
+ORDER BY alarms.due_at, alarms.ref LIMIT ?3
+"""
+
+# Runs by id.
+LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value"
+
+# Of these, those a node is running; the caller compares the fences.
+HELD = f"{LOCK} WHERE owner = ? AND outcome = 'running'"
+
+# The fences of those a node is running.
+FENCES = """
+SELECT run_id, fence FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value
+WHERE owner = ? AND outcome = 'running'
+"""
+
+# Write a row back whole, but for its key.
+SAVE = update_of("runs", Run, key=("run_id",), fixed=("kind", "schedule_id", "occurrence"))
+
+# A rung was reached. A mark that knows of no process leaves the known one: rescue depends on it.
+MARK = "UPDATE runs SET rung = ?3, ladder = ?4, process = coalesce(?5, process) WHERE run_id = ?1 AND fence = ?2"
+
+# What these nodes hold: running, or stuck.
+OF_NODES = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_held
+WHERE owner IN (SELECT value FROM json_each(?)) AND (outcome = 'running' OR stuck = 1)
+ORDER BY run_id LIMIT ?
+"""
+
+# Write an attempt that ended without closing its run.
+ADD_ATTEMPT = insert_into("attempts", Attempt)
+
+# Earlier attempts of these runs, in order.
+ATTEMPTS = f"""
+SELECT {columns_of(Attempt, "attempts")} FROM json_each(?) AS wanted CROSS JOIN attempts ON run_id = wanted.value
+ORDER BY run_id, attempt
+"""
+
+# Planned instants in a span that have a row which is not a gap. Manual requests have negative occurrences.
+TAKEN = """
+SELECT planned_at FROM runs INDEXED BY runs_occurrence
+WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ? AND outcome NOT IN ('skipped', 'missed')
+"""
+
+# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Rows tile time (L1),
+# so only the last row that begins before the instant can reach beyond it.
+GAPS_AHEAD = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_occurrence
+WHERE schedule_id = ?1 AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > ?2
+  AND occurrence >= coalesce(
+    (SELECT max(occurrence) FROM runs WHERE schedule_id = ?1 AND occurrence BETWEEN 0 AND ?2), 0
+  )
+ORDER BY run_id
+"""
+
+# Take rows out of the ledger.
+REMOVE = "DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
+
+# Take the attempts of rows out of the ledger.
+REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id IN (SELECT value FROM json_each(?))"
+
+# The ledger, newest first.
+PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT ?2"
+
+# One schedule's rows, newest first.
+PAGE_OF_SCHEDULE = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
+WHERE schedule_id = ?3 AND run_id < ?1 ORDER BY run_id DESC LIMIT ?2
+"""
+
+# One schedule's rows of one outcome, newest first.
+PAGE_OF_SCHEDULE_AND_OUTCOME = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
+WHERE schedule_id = ?3 AND run_id < ?1 AND outcome = ?4 ORDER BY run_id DESC LIMIT ?2
+"""
+
+# Rows that succeeded, newest first: most do, so walking back finds a page of them soon.
+PAGE_OF_SUCCEEDED = f"""
+SELECT {_COLUMNS} FROM runs WHERE run_id < ?1 AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT ?2
+"""
+
+# Rows that run now, newest first: a sort of the few there are.
+PAGE_OF_RUNNING = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_held
+WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < ?1 ORDER BY run_id DESC LIMIT ?2
+"""
+
+# Rows that wait, newest first: each has its alarm.
+PAGE_OF_WAITING = f"""
+SELECT {_COLUMNS} FROM alarms CROSS JOIN runs ON run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.ref < ?1 AND outcome = 'waiting' ORDER BY alarms.ref DESC LIMIT ?2
+"""
+
+# Rows of one outcome that is not the rule, newest first.
+PAGE_OF_AMISS = f"""
+SELECT {_COLUMNS} FROM runs INDEXED BY runs_amiss
+WHERE outcome = ?3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded' AND run_id < ?1
+ORDER BY run_id DESC LIMIT ?2
+"""
+
+# A schedule's rows that reach into the time since an instant: planned ones that begin after it, the last one before it
+# (it may lie across), and manual requests.
+_SINCE = """
+WITH recent AS (
+  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = ?1 AND occurrence >= max(?2, 0)
+  UNION ALL
+  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = ?1 AND occurrence < 0
+  UNION ALL
+  SELECT run_id FROM (
+    SELECT run_id FROM runs INDEXED BY runs_occurrence
+    WHERE schedule_id = ?1 AND occurrence >= 0 AND occurrence < ?2 ORDER BY occurrence DESC LIMIT 1
+  )
+)
+"""
+
+# How many instants ended how.
+TALLY = f"""
+{_SINCE}
+SELECT outcome, sum(instants) FROM recent CROSS JOIN runs USING (run_id)
+WHERE coalesce(planned_until, planned_at) >= ?2 GROUP BY outcome
+"""
+
+# How long closed runs that started took and how they ended, newest first.
+ENDINGS = f"""
+{_SINCE}
+SELECT ended_at - started_at, outcome FROM recent CROSS JOIN runs USING (run_id)
+WHERE planned_at >= ?2 AND started_at IS NOT NULL AND ended_at IS NOT NULL AND outcome NOT IN ('running', 'waiting')
+ORDER BY run_id DESC LIMIT ?3
+"""
+
+# A stretch of the ledger in id order, and which of its rows may go: closed, ended before, not stuck, and no cadence
+# refers to them.
+PRUNABLE = """
+SELECT run_id,
+  ended_at < ?3 AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
+    SELECT 1 FROM cadences
+    WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
+  ),
+  runs.due_at
+FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT ?2
+"""
+
+# When the newest row was due.
+NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
+
+# Up to which id pruning has looked.
+PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through'"
+
+# Remember up to which id pruning has looked.
+SET_PRUNED_THROUGH = "UPDATE counters SET value = ? WHERE name = 'pruned_through'"
+
+# Beyond every id.
+_NO_ID = 2**63 - 1
+
+# How many rows one pruning step reads at once, and how many it looks at in all: the writer
+# is kept for some milliseconds.
+PRUNE_WINDOW = 1_000
+PRUNE_EXAMINED_MAX = 10_000
+
+
+class SqliteRuns:
+    """See `ports.store.Runs`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def reserve_ids(self, n: int) -> list[int]:
+        ((last_id,),) = self._connection.execute(RESERVE_IDS, (n,)).fetchall()
+        return list(range(last_id - n + 1, last_id + 1))
+
+    def add_many(self, rows: Sequence[Run]) -> None:
+        self._connection.executemany(ADD, rows)
+
+    def due(self, *, now: Instant, limit: int) -> list[Run]:
+        rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, limit))))
+        if len(rows) < limit:
+            rows += map(Run._make, self._connection.execute(DUE, (PRIORITY_PLANNED, now, limit - len(rows))))
+        return rows
+
+    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        rows = map(Run._make, self._connection.execute(HELD, (ids(fences), node_id)))
+        return {row.run_id: row for row in rows if row.fence == fences[row.run_id]}
+
+    def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
+        rows = map(Run._make, self._connection.execute(LOCK, (ids(run_ids),)))
+        return {row.run_id: row for row in rows}
+
+    def save_many(self, rows: Sequence[Run]) -> None:
+        self._connection.executemany(SAVE, rows)
+
+    def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
+        fences = dict(self._connection.execute(FENCES, (ids({mark.run_id for mark in marks}), node_id)).fetchall())
+        fates = [fences.get(mark.run_id) == mark.fence for mark in marks]
+        self._connection.executemany(MARK, [mark for mark, is_held in zip(marks, fates, strict=True) if is_held])
+        return fates
+
+    def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
+        return list(map(Run._make, self._connection.execute(OF_NODES, (ids(node_ids), limit))))
+
+    def add_attempts(self, rows: Sequence[Attempt]) -> None:
+        self._connection.executemany(ADD_ATTEMPT, rows)
+
+    def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
+        of_runs: dict[int, list[Attempt]] = {}
+        for row in map(Attempt._make, self._connection.execute(ATTEMPTS, (ids(set(run_ids)),))):
+            of_runs.setdefault(row.run_id, []).append(row)
+        return of_runs
+
+    def taken(self, schedule_id: int, *, after: Instant, until: Instant) -> frozenset[Instant]:
+        return frozenset(instant for (instant,) in self._connection.execute(TAKEN, (schedule_id, after, until)))
+
+    def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
+        return list(map(Run._make, self._connection.execute(GAPS_AHEAD, (schedule_id, after))))
+
+    def remove_many(self, run_ids: Sequence[int]) -> None:
+        wanted = (ids(run_ids),)
+        self._connection.execute(REMOVE_ATTEMPTS, wanted)
+        self._connection.execute(REMOVE, wanted)
+
+    def page(
+        self,
+        *,
+        schedule_id: int | None = None,
+        before_id: int | None = None,
+        limit: int,
+        outcome: Outcome | None = None,
+    ) -> list[Run]:
+        edge = (_NO_ID if before_id is None else before_id, limit)
+        found = self._connection.execute(*_page(edge, schedule_id, outcome))
+        return list(map(Run._make, found))
+
+    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
+        by_outcome = dict(self._connection.execute(TALLY, (schedule_id, since)).fetchall())
+        endings = self._connection.execute(ENDINGS, (schedule_id, since, limit)).fetchall()
+        return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
+
+    def prune(self, *, before: Instant, limit: int) -> int:
+        """Look on from where the last call stopped, and once around the end; ids ascend with time, so no index."""
+        (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
+        doomed, cursor, examined = self._doomed(start, None, before, limit, PRUNE_EXAMINED_MAX)
+        if len(doomed) < limit and examined < PRUNE_EXAMINED_MAX and start:
+            more, cursor, _ = self._doomed(0, start, before, limit - len(doomed), PRUNE_EXAMINED_MAX - examined)
+            doomed += more
+        if doomed:
+            self.remove_many(doomed)
+        if cursor != start:
+            self._connection.execute(SET_PRUNED_THROUGH, (cursor,))
+        return len(doomed)
+
+    def _doomed(
+        self, cursor: int, until: int | None, before: Instant, limit: int, examined_max: int
+    ) -> tuple[list[int], int, int]:
+        """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
+        doomed: list[int] = []
+        examined = 0
+        while examined < examined_max and len(doomed) < limit:
+            window = self._connection.execute(PRUNABLE, (cursor, PRUNE_WINDOW, before)).fetchall()
+            examined += len(window)
+            for run_id, is_prunable, _ in window:
+                cursor = run_id
+                if is_prunable:
+                    doomed.append(run_id)
+                    if len(doomed) == limit:
+                        break
+            has_more = len(window) == PRUNE_WINDOW and (until is None or cursor < until)
+            if len(doomed) < limit and (not has_more or self._is_young(window, before)):
+                return doomed, 0, examined
+        return doomed, cursor, examined
+
+    def _is_young(self, window: Sequence[tuple[int, int, int]], before: Instant) -> bool:
+        """Whether nothing in the window, and so nothing after it, can have ended before.
+
+        A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
+        rows are due before older ones, and the search goes on.
+        """
+        if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
+            return False
+        (newest_due_at,) = self._connection.execute(NEWEST_DUE_AT).fetchone()
+        return all(due_at <= newest_due_at for _, _, due_at in window)
+
+
+def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[int | str, ...]]:
+    """The query for a page: each filter has the index that finds its rows without walking past others."""
+    if schedule_id is not None:
+        if outcome is None:
+            return PAGE_OF_SCHEDULE, (*edge, schedule_id)
+        return PAGE_OF_SCHEDULE_AND_OUTCOME, (*edge, schedule_id, outcome)
+    match outcome:
+        case None:
+            return PAGE, edge
+        case "succeeded":
+            return PAGE_OF_SUCCEEDED, edge
+        case "running":
+            return PAGE_OF_RUNNING, edge
+        case "waiting":
+            return PAGE_OF_WAITING, edge
+        case _:
+            return PAGE_OF_AMISS, (*edge, outcome)

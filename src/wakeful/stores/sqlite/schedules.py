@@ -1,0 +1,125 @@
+"""Definitions, in SQLite."""
+
+from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
+
+from wakeful.ports.store import NewSchedule, Schedule
+from wakeful.stores.sqlite.rows import columns_of, ids, texts, update_of
+
+_COLUMNS = columns_of(Schedule, "schedules")
+
+# Write one new schedule and learn its id; a slug that lives already writes nothing.
+ADD = """
+INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at) VALUES (?1, ?2, 1, ?3, ?4, ?4)
+ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
+RETURNING schedule_id
+"""
+
+# Write many new schedules under ids chosen beforehand.
+ADD_MANY = """
+INSERT INTO schedules (schedule_id, slug, definition, version, is_zoned, created_at, updated_at)
+VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5)
+"""
+
+# The last id given out. Rows are never deleted, so it only grows.
+LAST_ID = "SELECT coalesce(max(schedule_id), 0) FROM schedules"
+
+# Which of these slugs are taken.
+TAKEN = """
+SELECT slug FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug IN (SELECT value FROM json_each(?))
+"""
+
+# The living schedules of these slugs.
+BY_SLUGS = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug IN (SELECT value FROM json_each(?))
+"""
+
+# Schedules by id, the dead ones too.
+BY_IDS = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN schedules ON schedule_id = wanted.value"
+
+# Write a definition back, or mark it deleted.
+SAVE = update_of("schedules", Schedule, key=("schedule_id",), fixed=("created_at",))
+
+# The living in slug order.
+PAGE = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug > ? ORDER BY slug LIMIT ?
+"""
+
+# The living with this text in their slug, in slug order.
+PAGE_CONTAINING = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug > ? AND instr(slug, ?) > 0 ORDER BY slug LIMIT ?
+"""
+
+# The living that depend on a zone, in id order. A scan: it is asked only when the zone data has changed.
+ZONED = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE schedule_id > ? AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT ?
+"""
+
+# How many live.
+COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
+
+# From this many on, looking up the taken slugs first and writing the rest in one go is the faster way.
+BULK_MIN = 4
+
+
+class SqliteSchedules:
+    """See `ports.store.Schedules`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add_many(self, rows: Sequence[NewSchedule]) -> list[int | None]:
+        if len(rows) < BULK_MIN:
+            return [self._add(row) for row in rows]
+        (last_id,) = self._connection.execute(LAST_ID).fetchone()
+        taken = {slug for (slug,) in self._connection.execute(TAKEN, (texts({row.slug for row in rows}),))}
+        fates: list[int | None] = []
+        fresh: list[tuple[int, str, str, int, int]] = []
+        for row in rows:
+            if row.slug in taken:
+                fates.append(None)
+                continue
+            taken.add(row.slug)
+            last_id += 1
+            fates.append(last_id)
+            fresh.append((last_id, *row))
+        self._connection.executemany(ADD_MANY, fresh)
+        return fates
+
+    def _add(self, row: NewSchedule) -> int | None:
+        # All of it is fetched: a RETURNING statement is only done when it was read to its end.
+        added = self._connection.execute(ADD, row).fetchall()
+        return added[0][0] if added else None
+
+    def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
+        rows = map(Schedule._make, self._connection.execute(BY_SLUGS, (texts(set(slugs)),)))
+        return {row.slug: row for row in rows}
+
+    def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Schedule]:
+        rows = map(Schedule._make, self._connection.execute(BY_IDS, (ids(schedule_ids),)))
+        return {row.schedule_id: row for row in rows}
+
+    def save_many(self, rows: Sequence[Schedule]) -> None:
+        self._connection.executemany(SAVE, rows)
+
+    def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
+        after = "" if after is None else after
+        if contains:
+            found = self._connection.execute(PAGE_CONTAINING, (after, contains, limit))
+        else:
+            found = self._connection.execute(PAGE, (after, limit))
+        return list(map(Schedule._make, found))
+
+    def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._connection.execute(ZONED, (after_id, limit))))
+
+    def count(self) -> int:
+        (count,) = self._connection.execute(COUNT).fetchone()
+        return int(count)

@@ -1,0 +1,167 @@
+"""The store in one SQLite file."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from wakeful.ports.store import StoreUnavailable
+from wakeful.stores.sqlite.clock_hold import ClockHold
+from wakeful.stores.sqlite.connection import Opened, Synchronous, connect, set_up_writer
+from wakeful.stores.sqlite.files import check, create, faults_in, inspect, place
+from wakeful.stores.sqlite.group import Call, GroupCommit
+from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate, migrations
+from wakeful.stores.sqlite.reader import InlineReader, Reader, ReaderThreads
+from wakeful.stores.sqlite.tx import SqliteTx
+from wakeful.stores.sqlite.writer import Hook, InlineWriter, Writer, WriterThread
+
+T = TypeVar("T")
+
+READERS = 2
+
+
+class SqliteStore:
+    """See `ports.store.Store`. Belongs to the event loop it was opened on."""
+
+    def __init__(self, path: Path, writer: Writer, reader: Reader, clock: ClockHold | None) -> None:
+        self._path = path
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._data_version: int | None = None
+        self._is_closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Synchronous = "FULL",
+        shared_clock: bool = False,
+        readers: int = READERS,
+    ) -> "SqliteStore":
+        """Open the database, making or migrating it first; raises `DatabaseRefused` on a file it must not touch."""
+        where = place(path)
+        opened = await asyncio.to_thread(_prepare, where, synchronous, migrations())
+        writer = WriterThread(GroupCommit(opened, lambda: _reopen(where, synchronous)))
+        return cls(where, writer, ReaderThreads(where, readers), None if shared_clock else ClockHold(where))
+
+    @classmethod
+    def open_inline(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        hook: Hook,
+        synchronous: Synchronous = "OFF",
+        shared_clock: bool = True,
+    ) -> "SqliteStore":
+        """The same store without threads, for a simulation: the hook sizes each group and may make it die."""
+        where = place(path)
+        opened = _prepare(where, synchronous, migrations())
+        reader = InlineReader(where)
+        clock = None if shared_clock else ClockHold(where)
+
+        def die() -> None:
+            reader.die()
+            if clock is not None:
+                clock.release()
+
+        steps = GroupCommit(opened, lambda: _reopen(where, synchronous))
+        return cls(where, InlineWriter(steps, hook, die), reader, clock)
+
+    async def write(self, operation: Callable[[SqliteTx], T]) -> T:
+        """Run it in a transaction; answers after the commit. A caller that is cancelled may still be served."""
+        if self._is_closed:
+            raise StoreUnavailable(f"{self._path} is closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Call(operation, future))
+        return await future
+
+    async def read(self, operation: Callable[[SqliteTx], T]) -> T:
+        """Run it on a consistent view, without changing anything."""
+        if self._is_closed:
+            raise StoreUnavailable(f"{self._path} is closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._reader.submit(Call(operation, future))
+        return await future
+
+    async def hold_clock(self) -> bool:
+        """Try to become the one process that ticks."""
+        return self._clock is None or self._clock.hold()
+
+    async def release_clock(self) -> None:
+        """Let another process tick."""
+        if self._clock is not None:
+            self._clock.release()
+
+    def clock_holder(self) -> str | None:
+        """Which process ticks, in words; None if none does, or if many may."""
+        return None if self._clock is None else self._clock.holder()
+
+    @property
+    def is_exclusive(self) -> bool:
+        """True: while the clock is held here, no other node is alive."""
+        return self._clock is not None
+
+    async def changed(self) -> bool:
+        """Whether another process wrote since the last call.
+
+        Asked of the writing connection, because that is the only one to which our own writes are not news.
+        """
+        try:
+            version = await self.write(SqliteTx.data_version)
+        except StoreUnavailable:
+            return True
+        before, self._data_version = self._data_version, version
+        return version != before
+
+    async def check(self) -> list[str]:
+        """Look at the whole file; answers what is wrong with it, nothing if it is sound."""
+        return await asyncio.to_thread(_check_whole, self._path)
+
+    async def close(self) -> None:
+        """Finish what was asked, then let everything go. Asking twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._reader.close()
+        await self._writer.close()
+        if self._clock is not None:
+            self._clock.release()
+
+
+def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Opened:
+    """The writing connection to a database that exists, is ours, is sound and is up to date."""
+    if not path.exists():
+        create(path, steps)
+    inspect(path)
+    connection = connect(path)
+    try:
+        check(connection, path)
+        migrate(connection, path, steps)
+        return set_up_writer(connection, synchronous)
+    except sqlite3.OperationalError as error:
+        connection.close()
+        raise StoreUnavailable(f"{path} cannot be opened ({error})") from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _reopen(path: Path, synchronous: Synchronous) -> Opened:
+    """A fresh writing connection after the old one broke."""
+    try:
+        inspect(path)
+    except (OSError, DatabaseRefused) as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    return set_up_writer(connect(path), synchronous)
+
+
+def _check_whole(path: Path) -> list[str]:
+    connection = connect(path)
+    try:
+        return faults_in(connection)
+    finally:
+        connection.close()

@@ -1,0 +1,35 @@
+"""One transaction on one connection, grouped by noun. It keeps nothing of its own, so it serves one after another."""
+
+from sqlite3 import Connection
+
+from wakeful.stores.sqlite.alarms import SqliteAlarms
+from wakeful.stores.sqlite.cadences import SqliteCadences
+from wakeful.stores.sqlite.lanes import SqliteLanes
+from wakeful.stores.sqlite.meta import SqliteMeta
+from wakeful.stores.sqlite.nodes import SqliteNodes
+from wakeful.stores.sqlite.runs import SqliteRuns
+from wakeful.stores.sqlite.schedules import SqliteSchedules
+
+# Changes when another connection has written.
+DATA_VERSION = "PRAGMA data_version"
+
+
+class SqliteTx:
+    """See `ports.store.Tx`."""
+
+    __slots__ = ("_connection", "alarms", "cadences", "lanes", "meta", "nodes", "runs", "schedules")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.schedules = SqliteSchedules(connection)
+        self.cadences = SqliteCadences(connection)
+        self.alarms = SqliteAlarms(connection)
+        self.runs = SqliteRuns(connection)
+        self.lanes = SqliteLanes(connection)
+        self.nodes = SqliteNodes(connection)
+        self.meta = SqliteMeta(connection)
+
+    def data_version(self) -> int:
+        """A number that differs from the last one of this connection if another connection wrote since."""
+        (version,) = self._connection.execute(DATA_VERSION).fetchone()
+        return int(version)
