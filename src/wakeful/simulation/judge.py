@@ -1,0 +1,320 @@
+"""The judge: asks every law after every commit, about what that commit changed and nothing else.
+
+Theory of operation
+-------------------
+A law over the whole ledger costs as much as the ledger is long. But the laws are inductive: rows that tiled time up to
+a border still do, as long as nobody touched them. So the judge keeps a `Book` per schedule, with the rows it has seen
+and the border up to which they are known to tile, and looks at what changed since. When the border goes *back*, because
+the clock did, the book is judged anew from the beginning.
+
+The judge also keeps the world's own record of attempts (`Seen`), which owes nothing to the store.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from wakeful.core.cadence import Cadence, Rules
+from wakeful.core.definition import rules_of
+from wakeful.core.definition_json import decode_definition
+from wakeful.core.instants import MINUTE, Duration, Instant
+from wakeful.core.runs import NOT_RUN, OPEN, Run
+from wakeful.ports.store import Schedule
+from wakeful.simulation import laws
+from wakeful.simulation.facts import Facts
+from wakeful.simulation.laws import Ending, Era, Seen, Shift
+
+STEP_BACK_SLACK: Final[Duration] = 2 * MINUTE
+"""A clock that went back by less than a minute is put up with; beyond this a schedule may not be planned ahead."""
+
+
+class Broken(AssertionError):
+    """A law was broken; the message says which, where and when."""
+
+
+class Book:
+    """What the judge knows of one schedule."""
+
+    __slots__ = (
+        "backlog",
+        "cadence",
+        "due_at",
+        "eras",
+        "name",
+        "open",
+        "order",
+        "rows",
+        "rules",
+        "tiled_through",
+        "version",
+    )
+
+    def __init__(self, name: str, version: int, rules: Rules, cadence: Cadence) -> None:
+        self.name = name
+        self.version = version
+        self.rules = rules
+        self.cadence: Cadence | None = cadence
+        self.eras = [Era(cadence.planned_through, rules.timing)]
+        self.tiled_through = cadence.planned_through
+        self.rows: dict[int, Run] = {}
+        self.order: list[tuple[Instant, int]] = []  # (planned, run id) of everything but manual runs, sorted
+        self.open: dict[int, Run] = {}
+        self.backlog = 0
+        self.due_at: Instant | None = None
+
+    def put(self, row: Run) -> Shift:
+        """Take a row in, new or changed."""
+        before = self.rows.get(row.run_id)
+        self.rows[row.run_id] = row
+        if row.trigger != "manual" and (before is None or before.planned_at != row.planned_at):
+            if before is not None:
+                self.order.remove((before.planned_at, before.run_id))
+            insort(self.order, (row.planned_at, row.run_id))
+        if row.outcome in OPEN or row.stuck:
+            self.open[row.run_id] = row
+        else:
+            self.open.pop(row.run_id, None)
+        return Shift(before, row)
+
+    def void(self, run_id: int) -> Run | None:
+        """A row that is no longer in the ledger."""
+        row = self.rows.pop(run_id, None)
+        self.open.pop(run_id, None)
+        if row is not None and row.trigger != "manual":
+            self.order.remove((row.planned_at, row.run_id))
+        return row
+
+    def between(self, after: Instant, through: Instant) -> list[Run]:
+        """Planned rows that begin in (after, through]."""
+        start = bisect_right(self.order, after, key=_planned)
+        stop = bisect_right(self.order, through, key=_planned)
+        return [self.rows[run_id] for _, run_id in self.order[start:stop]]
+
+
+class Judge:
+    """Holds facts against the laws. `look` for the store's, `began` and `ended` for the world's own."""
+
+    def __init__(self) -> None:
+        self.books: dict[int, Book] = {}
+        self.seen: dict[int, list[Seen]] = {}
+        self.under_way: dict[tuple[int, int], Seen] = {}
+        self.holders: Mapping[str, int] = {}
+        self.nodes: set[int] = set()
+        self.capacities: dict[int, int] = {}
+        self.looks = 0
+        self._keys: dict[str, int] = {}
+        self._run_books: dict[int, Book] = {}
+
+    @property
+    def waiting(self) -> list[int]:
+        """Known runs that wait and have a lane: they may be parked."""
+        return [
+            r.run_id for book in self.books.values() for r in book.open.values() if r.lane and r.outcome == "waiting"
+        ]
+
+    # -- what the store says ------------------------------------------------------------------------------------------
+
+    def look(self, facts: Facts, *, now: Instant) -> Iterator[str]:
+        """Judge one commit; yields what is wrong."""
+        self.looks += 1
+        self._meet_nodes(facts)
+        self.holders = facts.holders
+        removed = {run_id: book for run_id in facts.gone if (book := self._run_books.pop(run_id, None)) is not None}
+        changes: dict[int, list[Shift]] = {schedule_id: [] for schedule_id in facts.cadences}
+        for schedule_id, cadence in facts.cadences.items():
+            if schedule_id not in self.books:
+                self._open_book(facts.schedules[schedule_id], cadence)
+        for run in facts.runs.values():
+            book = self.books.get(run.schedule_id)
+            if book is not None:
+                self._run_books[run.run_id] = book
+                changes[run.schedule_id].append(book.put(run))
+        for schedule_id, shifts in changes.items():
+            book = self.books[schedule_id]
+            gone = [row for run_id, of in removed.items() if of is book and (row := book.void(run_id)) is not None]
+            yield from self._judge_schedule(book, facts, schedule_id, shifts, gone, now)
+        yield from laws.one_per_lane(self._busy(), facts.holders)
+        yield from laws.nobody_waits_at_a_free_lane(facts.parked, facts.holders)
+
+    def _judge_schedule(
+        self, book: Book, facts: Facts, schedule_id: int, shifts: list[Shift], gone: list[Run], now: Instant
+    ) -> Iterator[str]:
+        before, after = book.cadence, facts.cadences.get(schedule_id)
+        book.cadence = after
+        schedule = facts.schedules.get(schedule_id)
+        if schedule is not None and schedule.version != book.version:
+            self._turn_page(book, schedule, before)
+        for shift in shifts:
+            yield from self._judge_run(book, facts, shift, before, after, now)
+        if after is None or (schedule is not None and schedule.deleted_at is not None):
+            return
+        yield from self._judge_tiling(book, before, after, shifts, gone)
+        yield from laws.is_forward(book.name, after, book.rules.timing)
+        alarm = facts.alarms.get(schedule_id)
+        book.due_at = None if alarm is None else alarm.due_at
+        yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
+        if before is not None:
+            yield from laws.grid_stays(book.name, before, after, shifts)
+        yield from laws.open_runs_are_few(book.name, after, book.open.values(), book.rules)
+
+    def _judge_run(
+        self, book: Book, facts: Facts, shift: Shift, before: Cadence | None, after: Cadence | None, now: Instant
+    ) -> Iterator[str]:
+        row, name = shift.after, book.name
+        seen = self.seen.get(row.run_id, ())
+        attempts = facts.attempts.get(row.run_id, ())
+        yield from laws.stays_in_place(name, shift)
+        yield from laws.moves_by_the_table(name, shift)
+        yield from laws.fence_grows(name, shift)
+        yield from laws.halted_does_not_fire(name, before, after, shift)
+        yield from laws.answers_are_its_own(name, shift, seen)
+        yield from laws.retry_follows_an_end(name, shift, attempts, seen)
+        yield from laws.stuck_keeps_its_place(name, row, after, facts.holders)
+        yield from laws.open_runs_have_owners(name, row, frozenset(self.nodes))
+        if row.attempt > 1 or row.crashes:
+            yield from laws.attempts_are_bounded(name, row, attempts, seen)
+        if shift.before is None and row.trigger != "manual":
+            yield from self._judge_birth(book, row, before, now)
+
+    def _judge_birth(self, book: Book, row: Run, before: Cadence | None, now: Instant) -> Iterator[str]:
+        """A planned row that was not there before."""
+        twins = book.between(row.planned_at - 1, row.planned_at)
+        if len(twins) > 1:
+            yield from laws.one_row_per_instant(book.name, twins)
+        if row.outcome in NOT_RUN and row.attempt == 0:
+            return
+        is_going_on = before is not None and before.catch_up_until is not None
+        book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
+        yield from laws.start_obeys_policy(book.name, row, book.rules, now=now, backlog=book.backlog)
+
+    def _judge_tiling(
+        self, book: Book, before: Cadence | None, after: Cadence, shifts: Sequence[Shift], gone: Sequence[Run]
+    ) -> Iterator[str]:
+        through = after.planned_through
+        if before is not None and through < before.planned_through:
+            self._turn_back(book, through)
+        elif gone:
+            yield f"L1 {book.name}: {', '.join(map(laws.describe, gone))} left the ledger; the clock had not come back"
+        start = book.tiled_through
+        for shift in shifts:
+            if shift.after.trigger != "manual" and _span(shift.before) != _span(shift.after):
+                start = min(start, shift.after.planned_at - 1)
+        if start >= through:
+            yield from self._nothing_ahead(book, after)
+            return
+        ran_ahead = self._ran_ahead(book, start, after.ran_through)
+        rows = book.between(start, through)
+        yield from laws.tiles(book.name, book.eras, rows, after=start, through=through, ran_ahead=ran_ahead)
+        book.tiled_through = through
+        yield from self._nothing_ahead(book, after)
+
+    def _nothing_ahead(self, book: Book, cadence: Cadence) -> Iterator[str]:
+        """Beyond the border lies only what ran there while the clock was ahead."""
+        for planned_at, run_id in book.order[bisect_right(book.order, cadence.planned_through, key=_planned) :]:
+            row = book.rows[run_id]
+            if planned_at > cadence.ran_through or (row.outcome in NOT_RUN and row.attempt == 0):
+                yield f"L1 {book.name}: {laws.describe(row)} lies beyond {laws.at(cadence.planned_through)}"
+
+    def _ran_ahead(self, book: Book, after: Instant, ran_through: Instant) -> frozenset[int]:
+        return frozenset(run.run_id for run in book.between(after, ran_through)) if ran_through > after else frozenset()
+
+    def ticked(self, *, now: Instant, is_asleep: bool) -> Iterator[str]:
+        """A node has looked at the clock, and will now sleep or look again at once."""
+        for book in self.books.values():
+            if book.cadence is not None:
+                yield from laws.is_not_silent(
+                    book.name, book.cadence, book.due_at, now=now, is_asleep=is_asleep, slack=STEP_BACK_SLACK
+                )
+
+    # -- pages of a book ----------------------------------------------------------------------------------------------
+
+    def _open_book(self, schedule: Schedule, cadence: Cadence) -> None:
+        rules = _rules(schedule)
+        self.books[schedule.schedule_id] = Book(schedule.slug, schedule.version, rules, cadence)
+
+    def _turn_page(self, book: Book, schedule: Schedule, before: Cadence | None) -> None:
+        """The definition changed: a new timing begins where the edit was made, or where planning had got to."""
+        rules = _rules(schedule)
+        if rules.timing != book.rules.timing:
+            border = schedule.updated_at if before is None else max(schedule.updated_at, before.planned_through)
+            book.eras.append(Era(border, rules.timing))
+        book.rules, book.version = rules, schedule.version
+
+    def _turn_back(self, book: Book, through: Instant) -> None:
+        """The clock came back: from here on the timing in force is planned anew, and all rows are judged again."""
+        origin = book.eras[0].after
+        book.eras = [era for era in book.eras if era.after < through]
+        book.eras.append(Era(through, book.rules.timing))
+        book.tiled_through = min(origin, through)
+
+    # -- what the world saw -------------------------------------------------------------------------------------------
+
+    def began(self, seen: Seen) -> Iterator[str]:
+        """An attempt really began."""
+        book = self._run_books.get(seen.run_id)
+        row = None if book is None else book.rows.get(seen.run_id)
+        name = "an unknown schedule" if book is None else book.name
+        if row is None:
+            yield f"L2 {name}: run {seen.run_id} began and is not in the ledger"
+        elif row.outcome != "running" or row.attempt != seen.attempt:
+            yield f"L2 {name}: attempt {seen.attempt} began, and the ledger says {laws.describe(row)}"
+        seen = seen._replace(lane=None if row is None else row.lane)
+        self.under_way[seen.run_id, seen.attempt] = seen
+        of_run = self.seen.setdefault(seen.run_id, [])
+        of_run.append(seen)
+        yield from laws.attempts_begin_once(name, of_run)
+        yield from laws.keys_are_unique(name, seen, self._keys)
+        self._keys[seen.key] = seen.run_id
+        yield from laws.seen_one_at_a_time(self.under_way.values())
+        running = sum(one.node == seen.node for one in self.under_way.values())
+        yield from laws.within_capacity(seen.node, running, self.capacities.get(seen.node, running))
+
+    def ended(self, run_id: int, attempt: int, ending: Ending, *, true_time: int) -> None:
+        """An attempt really ended."""
+        seen = self.under_way.pop((run_id, attempt), None)
+        if seen is not None:
+            self._replace(seen, seen._replace(ended_at=true_time, ending=ending))
+
+    def died(self, node: int, *, true_time: int) -> None:
+        """A node's process ended, and with it everything that ran inside it."""
+        for seen in [one for one in self.under_way.values() if one.node == node]:
+            self.ended(seen.run_id, seen.attempt, "died", true_time=true_time)
+
+    def haunting(self, node: int) -> list[Seen]:
+        """What still runs on a node although its lease was taken."""
+        return [one for one in self.under_way.values() if one.node == node and one.is_ghost]
+
+    def _meet_nodes(self, facts: Facts) -> None:
+        for node in facts.nodes:
+            self.nodes.add(node.node_id)
+            self.capacities[node.node_id] = node.capacity
+            if node.voided_at is None:
+                continue
+            for seen in [one for one in self.under_way.values() if one.node == node.node_id and not one.is_ghost]:
+                ghost = seen._replace(is_ghost=True)
+                self._replace(seen, ghost)
+                self.under_way[seen.run_id, seen.attempt] = ghost
+
+    def _replace(self, old: Seen, new: Seen) -> None:
+        of_run = self.seen[old.run_id]
+        of_run[of_run.index(old)] = new
+
+    def _busy(self) -> list[Run]:
+        return [
+            run
+            for book in self.books.values()
+            for run in book.open.values()
+            if run.lane is not None and (run.outcome == "running" or run.stuck)
+        ]
+
+
+def _planned(entry: tuple[Instant, int]) -> Instant:
+    return entry[0]
+
+
+def _span(row: Run | None) -> tuple[Instant, Instant | None, int] | None:
+    return None if row is None else (row.planned_at, row.planned_until, row.instants)
+
+
+def _rules(schedule: Schedule) -> Rules:
+    return rules_of(decode_definition(schedule.definition), schedule.schedule_id)
