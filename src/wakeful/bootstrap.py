@@ -6,6 +6,7 @@ import socket
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -130,9 +131,7 @@ def zone_rules() -> str:
         if listing.is_file():
             with listing.open(encoding="utf-8") as lines:
                 return f"system {lines.readline().strip('# ').strip()}"
-    import tzdata
-
-    return f"package {tzdata.IANA_VERSION}"
+    return f"package {version('tzdata')}"
 
 
 def _identify(tx: Tx) -> str:

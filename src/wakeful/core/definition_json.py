@@ -72,6 +72,16 @@ def definition_from_parts(
     return Definition(slug, timing, action, **read)
 
 
+def action_from_json(name: str, value: Mapping[str, Any]) -> ActionSpec:
+    """One action by the name of its field."""
+    fields = Fields({name: value})
+    action = fields.nested(name, _READERS[name])
+    fields.finish()
+    if action is None:  # finish() has raised; this tells the type checker
+        raise Invalid(FieldError(name, "missing"))
+    return action
+
+
 def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
     """Everything but slug, timing and action."""
     return {

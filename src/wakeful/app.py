@@ -1,0 +1,418 @@
+"""Wakeful for Python programs: schedules in one file, rung by this process."""
+
+import asyncio
+import builtins
+import json
+import logging
+import re
+import secrets
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from wakeful import bootstrap
+from wakeful.actions.registry import CallRegistry
+from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.definition import Definition
+from wakeful.core.definition_json import action_from_json, definition_from_json, definition_from_parts
+from wakeful.core.errors import Invalid
+from wakeful.core.instants import Instant, parse_duration
+from wakeful.core.refusals import Conflict
+from wakeful.core.timing import Timing
+from wakeful.core.timing_builders import as_instant
+from wakeful.engine.batch import Batcher
+from wakeful.engine.clock import SystemClock
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
+from wakeful.features.schedules.queries import Stats
+from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import Schedule, Tx
+
+log = logging.getLogger("wakeful")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+ON_DUE: Final = "on_due"
+PAGE: Final = 500
+WAIT_STEP: Final = 20
+POLL: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A schedule to be added: what `add` takes, as a value, for `add_many`."""
+
+    slug: str
+    timing: Timing
+    action: ActionSpec
+    options: Mapping[str, Any]
+
+
+class Wakeful:
+    """A durable scheduler over one store.
+
+    `store` is the path of a SQLite file. Several processes may open the same file: one of them ticks, the others add
+    and read, and when it ends another takes over. `tick=False` keeps this process from ever ticking.
+    """
+
+    def __init__(
+        self,
+        store: str | Path = "wakeful.db",
+        *,
+        timezone: str = "local",
+        concurrency_max: int = 64,
+        shutdown_grace: str = "30s",
+        every_min: str = "10s",
+        agent_interval_min: str = "60m",
+        ledger_days: int = 90,
+        tick: bool = True,
+        name: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._url = str(store)
+        self._timezone = timezone
+        self._limits = Limits(
+            concurrency_max=concurrency_max,
+            shutdown_grace=parse_duration(shutdown_grace, "shutdown_grace"),
+            ledger_days=ledger_days,
+            poll=POLL,
+        )
+        self._schedule_limits = ScheduleLimits(
+            agent_interval_min=parse_duration(agent_interval_min, "agent_interval_min"),
+            every_min=parse_duration(every_min, "every_min"),
+        )
+        self._ticks = tick
+        self._name = name
+        self._clock: Clock = clock or SystemClock()
+        self._registry = CallRegistry()
+        self._declared: list[New] = []
+        self._parts: bootstrap.Parts | None = None
+        self._puts: Batcher[Checked, commands.Put | Invalid] = Batcher(self._put_many)
+
+    # --- declaring ---------------------------------------------------------------------------------------------------
+
+    def job(
+        self, timing: Timing, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any
+    ) -> Callable[[F], F]:
+        """Decorate a function to be called at these times. The slug is its name unless given.
+
+        The schedule is written when the app starts; an identical one is left as it is, so starting again is harmless.
+        """
+
+        def declare(function: F) -> F:
+            target = self._register(function)
+            name = slug or function.__name__.lower()
+            self._declared.append(New(name, timing, Call(target, args or {}), _json_names(options)))
+            return function
+
+        return declare
+
+    def on_due(self, handler: F) -> F:
+        """Set the function that is called for schedules added without an action of their own."""
+        self._registry.register(ON_DUE, handler)
+        return handler
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
+        if self._parts is not None:
+            return
+        store = await bootstrap.open_store(self._url)
+        try:
+            self._parts = parts = await bootstrap.assemble(
+                store,
+                self._clock,
+                registry=self._registry,
+                limits=self._limits,
+                schedule_limits=self._schedule_limits,
+                timezone=self._timezone,
+                name=self._name,
+            )
+            await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
+            await self.add_many(self._declared)
+            if self._ticks:
+                await parts.engine.start()
+        except BaseException:
+            self._parts = None
+            await store.close()
+            raise
+
+    async def stop(self) -> None:
+        """Stop claiming, let runs end within their grace, record what is left, close the store."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            return
+        try:
+            await parts.engine.stop()
+            for action in parts.seams.actions.values():
+                await action.close()
+        finally:
+            await parts.store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def run(self) -> None:
+        """Start, and go on until SIGINT or SIGTERM."""
+        asyncio.run(self._run_until_signal())
+
+    async def _run_until_signal(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        async with self:
+            await ended.wait()
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether this process holds the clock."""
+        return self._parts is not None and self._parts.engine.is_ticking
+
+    # --- schedules ---------------------------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        slug: str | None,
+        timing: Timing,
+        *,
+        call: str | Callable[..., Any] | None = None,
+        command: Sequence[str] | Mapping[str, Any] | None = None,
+        http: str | Mapping[str, Any] | None = None,
+        prompt: str | None = None,
+        event: str | Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        isolate: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Add a schedule, or update the one of that slug, keeping where it stands; answers the slug.
+
+        Exactly one of call, command, http, prompt and event says what to do; with none of them the `on_due` handler is
+        called. Options are those of a definition in snake_case: catch_up, max_lateness, overlap, timeout, on_crash,
+        retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
+        """
+        given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
+        action = self._action(
+            {name: value for name, value in given.items() if value is not None}, args, isolate, options
+        )
+        name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
+        fate = await self._puts.submit(self._check(New(name, timing, action, _json_names(options))))
+        if isinstance(fate, Invalid):
+            raise fate
+        return name
+
+    async def add_many(self, schedules: Sequence[New]) -> builtins.list[str]:
+        """Add or update many schedules; all are checked before any is written."""
+        checked = [self._check(new) for new in schedules]
+        for batch in _batches(checked, PAGE):
+            for fate in await self._put_many(batch):
+                if isinstance(fate, Invalid):
+                    raise fate
+        return [new.slug for new in schedules]
+
+    async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
+        """Write a definition in its JSON shape."""
+        read = definition_from_json(definition, default_zone=self._open.default_zone, slug=slug)
+        fate = await self._puts.submit(self._checked(read))
+        if isinstance(fate, Invalid):
+            raise fate
+        return fate
+
+    async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
+        """Change some of a definition, by its JSON names in snake_case; None takes a field back to what is usual."""
+        parts = self._open
+
+        def patch(schedule: Schedule) -> Checked:
+            merged = _merge(json.loads(schedule.definition), _json_names(changes))
+            read = definition_from_json(merged, default_zone=parts.default_zone, slug=slug)
+            return self._checked(read)
+
+        await self._command(
+            lambda tx, now: commands.change(tx, slug, patch, seams=parts.seams, now=now, if_version=if_version)
+        )
+
+    async def remove(self, slug: str) -> None:
+        """Take a schedule away; a run under way ends, and the ledger stays."""
+        await self._command(lambda tx, now: commands.remove(tx, slug, seams=self._open.seams, now=now))
+
+    async def pause(self, slug: str, until: datetime | str | None = None) -> None:
+        """Let nothing of it start until resumed, or until a time."""
+        ends = None if until is None else as_instant(until, "until")
+        await self._command(lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends))
+
+    async def resume(self, slug: str) -> None:
+        """Let a paused or disabled schedule go on from now; its row of errors begins anew."""
+        await self._command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
+
+    async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
+        """One attempt at once, without touching the cadence; with `wait`, answers when it has ended."""
+        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        if wait:
+            return await self.wait_for(run_id, within=within)
+        return await self.get_run(run_id)
+
+    async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:
+        """The run, when it has ended; not ended `within` that time, a Conflict says how far it is."""
+        give_up = self._clock.read().monotonic + parse_duration(within, "within")
+        while True:
+            run = await self.get_run(run_id)
+            if run.outcome not in ("running", "waiting"):
+                return run
+            if self._clock.read().monotonic >= give_up:
+                raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
+            await self._clock.sleep(WAIT_STEP)
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    async def get(self, slug: str) -> ScheduleView:
+        """One schedule as it stands."""
+        return await self._open.store.read(lambda tx: queries.get(tx, slug))
+
+    async def list(
+        self, *, status: str | None = None, contains: str | None = None, limit: int | None = None
+    ) -> builtins.list[ScheduleView]:
+        """Schedules in slug order, of one status or with a text in their slug."""
+        found = [view async for view in self._iterate(contains) if status is None or view.status == status]
+        return found if limit is None else found[:limit]
+
+    async def runs(
+        self, slug: str | None = None, *, limit: int = 100, before_id: int | None = None
+    ) -> builtins.list[RunView]:
+        """Rows of the ledger, newest first."""
+        return await self._open.store.read(lambda tx: queries.runs(tx, slug, limit=limit, before_id=before_id))
+
+    async def get_run(self, run_id: int) -> RunView:
+        """One row of the ledger."""
+        return await self._open.store.read(lambda tx: queries.run(tx, run_id))
+
+    async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
+        """Counts, success rate, durations and streak of a schedule."""
+        start: Instant = 0 if since is None else as_instant(since, "since")
+        return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start))
+
+    async def next_times(
+        self, slug: str, count: int = 5, *, after: datetime | str | None = None
+    ) -> builtins.list[datetime]:
+        """The next planned instants, strictly after a time (now, if left out)."""
+        start = self._clock.read().now if after is None else as_instant(after, "after")
+        instants = await self._open.store.read(lambda tx: queries.next_times(tx, slug, after=start, count=count))
+        return [at for at in map(as_datetime, instants) if at is not None]
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _open(self) -> bootstrap.Parts:
+        if self._parts is None:
+            raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
+        return self._parts
+
+    async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
+        after: str | None = None
+        while True:
+            page = await self._open.store.read(partial(queries.page, after=after, limit=PAGE, contains=contains))
+            for view in page:
+                yield view
+            if len(page) < PAGE:
+                return
+            after = page[-1].slug
+
+    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
+        parts = self._open
+        now = self._clock.read().now
+        answer = await parts.store.write(lambda tx: command(tx, now))
+        parts.engine.ring_bell()
+        return answer
+
+    async def _put_many(self, checked: builtins.list[Checked]) -> builtins.list[commands.Put | Invalid]:
+        parts = self._open
+        now = self._clock.read().now
+        fates = await parts.store.write(partial(commands.put_many, checked=checked, seams=parts.seams, now=now))
+        parts.engine.ring_bell()
+        return fates
+
+    def _check(self, new: New) -> Checked:
+        zone = self._open.default_zone
+        return self._checked(definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone))
+
+    def _checked(self, definition: Definition) -> Checked:
+        parts = self._open
+        now = self._clock.read().now
+        checked = check(
+            definition,
+            self._schedule_limits,
+            parts.seams.actions,
+            parts.applied,
+            now=now,
+            default_zone=parts.default_zone,
+        )
+        for warning in checked.warnings:
+            log.warning("%s: %s", definition.slug, warning)
+        return checked
+
+    def _register(self, function: Callable[..., Any]) -> str:
+        target = f"{function.__module__}:{function.__qualname__}"
+        self._registry.register(target, function)
+        return target
+
+    def _action(
+        self, given: Mapping[str, Any], args: Mapping[str, Any] | None, isolate: str | None, options: dict[str, Any]
+    ) -> ActionSpec:
+        if not given:
+            return Call(ON_DUE, args or {})
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude one another; give exactly one")
+        ((name, value),) = given.items()
+        if name == "call":
+            target = value if isinstance(value, str) else self._register(value)
+            return Call(target, args or {}, isolate)  # type: ignore[arg-type]
+        if name == "prompt":
+            return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
+        return _spec(name, value)
+
+
+def _spec(name: str, value: Any) -> ActionSpec:
+    """An action given as its short form or as its JSON object."""
+    short: dict[str, Callable[[Any], ActionSpec]] = {
+        "command": lambda argv: Command(tuple(argv)),
+        "http": lambda url: Http("POST", url),
+        "event": Event,
+    }
+    if not isinstance(value, Mapping):
+        return short[name](value)
+    return action_from_json(name, value)
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7396): null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge(merged.get(name), value)
+    return merged
+
+
+def _json_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """snake_case to camelCase."""
+    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in options.items()}
+
+
+def _batches(items: list[T], size: int) -> list[list[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,82 @@
+"""Wakeful for plain scripts and threaded programs: the same methods, blocking.
+
+There is no second implementation: one portal runs an event loop in a thread of its own, and hands each call over.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from wakeful.app import Wakeful as AsyncWakeful
+from wakeful.core.timing import Timing
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Portal:
+    """An event loop in a thread; `call` runs a coroutine there and waits for its answer."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="wakeful-portal", daemon=True)
+        self._thread.start()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Wakeful:
+    """The blocking face of `wakeful.Wakeful`: every method of it is here under the same name."""
+
+    def __init__(self, store: str | Path = "wakeful.db", **settings: Any) -> None:
+        self._portal = Portal()
+        self._app = self._portal.call(_make(store, settings))
+
+    def job(self, timing: Timing, slug: str | None = None, **options: Any) -> Callable[[F], F]:
+        """Decorate a function to be called at these times."""
+        return self._app.job(timing, slug, **options)
+
+    def on_due(self, handler: F) -> F:
+        """Set the function that is called for schedules added without an action of their own."""
+        return self._app.on_due(handler)
+
+    def stop(self) -> None:
+        """Stop, and end the portal's thread; this object is of no use afterwards."""
+        self._portal.call(self._app.stop())
+        self._portal.close()
+
+    def __enter__(self) -> Self:
+        self._portal.call(self._app.start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._app, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        @wraps(found)
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            return self._portal.call(found(*args, **kwargs))
+
+        return blocking
+
+
+async def _make(store: str | Path, settings: dict[str, Any]) -> AsyncWakeful:
+    """Made on the portal's loop, where its parts belong."""
+    return AsyncWakeful(store, **settings)
