@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import Alarm
-from wakeful.stores.sqlite.rows import ids
+from wakeful.stores.sqlite.rows import ids, plain
 
 # Write an alarm, new or known.
 SET = """
@@ -43,7 +43,7 @@ class SqliteAlarms:
         self._connection = connection
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
-        self._connection.executemany(SET, rows)
+        self._connection.executemany(SET, plain(rows))
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         self._connection.execute(REMOVE, (kind, ids(refs)))

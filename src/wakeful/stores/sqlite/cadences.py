@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
-from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of
 
 _COLUMNS = columns_of(Cadence, "cadences")
 
@@ -45,7 +45,7 @@ class SqliteCadences:
         self._connection = connection
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
-        self._connection.executemany(ADD, rows)
+        self._connection.executemany(ADD, plain(rows))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         rows = map(Cadence._make, self._connection.execute(LOCK, (ids(schedule_ids),)))
@@ -55,7 +55,7 @@ class SqliteCadences:
         return list(map(Cadence._make, self._connection.execute(DUE, (now, limit))))
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
-        self._connection.executemany(SAVE, rows)
+        self._connection.executemany(SAVE, plain(rows))
 
     def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
         return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (now, limit))))

@@ -54,6 +54,9 @@ class GroupCommit:
         try:
             if self._opened is None:
                 self._opened = self._open()
+            elif not self._opened.is_in_place():
+                self.close()
+                raise sqlite3.OperationalError("the database file was removed or replaced; put it back")
             self._begin(self._opened.connection)
             if len(calls) == 1:
                 self._apply_one(self._opened, calls[0])

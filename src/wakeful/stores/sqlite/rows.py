@@ -1,11 +1,11 @@
-"""How rows travel: named tuples in column order are bound and read as they are, sets of keys as one JSON text.
+"""How rows travel: named tuples in column order are bound and read whole, sets of keys as one JSON text.
 
 A set of keys is one parameter read by `json_each`: for two hundred keys as fast as a list of placeholders, and one
 statement text for every size, so that it stays prepared.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 
@@ -24,6 +24,11 @@ def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed:
 def columns_of(row: type[NamedTuple], table: str) -> str:
     """The columns of a row type, qualified, in order."""
     return ", ".join(f"{table}.{name}" for name in _fields(row))
+
+
+def plain(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Rows as bare tuples: sqlite3 reads those directly, and named ones item by item at twice the cost."""
+    return map(tuple, rows)
 
 
 def ids(keys: Iterable[int]) -> str:

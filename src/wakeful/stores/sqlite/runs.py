@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from wakeful.core.instants import Instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.ports.store import Mark, Tallied
-from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of
 
 _COLUMNS = columns_of(Run, "runs")
 
@@ -197,7 +197,7 @@ class SqliteRuns:
         return list(range(last_id - n + 1, last_id + 1))
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(ADD, rows)
+        self._connection.executemany(ADD, plain(rows))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, limit))))
@@ -214,19 +214,19 @@ class SqliteRuns:
         return {row.run_id: row for row in rows}
 
     def save_many(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(SAVE, rows)
+        self._connection.executemany(SAVE, plain(rows))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         fences = dict(self._connection.execute(FENCES, (ids({mark.run_id for mark in marks}), node_id)).fetchall())
         fates = [fences.get(mark.run_id) == mark.fence for mark in marks]
-        self._connection.executemany(MARK, [mark for mark, is_held in zip(marks, fates, strict=True) if is_held])
+        self._connection.executemany(MARK, [tuple(mark) for mark, is_held in zip(marks, fates, strict=True) if is_held])
         return fates
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
         return list(map(Run._make, self._connection.execute(OF_NODES, (ids(node_ids), limit))))
 
     def add_attempts(self, rows: Sequence[Attempt]) -> None:
-        self._connection.executemany(ADD_ATTEMPT, rows)
+        self._connection.executemany(ADD_ATTEMPT, plain(rows))
 
     def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
         of_runs: dict[int, list[Attempt]] = {}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
 from wakeful.ports.store import NewSchedule, Schedule
-from wakeful.stores.sqlite.rows import columns_of, ids, texts, update_of
+from wakeful.stores.sqlite.rows import columns_of, ids, plain, texts, update_of
 
 _COLUMNS = columns_of(Schedule, "schedules")
 
@@ -12,7 +12,6 @@ _COLUMNS = columns_of(Schedule, "schedules")
 ADD = """
 INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at) VALUES (?1, ?2, 1, ?3, ?4, ?4)
 ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
-RETURNING schedule_id
 """
 
 # Write many new schedules under ids chosen beforehand.
@@ -94,9 +93,8 @@ class SqliteSchedules:
         return fates
 
     def _add(self, row: NewSchedule) -> int | None:
-        # All of it is fetched: a RETURNING statement is only done when it was read to its end.
-        added = self._connection.execute(ADD, row).fetchall()
-        return added[0][0] if added else None
+        added = self._connection.execute(ADD, tuple(row))
+        return added.lastrowid if added.rowcount else None
 
     def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
         rows = map(Schedule._make, self._connection.execute(BY_SLUGS, (texts(set(slugs)),)))
@@ -107,7 +105,7 @@ class SqliteSchedules:
         return {row.schedule_id: row for row in rows}
 
     def save_many(self, rows: Sequence[Schedule]) -> None:
-        self._connection.executemany(SAVE, rows)
+        self._connection.executemany(SAVE, plain(rows))
 
     def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
         after = "" if after is None else after

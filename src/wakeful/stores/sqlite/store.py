@@ -141,7 +141,7 @@ def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Op
     try:
         check(connection, path)
         migrate(connection, path, steps)
-        return set_up_writer(connection, synchronous)
+        return set_up_writer(connection, path, synchronous)
     except sqlite3.OperationalError as error:
         connection.close()
         raise StoreUnavailable(f"{path} cannot be opened ({error})") from error
@@ -154,9 +154,14 @@ def _reopen(path: Path, synchronous: Synchronous) -> Opened:
     """A fresh writing connection after the old one broke."""
     try:
         inspect(path)
-    except (OSError, DatabaseRefused) as error:
+        connection = connect(path)
+        try:
+            return set_up_writer(connection, path, synchronous)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, DatabaseRefused, StoreUnavailable) as error:
         raise sqlite3.OperationalError(str(error)) from error
-    return set_up_writer(connect(path), synchronous)
 
 
 def _check_whole(path: Path) -> list[str]:
