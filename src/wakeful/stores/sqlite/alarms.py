@@ -7,11 +7,13 @@ from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import ids, plain
 
-# Write an alarm, new or known.
+# Write an alarm, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
 SET = """
 INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, ref) DO UPDATE SET
   due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
+  WHERE due_at IS NOT excluded.due_at OR parked <> excluded.parked OR priority <> excluded.priority
+    OR lane IS NOT excluded.lane
 """
 
 # Take an alarm away.

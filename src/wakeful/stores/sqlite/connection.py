@@ -68,7 +68,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection to a file that exists; it is never created by looking at it."""
     # sqlite3 asks in three places how to adapt each None it binds. Told that None is None, it asks in one, and a ledger
     # row is written in half the time. It is said to the module as a whole, where it changes nothing for anyone else.
-    sqlite3.register_adapter(type(None), {}.get)
+    sqlite3.register_adapter(type(None), _as_it_is)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -114,6 +114,10 @@ def unavailable(error: sqlite3.Error) -> StoreUnavailable:
     failure = StoreUnavailable(f"{cure} ({error})" if cure else str(error))
     failure.__cause__ = error
     return failure
+
+
+def _as_it_is(_: None) -> None:
+    return None
 
 
 def _file_id(path: Path) -> tuple[int, int]:
