@@ -1,0 +1,137 @@
+"""The call action: a Python callable.
+
+Three ways, by what the callable is. An async one runs on the event loop and ends by being cancelled. A sync one runs
+in a thread, which nothing can end: when its time is up it is said to be still running, and it is. With `isolate:
+process` it runs in a process of its own, which can be killed.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from wakeful.actions.cancellation import see_through
+from wakeful.actions.child import Children
+from wakeful.actions.fire import FireView, view_of
+from wakeful.actions.invoke import Misfit, begin, fill, finish, is_async
+from wakeful.actions.isolation import Unsendable, pack, perform_isolated
+from wakeful.actions.patience import happens_within
+from wakeful.actions.registry import CallRegistry, Unresolved
+from wakeful.actions.sessions import END_GRACE
+from wakeful.actions.spec import expect
+from wakeful.actions.threads import in_thread
+from wakeful.core.actions import ActionSpec, Call
+from wakeful.core.instants import Duration, format_duration
+from wakeful.core.results import Failed, Result
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder, StillRunning
+
+__all__ = ["CallAction", "CallRegistry"]
+
+
+class CallAction:
+    """Performs `Call`."""
+
+    proves: RungName = "finished"
+    is_local = True
+
+    def __init__(self, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
+        self._registry = registry
+        self._grace = grace
+        self._children = Children(grace=grace)
+        self._leftovers: set[asyncio.Task[Result]] = set()
+
+    def check(self, spec: ActionSpec) -> str | None:
+        call = expect(spec, Call)
+        try:
+            target = self._registry.resolve(call.target)
+            fill(target, None, call.args)
+            if call.isolate:
+                pack(self._registry.registered(call.target) or call.target, call, None)
+        except (Unresolved, Misfit, Unsendable) as error:
+            return str(error)
+        return None
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        call = expect(spec, Call)
+        if call.isolate:
+            target = self._registry.registered(call.target) or call.target
+            return await perform_isolated(target, call, fire, ladder, self._children)
+        # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
+        await ladder.climb("started")
+        begun = await self._begin(call, view_of(fire))
+        return begun if isinstance(begun, Result) else await self._on_loop(call.target, begun)
+
+    async def close(self) -> None:
+        await self._children.close()
+
+    async def _begin(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
+        at_hand = self._registry.at_hand(call.target)
+        if at_hand is not None and is_async(at_hand):
+            return begin(lambda: at_hand, fire, call.args)
+        # In a thread, because it blocks: the callable itself, or the import that finds it.
+        resolve = partial(self._registry.resolve, call.target)
+        try:
+            running = in_thread(lambda: begin(resolve, fire, call.args), name=fire.slug)
+        except RuntimeError as error:
+            return Failed(f"{error}; lower the concurrency, or raise the limit")
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.done():
+                return _at_the_last_moment(running.result())
+            message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process to make it so"
+            raise StillRunning(message, _ended(running)) from None
+
+    async def _on_loop(self, target: str, awaitable: Awaitable[Any]) -> Result:
+        task = asyncio.ensure_future(finish(awaitable))
+        # Cancelled before its first step, the task never touches what it was to await.
+        task.add_done_callback(lambda _: _discard(awaitable))
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            if not task.done():
+                await self._end(target, task)
+                raise
+        return Failed("CancelledError: it cancelled itself") if task.cancelled() else task.result()
+
+    async def _end(self, target: str, task: "asyncio.Task[Result]") -> None:
+        """Cancel it and see it end. Raises `StillRunning`."""
+        ended = asyncio.Event()
+        task.add_done_callback(lambda _: ended.set())
+        task.cancel()
+        if await see_through(happens_within(self._grace, ended)):
+            return
+        self._leftovers.add(task)  # the loop itself holds its tasks only weakly
+        task.add_done_callback(self._leftovers.discard)
+        took = format_duration(self._grace)
+        message = f"'{target}' was cancelled and went on for more than {took}; let CancelledError pass through it"
+        raise StillRunning(message, _ended(task))
+
+
+def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:
+    """Cancelled in the same breath as the thread returned: what has ended has ended, what has not begun must not."""
+    if isinstance(begun, Result):
+        return begun
+    _discard(begun)
+    raise asyncio.CancelledError
+
+
+def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
+    """Resolved when the leftover is."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def resolve(leftover: "asyncio.Future[Any]") -> None:
+        if not leftover.cancelled() and leftover.exception() is None:
+            _discard(leftover.result())
+        if not ended.done():
+            ended.set_result(None)
+
+    leftover.add_done_callback(resolve)
+    return ended
+
+
+def _discard(begun: object) -> None:
+    if inspect.iscoroutine(begun):
+        begun.close()

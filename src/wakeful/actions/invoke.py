@@ -1,0 +1,119 @@
+"""How a Python callable is called, and what its ending means.
+
+The fire is passed first, the definition's `args` by name. A callable that has no room for the fire (it takes nothing,
+or `args` alone fill it) is called without, so any existing function can be a target.
+"""
+
+import asyncio
+import inspect
+import json
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from wakeful.actions.fire import FireView
+from wakeful.actions.registry import Target, Unresolved
+from wakeful.actions.text import cap, one_line
+from wakeful.core.actions import OUTPUT_MAX
+from wakeful.core.results import Done, Failed, Result
+
+
+def is_async(target: Target) -> bool:
+    """Whether calling it gives a coroutine at once, without blocking."""
+    while isinstance(target, partial):
+        target = target.func
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+
+
+class Misfit(Exception):
+    """The callable cannot be called like this; the message says why and names the cure."""
+
+
+def begin(resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any]) -> Result | Awaitable[Any]:
+    """Call it: how it ended, or what is still to be awaited. Never raises."""
+    try:
+        target = resolve()
+        positional, named = fill(target, fire, args)
+        value = target(*positional, **named)
+        return value if inspect.isawaitable(value) else outcome_of(value)
+    except (Unresolved, Misfit) as error:
+        return Failed(str(error), permanent=True)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
+        return failure_of(error)
+
+
+async def finish(awaitable: Awaitable[Any]) -> Result:
+    """Await it: how it ended. Raises nothing but the cancellation."""
+    try:
+        return outcome_of(await awaitable)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
+        return failure_of(error)
+
+
+def outcome_of(value: object) -> Result:
+    """What a callable returned, as a result: one it made itself, or its value as text."""
+    if isinstance(value, Result):
+        return value
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return Failed("it returned a generator, which ran nothing; return a value", permanent=True)
+    return Done(output=None if value is None else cap(_as_text(value), OUTPUT_MAX))
+
+
+def failure_of(error: BaseException) -> Failed:
+    """What a callable raised, as a result, with the traceback from the callable on as its output."""
+    try:
+        said = str(error)
+    except Exception:  # a broken __str__ must not hide that it failed
+        said = "(its message cannot be read)"
+    name = type(error).__name__
+    own = error.__traceback__.tb_next if error.__traceback__ else None  # the first frame is ours
+    trace = "".join(traceback.format_exception(type(error), error, own)) if own else None
+    return Failed(one_line(f"{name}: {said}" if said else name), output=trace and cap(trace, OUTPUT_MAX))
+
+
+def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments to call it with. Raises `Misfit`."""
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise Misfit(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-in callables have none to read
+        return (fire,), dict(args)
+    wrong = _misfit(signature, (fire,), args)
+    if wrong is None:
+        return (fire,), dict(args)
+    if _misfit(signature, (), args) is None:
+        return (), dict(args)
+    raise Misfit(f"{_name(target)} cannot be called with the fire and {_names(args)} ({wrong}); correct its args")
+
+
+def _misfit(signature: inspect.Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str | None:
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return repr(value)
+    except Exception:  # it did its work; that its value cannot be shown is no failure
+        return f"<{type(value).__name__}>"
+
+
+def _name(target: Target) -> str:
+    return getattr(target, "__qualname__", type(target).__name__)
+
+
+def _names(args: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, args)) or "no args"

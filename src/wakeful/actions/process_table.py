@@ -1,0 +1,126 @@
+"""What the operating system says of its processes: who is in a session, when one started, on which boot and machine.
+
+Linux tells it in files; elsewhere it is asked of `ps` and its kin, which takes milliseconds: call these in a thread.
+"""
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_IS_LINUX: Final = sys.platform == "linux"
+_IS_MACOS: Final = sys.platform == "darwin"
+_PROC: Final = Path("/proc")
+_MACHINE_ID: Final = Path("/etc/machine-id")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_PS: Final = "/bin/ps"
+
+
+class Member(NamedTuple):
+    """A living process of a session."""
+
+    pid: int
+    group: int
+
+
+def session_members(leader: int) -> list[Member]:
+    """The living processes of the session, wherever in the tree they hang."""
+    if _IS_LINUX:
+        stats = map(_stat_of, _pids())
+        return [Member(stat.pid, stat.group) for stat in stats if stat and stat.session == leader and stat.is_alive]
+    return list(_members_by_ps(leader))
+
+
+def this_host() -> str:
+    """A name for this machine, or this container on it, that stays the same after a restart."""
+    if _IS_MACOS:  # there the host name follows the network
+        machine = _printed("/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice").partition("IOPlatformUUID")[2]
+        return f"mac-{_digest(machine.splitlines()[0])}" if machine else socket.gethostname()
+    machine = _read(_MACHINE_ID)
+    return f"{socket.gethostname()}#{_digest(machine)}" if machine else socket.gethostname()
+
+
+def started_of(pid: int) -> str | None:
+    """What the system says of the start of this process: the boot, and the time in it. None if there is none."""
+    if _IS_LINUX:
+        stat = _stat_of(pid)
+        return f"{boot_id()}/{stat.started}" if stat else None
+    printed = _printed(_PS, "-o", "lstart=", "-p", str(pid))
+    return f"{boot_id()}/{' '.join(printed.split())}" if printed else None
+
+
+def boot_id() -> str:
+    """What tells this boot of the machine from every other."""
+    if _IS_MACOS:
+        return _printed("/usr/sbin/sysctl", "-n", "kern.bootsessionuuid")
+    return _read(_BOOT_ID)
+
+
+def has_variable(pid: int, name: str) -> bool:
+    """Whether the process was started with this environment variable."""
+    if not _IS_LINUX:
+        return True  # not shown elsewhere; numbers come round there only after 99,999 processes
+    with suppress(OSError):
+        variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return any(variable.startswith(f"{name}=".encode()) for variable in variables)
+    return False
+
+
+class _Stat(NamedTuple):
+    pid: int
+    state: str
+    group: int
+    session: int
+    threads: int
+    started: int
+
+    @property
+    def is_alive(self) -> bool:
+        # The first thread of a program may have ended, and look like a zombie, while others go on.
+        return self.state not in "ZX" or self.threads > 1
+
+
+def _stat_of(pid: int) -> _Stat | None:
+    try:
+        line = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, so fields are counted from behind it; `state` is field 3 of proc(5).
+    fields = line[line.rindex(b")") + 2 :].split()
+    state, group, session, threads, started = fields[0], fields[2], fields[3], fields[17], fields[19]
+    return _Stat(pid, state.decode(), int(group), int(session), int(threads), int(started))
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
+
+
+def _members_by_ps(leader: int) -> Iterator[Member]:
+    for line in _printed(_PS, "-axo", "pid=,pgid=,stat=").splitlines():
+        pid, group, state = line.split(maxsplit=2)
+        with suppress(ProcessLookupError, PermissionError):
+            if not state.startswith("Z") and os.getsid(int(pid)) == leader:
+                yield Member(int(pid), int(group))
+
+
+def _printed(*argv: str) -> str:
+    with suppress(OSError):
+        done = subprocess.run(argv, capture_output=True, text=True, env={"LC_ALL": "C"}, check=False)  # noqa: S603 - the system's own tools
+        return done.stdout.strip()
+    return ""
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(errors="replace").strip()
+    return ""
+
+
+def _digest(machine: str) -> str:
+    # The id of a machine is meant to be kept from the outside (machine-id(5)); a digest serves as well.
+    return hashlib.sha256(f"wakeful {machine}".encode()).hexdigest()[:12]

@@ -1,0 +1,52 @@
+"""Which process it is, and ending one that a dead incarnation left behind.
+
+A pid is a recycled number; a process is the number together with what the system says of its start. The system never
+gives a number out again while a session or group still bears it. So if the number now belongs to a process with
+another start, the whole old session is gone, and nothing may be signalled.
+"""
+
+from typing import Literal
+
+from wakeful.actions.environment import RUN_ID
+from wakeful.actions.process_table import boot_id, has_variable, session_members, started_of, this_host
+from wakeful.actions.sessions import END_GRACE, end_session
+from wakeful.actions.threads import in_thread
+from wakeful.core.instants import Duration
+from wakeful.ports.action import Process
+
+
+class SystemOrphans:
+    """Ends processes that a dead incarnation on this machine left behind."""
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._grace = grace
+
+    async def end(self, process: Process) -> bool:
+        """End the whole session if it is still that process's; True when it is proven gone."""
+        found = await in_thread(lambda: _find(process), name="orphan")
+        if found == "living":
+            return await end_session(process.pid, self._grace)
+        return found == "gone"
+
+
+def identify(pid: int) -> Process:
+    """The process as it can be recognised later, by another incarnation too."""
+    return Process(this_host(), pid, started_of(pid) or "")
+
+
+def _find(process: Process) -> Literal["gone", "living", "unknown"]:
+    """What became of it, as far as this machine can tell."""
+    boot, _, started = process.started.partition("/")
+    if process.host != this_host() or process.pid <= 1 or not started:
+        return "unknown"
+    if boot != boot_id():
+        return "gone"  # nothing outlives a boot
+    now_started = started_of(process.pid)
+    if now_started is not None:
+        return "living" if now_started == process.started else "gone"
+    members = session_members(process.pid)
+    if not members:
+        return "gone"
+    # The leader is gone and someone bears its session. Most likely its children; but a stranger that was given the
+    # number later, and whose own leader is gone too, looks the same, and must not be killed.
+    return "living" if all(has_variable(member.pid, RUN_ID) for member in members) else "unknown"
