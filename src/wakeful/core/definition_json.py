@@ -4,6 +4,7 @@ Reading finds every fault before it refuses. Writing leaves out what is usual, s
 equal definitions are equal texts; `to_json(full=True)` spells everything out for people.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -51,7 +52,7 @@ def definition_from_json(data: Any, *, default_zone: str, slug: str | None = Non
     else:
         timing = fields.read("schedule", read_timing)
     action = _action(fields)
-    options = _options(fields, default_zone)
+    options = _options(fields, default_zone) if any(name in data for name in OPTIONS) else {}
     fields.finish()
     if timing is None or action is None:  # finish() has raised; this tells the type checker
         raise Invalid(FieldError("schedule", "missing"))
@@ -105,7 +106,6 @@ def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
 
 def definition_to_json(definition: Definition, *, full: bool = False) -> dict[str, Any]:
     """The JSON shape; `full` spells out what is usual as well."""
-    usual = Definition(definition.slug, definition.timing, definition.action)
     out: dict[str, Any] = {"slug": definition.slug}
     if full or definition.enabled is False:
         out["enabled"] = definition.enabled is not False
@@ -113,7 +113,7 @@ def definition_to_json(definition: Definition, *, full: bool = False) -> dict[st
     _action_to_json(definition.action, out, full)
     for name, attribute, write in _PLAIN:
         value = getattr(definition, attribute)
-        if full or value != getattr(usual, attribute):
+        if full or value != _USUAL[attribute]:
             out[name] = None if value is None else write(value)
     if full or definition.retry is not None:
         retry = retry_of(definition)
@@ -125,7 +125,7 @@ def encode_definition(definition: Definition) -> str:
     """The canonical text the store keeps. Whether it is enabled is not part of it: that is the cadence's state."""
     written = definition_to_json(definition)
     written.pop("enabled", None)
-    return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
+    return _encode(written)
 
 
 def decode_definition(text: str) -> Definition:
@@ -141,6 +141,8 @@ def _same(value: Any) -> Any:
     return value
 
 
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_USUAL: Final = {field.name: field.default for field in dataclasses.fields(Definition)}
 _PLAIN: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("deliver", "deliver", _deliver_json),
     ("catchUp", "catch_up", _same),

@@ -4,7 +4,17 @@ import json
 from typing import Any
 
 from wakeful.core.instants import Duration, Instant
-from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Run, RungName, RunKind, Trigger, may_become
+from wakeful.core.runs import (
+    PRIORITY_PERSON,
+    PRIORITY_PLANNED,
+    Attempt,
+    Outcome,
+    Run,
+    RungName,
+    RunKind,
+    Trigger,
+    may_become,
+)
 from wakeful.core.settlement import Close, Wait
 
 
@@ -31,20 +41,18 @@ def planned(
 
 def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: RungName) -> Run:
     """The row under a new owner and a new fence: its next attempt begins."""
-    return run._replace(
-        outcome="running",
-        reason=None,
-        rung=rung,
-        attempt=run.attempt + 1,
-        owner=node_id,
-        fence=run.fence + 1,
-        started_at=now if run.started_at is None else run.started_at,
-        claimed_at=now,
-        deadline_at=now + timeout,
-        next_attempt_at=None,
-        ladder=None,
-        process=None,
-    )
+    # Taken apart and put together by position: on the path of every run this is a third of the cost of _replace.
+    (
+        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, _outcome, _reason,
+        _rung, attempt, crashes, waits, priority, lane, _owner, fence, version, started_at, _claimed_at, ended_at,
+        _deadline_at, _next_attempt_at, error, result, _ladder, blocked_by, _process, definition, stuck,
+    ) = run  # fmt: skip
+    return Run(
+        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, "running", None,
+        rung, attempt + 1, crashes, waits, priority, lane, node_id, fence + 1, version,
+        now if started_at is None else started_at, now, ended_at, now + timeout, None, error, result, None, blocked_by,
+        None, definition, stuck,
+    )  # fmt: skip
 
 
 def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
@@ -56,15 +64,14 @@ def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
 
 def waiting(run: Run, wait: Wait) -> Run:
     """The row between two attempts: nobody owns it, and it holds no lane."""
-    return _moved(
-        run,
+    _must_be_allowed(run.run_id, run.outcome, "waiting")
+    return run._replace(
         outcome="waiting",
         reason=wait.reason,
         rung=wait.rung,
         crashes=run.crashes + wait.is_crash,
         waits=run.waits + wait.is_busy,
         owner=None,
-        due_at=run.due_at,
         deadline_at=None,
         next_attempt_at=wait.until,
         error=wait.error,
@@ -74,20 +81,19 @@ def waiting(run: Run, wait: Wait) -> Run:
 
 def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
     """The row at its end. A stuck one keeps its owner: whoever looks sees where it hangs."""
-    return _moved(
-        run,
-        outcome=close.outcome,
-        reason=close.reason,
-        rung=close.rung,
-        owner=run.owner if close.stuck else None,
-        ended_at=now,
-        deadline_at=None,
-        next_attempt_at=None,
-        error=close.error,
-        result=result if result is not None else run.result,
-        process=run.process if close.stuck else None,
-        stuck=int(close.stuck),
-    )
+    (
+        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, was, _reason,
+        _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
+        _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, _stuck,
+    ) = run  # fmt: skip
+    outcome, rung, error, reason, is_stuck, _alert = close
+    _must_be_allowed(run_id, was, outcome)
+    return Run(
+        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
+        rung, attempt, crashes, waits, priority, lane, owner if is_stuck else None, fence, version, started_at,
+        claimed_at, now, None, None, error, kept if result is None else result, ladder, blocked_by,
+        process if is_stuck else None, definition, int(is_stuck),
+    )  # fmt: skip
 
 
 def ended_attempt(run: Run, wait: Wait, *, now: Instant) -> Attempt:
@@ -95,8 +101,6 @@ def ended_attempt(run: Run, wait: Wait, *, now: Instant) -> Attempt:
     return Attempt(run.run_id, run.attempt, run.claimed_at, now, wait.attempt_outcome, wait.rung, wait.error, run.owner)
 
 
-def _moved(run: Run, **changes: Any) -> Run:
-    target = changes["outcome"]
-    if not may_become(run.outcome, target):
-        raise AssertionError(f"run {run.run_id} cannot go from {run.outcome} to {target}")
-    return run._replace(**changes)
+def _must_be_allowed(run_id: int, outcome: Outcome, target: Outcome) -> None:
+    if not may_become(outcome, target):
+        raise AssertionError(f"run {run_id} cannot go from {outcome} to {target}")

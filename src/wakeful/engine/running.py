@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from wakeful.core.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
-from wakeful.core.runs import Run, RungName
+from wakeful.core.runs import Run, RungName, rung_index
 from wakeful.core.transitions import climbed
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
@@ -35,6 +35,8 @@ class RunLadder:
         self._clock = clock
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
+        if process is None and rung_index(rung) <= rung_index(self._run.rung):
+            return  # the claim already says so
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         if not await self._marks.submit(Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)):
