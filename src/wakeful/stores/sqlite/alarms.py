@@ -25,11 +25,15 @@ SELECT kind, ref, due_at, priority, lane, parked
 FROM json_each(?2) AS wanted CROSS JOIN alarms ON kind = ?1 AND ref = wanted.value
 """
 
-# The earliest alarm of the next kind and priority after these: a walk over the few of them that exist, one seek each.
-NEXT_IN_LINE = """
+# The earliest alarm of the next priority of a kind, and of the next kind: a walk over the few there are, one seek each.
+# (Two statements, because a row-value comparison seeks by the kind alone and then reads all of it.)
+NEXT_PRIORITY = """
 SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
-WHERE parked = 0 AND due_at IS NOT NULL AND (kind, priority) > (?, ?)
-ORDER BY kind, priority, due_at LIMIT 1
+WHERE parked = 0 AND due_at IS NOT NULL AND kind = ? AND priority > ? ORDER BY priority, due_at LIMIT 1
+"""
+NEXT_KIND = """
+SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
+WHERE parked = 0 AND due_at IS NOT NULL AND kind > ? ORDER BY kind, priority, due_at LIMIT 1
 """
 
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead.
@@ -56,10 +60,13 @@ class SqliteAlarms:
 
     def next_due_at(self) -> Instant | None:
         earliest: Instant | None = None
-        kind, priority = "", -1
-        while (found := self._connection.execute(NEXT_IN_LINE, (kind, priority)).fetchone()) is not None:
+        found = self._connection.execute(NEXT_KIND, ("",)).fetchone()
+        while found is not None:
             kind, priority, due_at = found
             earliest = due_at if earliest is None else min(earliest, due_at)
+            found = self._connection.execute(NEXT_PRIORITY, (kind, priority)).fetchone()
+            if found is None:
+                found = self._connection.execute(NEXT_KIND, (kind,)).fetchone()
         return earliest
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
