@@ -91,6 +91,9 @@ def _sort(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant)
         keeper = seams.keepers[kind]
         admitted = _ask_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, found)
         free = _take_lanes(tx, admitted, found)
+        deferred = [(run.lane, run.run_id) for run, alarm in found.waiting if run.lane is not None and not alarm.parked]
+        if deferred:
+            tx.lanes.free_many(sorted(deferred))  # it was let through and does not go: the next in line may
         for run, job in zip(free, keeper.jobs(tx, free), strict=True):
             found.claims.append(_own(run, job, seams, node_id, now))
     return found

@@ -62,7 +62,7 @@ class Engine:
         self._on_alert = on_alert or _log_alert
         self._bell = asyncio.Event()
         marks: Batcher[Mark, bool] = Batcher(self._mark)
-        self._runner = Runner(seams, clock, marks, self._ended, self._bell.set)
+        self._runner = Runner(seams, clock, marks, self._ended, self._bell.set, ending_grace=self._limits.ending_grace)
         self._settler = Settler(self._settle, clock)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
@@ -109,6 +109,7 @@ class Engine:
             await self._within(self._limits.shutdown_grace)
             self._runner.end_all("shutdown")
             await self._within(self._limits.ending_grace)
+            self._runner.give_up_rest()
             await self._settler.wait_empty()
         self._is_stopped = True
         self._bell.set()

@@ -1,8 +1,9 @@
 """Running: the attempts this node has under way, their deadlines, and how each really ended.
 
 An attempt is one task. When its deadline passes the task is cancelled, and the action has to end what it started; only
-then is it said to have timed out. An action that cannot end its work says so (`StillRunning`): the run is closed as
-unknown, and what is still out there keeps its lane and its share of our capacity until it is seen to end (L6).
+then is it said to have timed out. An action that cannot end its work says so (`StillRunning`), and one that does not
+end in time after being cancelled is taken at its word as well: the run is closed as unknown, and what is still out
+there keeps its lane and its share of our capacity until it is seen to end (L6).
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+from wakeful.core.instants import Duration
 from wakeful.core.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
 from wakeful.core.runs import Run, RungName, rung_index
 from wakeful.core.transitions import climbed
@@ -46,12 +48,13 @@ class RunLadder:
 class _Attempt:
     """One attempt under way."""
 
-    __slots__ = ("claim", "task", "why")
+    __slots__ = ("claim", "is_stuck", "task", "why")
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         self.task: asyncio.Task[None] | None = None
         self.why: Why | None = None
+        self.is_stuck = False
 
 
 class Runner:
@@ -64,7 +67,10 @@ class Runner:
         marks: "Batcher[Mark, bool]",
         on_end: Callable[[Run, Ending], None],
         on_room: Callable[[], None],
+        *,
+        ending_grace: Duration,
     ) -> None:
+        self._ending_grace = ending_grace
         self._seams = seams
         self._clock = clock
         self._marks = marks
@@ -94,21 +100,31 @@ class Runner:
         attempt.task = asyncio.create_task(self._perform(attempt, job))
 
     def next_deadline(self) -> int | None:
-        """The monotonic time at which something must be ended."""
+        """The monotonic time at which something must be ended, or given up on."""
         while self._deadlines and not self._is_current(self._deadlines[0]):
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
     def end_overdue(self, monotonic: int) -> None:
-        """Cancel every attempt whose deadline has passed."""
+        """Cancel every attempt whose deadline has passed; what was cancelled and goes on all the same is stuck."""
         while (at := self.next_deadline()) is not None and at <= monotonic:
-            _, run_id, _ = heapq.heappop(self._deadlines)
-            self._cancel(self._attempts[run_id], "deadline")
+            _, run_id, fence = heapq.heappop(self._deadlines)
+            attempt = self._attempts[run_id]
+            if attempt.why is None:
+                self._cancel(attempt, "deadline")
+                heapq.heappush(self._deadlines, (monotonic + self._ending_grace, run_id, fence))
+            else:
+                self._give_up(attempt, "was told to end and goes on; let the cancellation pass through it")
 
     def end_all(self, why: Why) -> None:
         """Cancel everything: at shutdown, or because the runs were taken from us."""
         for attempt in list(self._attempts.values()):
             self._cancel(attempt, why)
+
+    def give_up_rest(self) -> None:
+        """What could not be ended is said to be stuck: nobody will look after it any more."""
+        for attempt in list(self._attempts.values()):
+            self._give_up(attempt, "it was told to end and goes on")
 
     async def wait_idle(self) -> None:
         """Return when nothing runs any more."""
@@ -117,7 +133,7 @@ class Runner:
 
     def _is_current(self, entry: tuple[int, int, int]) -> bool:
         attempt = self._attempts.get(entry[1])
-        return attempt is not None and attempt.claim.run.fence == entry[2] and attempt.why is None
+        return attempt is not None and attempt.claim.run.fence == entry[2] and not attempt.is_stuck
 
     def _cancel(self, attempt: _Attempt, why: Why) -> None:
         if attempt.why is None and attempt.task is not None:
@@ -134,30 +150,28 @@ class Runner:
             if attempt.why is None:
                 self._forget(attempt)
                 raise
-            ending = self._after_cancel(attempt, job)
+            ending = Interrupted("ended by shutdown")
         except StillRunning as still:
-            self._hold_on(attempt, still, job)
+            self._give_up(attempt, str(still))
+            still.ended.add_done_callback(lambda _: self._finish(attempt, Freed()))
             return
         except FencedOff:
             attempt.why = "fenced"
-            self._forget(attempt)
-            return
+            ending = Interrupted("fenced off")
         except Exception as error:
             ending = Failed(f"{type(error).__name__}: {error}"[:ERROR_MAX])
-        self._finish(attempt, ending)
+        if attempt.why == "deadline":  # whatever it answered after that, it was too late
+            ending = TimedOut(f"did not end within {_seconds(job)} and was ended")
+        self._finish(attempt, Freed() if attempt.is_stuck else ending)
 
-    def _after_cancel(self, attempt: _Attempt, job: Job) -> Ending:
-        if attempt.why == "deadline":
-            return TimedOut(f"did not end within {job.timeout / 1000:g} s and was ended")
-        return Interrupted("ended by shutdown")
-
-    def _hold_on(self, attempt: _Attempt, still: StillRunning, job: Job) -> None:
-        """Say that it is stuck, keep its place, and wait for its end."""
-        if attempt.why == "fenced":
-            still.ended.add_done_callback(lambda _: self._forget(attempt))
+    def _give_up(self, attempt: _Attempt, why_not: str) -> None:
+        """Say that it is stuck, and keep its place until it is seen to end."""
+        if attempt.is_stuck or attempt.why == "fenced":
             return
-        self._on_end(attempt.claim.run, Unproven(f"did not end within {job.timeout / 1000:g} s: {still}"))
-        still.ended.add_done_callback(lambda _: self._finish(attempt, Freed()))
+        attempt.is_stuck = True
+        job = attempt.claim.job
+        within = _seconds(job) if isinstance(job, Job) and attempt.why == "deadline" else "the grace of a shutdown"
+        self._on_end(attempt.claim.run, Unproven(f"did not end within {within}: {why_not}"))
 
     def _finish(self, attempt: _Attempt, ending: Ending) -> None:
         self._forget(attempt)
@@ -167,3 +181,7 @@ class Runner:
     def _forget(self, attempt: _Attempt) -> None:
         self._attempts.pop(attempt.claim.run.run_id, None)
         self._on_room()
+
+
+def _seconds(job: Job) -> str:
+    return f"{job.timeout / 1000:g} s"

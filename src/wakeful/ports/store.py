@@ -162,7 +162,7 @@ class Alarms(Protocol):
         ...
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
-        """Bring run alarms due after `beyond` nearer by `by`: the clock they were reckoned on was ahead."""
+        """Bring run alarms due after `beyond`, and parked ones, nearer by `by`: their clock was ahead."""
         ...
 
 

@@ -36,8 +36,9 @@ SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
 WHERE parked = 0 AND due_at IS NOT NULL AND kind > ? ORDER BY kind, priority, due_at LIMIT 1
 """
 
-# Bring waiting runs nearer: the clock their times were reckoned on was ahead.
-SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ?1 WHERE kind = 'run' AND due_at > ?2"
+# Bring waiting runs nearer: the clock their times were reckoned on was ahead. Parked ones were due already, perhaps by
+# that clock, and must be due when their lane is freed.
+SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ?1 WHERE kind = 'run' AND (due_at > ?2 OR parked = 1)"
 
 
 class SqliteAlarms:
