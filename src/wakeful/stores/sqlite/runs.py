@@ -163,7 +163,7 @@ SELECT run_id,
     WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
   ),
   runs.due_at
-FROM runs WHERE run_id > ?1 ORDER BY run_id LIMIT ?2
+FROM runs WHERE run_id > ?1 AND run_id <= ?4 ORDER BY run_id LIMIT ?2
 """
 
 # When the newest row was due.
@@ -265,7 +265,7 @@ class SqliteRuns:
     def prune(self, *, before: Instant, limit: int) -> int:
         """Look on from where the last call stopped, and once around the end; ids ascend with time, so no index."""
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
-        doomed, cursor, examined = self._doomed(start, None, before, limit, PRUNE_EXAMINED_MAX)
+        doomed, cursor, examined = self._doomed(start, _NO_ID, before, limit, PRUNE_EXAMINED_MAX)
         if len(doomed) < limit and examined < PRUNE_EXAMINED_MAX and start:
             more, cursor, _ = self._doomed(0, start, before, limit - len(doomed), PRUNE_EXAMINED_MAX - examined)
             doomed += more
@@ -276,13 +276,13 @@ class SqliteRuns:
         return len(doomed)
 
     def _doomed(
-        self, cursor: int, until: int | None, before: Instant, limit: int, examined_max: int
+        self, cursor: int, until: int, before: Instant, limit: int, examined_max: int
     ) -> tuple[list[int], int, int]:
         """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
         doomed: list[int] = []
         examined = 0
         while examined < examined_max and len(doomed) < limit:
-            window = self._connection.execute(PRUNABLE, (cursor, PRUNE_WINDOW, before)).fetchall()
+            window = self._connection.execute(PRUNABLE, (cursor, PRUNE_WINDOW, before, until)).fetchall()
             examined += len(window)
             for run_id, is_prunable, _ in window:
                 cursor = run_id
@@ -290,8 +290,8 @@ class SqliteRuns:
                     doomed.append(run_id)
                     if len(doomed) == limit:
                         break
-            has_more = len(window) == PRUNE_WINDOW and (until is None or cursor < until)
-            if len(doomed) < limit and (not has_more or self._is_young(window, before)):
+            is_end = len(window) < PRUNE_WINDOW
+            if len(doomed) < limit and (is_end or self._is_young(window, before)):
                 return doomed, 0, examined
         return doomed, cursor, examined
 

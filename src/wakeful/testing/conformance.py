@@ -1,0 +1,43 @@
+# ruff: noqa: E402 - pytest must know the parts before they are imported, to explain what they assert
+"""What any store must do, as tests.
+
+To run them on a store, import the classes into a test module and give them a fixture `make_store`: a function without
+arguments that opens the store of the current test, at the same place on every call (as a second process would), and
+closes whatever was opened when the test is over.
+
+    from wakeful.testing.conformance import *
+
+The suite knows the port and nothing of any store; it runs under pytest with pytest-asyncio.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"wakeful.testing.conformance_{part}" for part in ("ledger", "plans", "store")))
+
+from wakeful.testing.conformance_ledger import (
+    TestDueRuns,
+    TestFences,
+    TestPruning,
+    TestReadingTheLedger,
+    TestRunsAreWrittenOnce,
+)
+from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
+from wakeful.testing.conformance_rows import MakeStore
+from wakeful.testing.conformance_store import TestLanes, TestMeta, TestNodes, TestTheClock, TestTransactions
+
+__all__ = [
+    "MakeStore",
+    "TestAlarms",
+    "TestCadences",
+    "TestDueRuns",
+    "TestFences",
+    "TestLanes",
+    "TestMeta",
+    "TestNodes",
+    "TestPruning",
+    "TestReadingTheLedger",
+    "TestRunsAreWrittenOnce",
+    "TestSchedules",
+    "TestTheClock",
+    "TestTransactions",
+]

@@ -1,0 +1,225 @@
+# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+"""Conformance: schedules, cadences and alarms."""
+
+from wakeful.ports.store import Schedule, Tx
+from wakeful.testing.conformance_rows import (
+    NOW,
+    MakeStore,
+    a_cadence,
+    a_run,
+    a_schedule,
+    put_cadences,
+    put_runs,
+    run_alarm,
+    schedule_alarm,
+)
+
+
+class TestSchedules:
+    """Definitions are found by slug among the living and by id for ever."""
+
+    async def test_each_new_schedule_gets_an_id_and_a_taken_slug_gets_none(self, make_store: MakeStore) -> None:
+        """The fates come back in the order asked; of two with one slug the first wins, in a batch as across two."""
+        store = await make_store()
+        for n in (1, 2, 10):  # stores may write few and many in different ways
+            first = await store.write(lambda tx: tx.schedules.add_many([a_schedule(f"{n}-{i}") for i in range(n)]))
+            assert None not in first
+            assert len(set(first)) == n
+            again = [a_schedule(f"{n}-new"), a_schedule(f"{n}-0"), a_schedule(f"{n}-new"), a_schedule(f"{n}-other")]
+            fates = await store.write(lambda tx: tx.schedules.add_many(again))
+            assert [fate is None for fate in fates] == [False, True, True, False]
+            assert not set(first) & set(fates)
+
+    async def test_a_new_schedule_reads_back_as_written(self, make_store: MakeStore) -> None:
+        """It begins with version 1, updated when created, alive."""
+        store = await make_store()
+        new = a_schedule("mötley \N{ALARM CLOCK} 'slug'", definition='{"é": 1}', is_zoned=1)
+        (schedule_id,) = await store.write(lambda tx: tx.schedules.add_many([new]))
+        assert schedule_id is not None
+        expected = Schedule(schedule_id, new.slug, new.definition, 1, 1, NOW, NOW, None)
+        assert await store.read(lambda tx: tx.schedules.by_slugs([new.slug, "unknown"])) == {new.slug: expected}
+        assert await store.read(lambda tx: tx.schedules.by_ids([schedule_id, 99])) == {schedule_id: expected}
+
+    async def test_a_deleted_slug_is_free_and_its_id_is_not(self, make_store: MakeStore) -> None:
+        """The next schedule of that name is another one; the old one is still found by its id."""
+        store = await make_store()
+        (old_id,) = await store.write(lambda tx: tx.schedules.add_many([a_schedule("tea")]))
+        assert old_id is not None
+        old = (await store.read(lambda tx: tx.schedules.by_ids([old_id])))[old_id]._replace(deleted_at=NOW + 1)
+        await store.write(lambda tx: tx.schedules.save_many([old]))
+        assert await store.read(lambda tx: tx.schedules.by_slugs(["tea"])) == {}
+        assert await store.read(lambda tx: tx.schedules.count()) == 0
+        (new_id,) = await store.write(lambda tx: tx.schedules.add_many([a_schedule("tea")]))
+        assert new_id not in (None, old_id)
+        assert (await store.read(lambda tx: tx.schedules.by_ids([old_id])))[old_id] == old
+        assert list(await store.read(lambda tx: tx.schedules.by_slugs(["tea"]))) == ["tea"]
+
+    async def test_a_changed_definition_is_written_back_whole(self, make_store: MakeStore) -> None:
+        """Every field a change may touch is kept, and no other schedule moves."""
+        store = await make_store()
+        one, two = await store.write(lambda tx: tx.schedules.add_many([a_schedule("a"), a_schedule("b")]))
+        assert one is not None
+        assert two is not None
+        before = await store.read(lambda tx: tx.schedules.by_ids([one, two]))
+        changed = before[one]._replace(slug="c", definition="{}", version=2, is_zoned=1, updated_at=NOW + 9)
+        await store.write(lambda tx: tx.schedules.save_many([changed]))
+        assert await store.read(lambda tx: tx.schedules.by_ids([one, two])) == {one: changed, two: before[two]}
+
+    async def test_pages_tile_the_living_in_slug_order(self, make_store: MakeStore) -> None:
+        """Going from page to page by the last slug meets every living schedule once."""
+        store = await make_store()
+        slugs = [f"s{n:02}" for n in (7, 3, 9, 1, 5, 8, 2)]
+        await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in slugs]))
+        dead = (await store.read(lambda tx: tx.schedules.by_slugs(["s05"])))["s05"]._replace(deleted_at=NOW)
+        await store.write(lambda tx: tx.schedules.save_many([dead]))
+        met: list[str] = []
+        after: str | None = None
+        while page := await store.read(lambda tx: tx.schedules.page(after=after, limit=2)):
+            met += [row.slug for row in page]
+            after = page[-1].slug
+        assert met == ["s01", "s02", "s03", "s07", "s08", "s09"]
+        assert await store.read(lambda tx: tx.schedules.count()) == 6
+
+    async def test_a_page_may_keep_slugs_with_a_text_in_them(self, make_store: MakeStore) -> None:
+        """The text is taken literally: no character of it is a wildcard."""
+        store = await make_store()
+        slugs = ["daily-tea", "tea", "coffee", "t%a", "t_a"]
+        await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in slugs]))
+        for text, found in (("tea", ["daily-tea", "tea"]), ("%", ["t%a"]), ("_", ["t_a"]), ("zzz", [])):
+            page = await store.read(lambda tx: tx.schedules.page(after=None, limit=9, contains=text))
+            assert [row.slug for row in page] == found
+        page = await store.read(lambda tx: tx.schedules.page(after="daily-tea", limit=9, contains="tea"))
+        assert [row.slug for row in page] == ["tea"]
+
+    async def test_zoned_schedules_are_met_in_id_order(self, make_store: MakeStore) -> None:
+        """Only the living that depend on a zone, step by step after an id."""
+        store = await make_store()
+        rows = [a_schedule(f"s{n}", is_zoned=n % 2) for n in range(6, 0, -1)]
+        ids = await store.write(lambda tx: tx.schedules.add_many(rows))
+        zoned = sorted(key for key, row in zip(ids, rows, strict=True) if row.is_zoned and key is not None)
+        dead = (await store.read(lambda tx: tx.schedules.by_ids([zoned[1]])))[zoned[1]]._replace(deleted_at=NOW)
+        await store.write(lambda tx: tx.schedules.save_many([dead]))
+        first = await store.read(lambda tx: tx.schedules.zoned(after_id=0, limit=1))
+        rest = await store.read(lambda tx: tx.schedules.zoned(after_id=first[0].schedule_id, limit=9))
+        assert [row.schedule_id for row in first + rest] == [zoned[0], zoned[2]]
+
+    async def test_nothing_asked_is_nothing_done(self, make_store: MakeStore) -> None:
+        """Empty batches are fine everywhere."""
+        store = await make_store()
+        assert await store.write(lambda tx: tx.schedules.add_many([])) == []
+        await store.write(lambda tx: tx.schedules.save_many([]))
+        assert await store.read(lambda tx: (tx.schedules.by_slugs([]), tx.schedules.by_ids([]))) == ({}, {})
+
+
+class TestCadences:
+    """Where a schedule stands is one row, found by id or by its alarm."""
+
+    async def test_a_cadence_reads_back_as_written(self, make_store: MakeStore) -> None:
+        """Every column, full and empty, before and after a change."""
+        store = await make_store()
+        full = a_cadence(2)._replace(
+            version=3, state="paused", state_reason="why", state_at=NOW + 1, resume_at=NOW + 2,
+            planned_through=NOW + 3, next_at=None, ran_through=NOW + 4, backoff_until=NOW + 5, catch_up_until=NOW + 6,
+            open_run_id=7, queued_run_id=8, last_row_id=9, consecutive_errors=10, last_run_at=NOW + 11,
+            last_outcome="failed", last_error="no", last_success_at=NOW + 12, session_id="s",
+        )  # fmt: skip
+        await store.write(lambda tx: put_cadences(tx, a_cadence(1), full))
+        assert await store.read(lambda tx: tx.cadences.lock([2, 1, 3])) == {1: a_cadence(1), 2: full}
+        swapped = [full._replace(schedule_id=1), a_cadence(2)]
+        await store.write(lambda tx: tx.cadences.save_many(swapped))
+        assert await store.write(lambda tx: tx.cadences.lock(iter([1, 2]))) == {1: swapped[0], 2: swapped[1]}
+
+    async def test_due_cadences_come_oldest_first(self, make_store: MakeStore) -> None:
+        """Due means due by now, that very moment included; what rests, is parked or comes later stays away."""
+        store = await make_store()
+        alarms = [
+            schedule_alarm(1, NOW),
+            schedule_alarm(2, NOW - 5),
+            schedule_alarm(3, NOW + 1),
+            schedule_alarm(4, None),
+            schedule_alarm(5, NOW - 9, priority=0),
+            schedule_alarm(6, NOW - 7),
+            schedule_alarm(7, NOW - 8, parked=1),
+        ]
+        await store.write(lambda tx: put_cadences(tx, *(a_cadence(n) for n in range(1, 9))))
+        await store.write(lambda tx: tx.alarms.set_many(alarms))
+        await store.write(lambda tx: tx.alarms.set_many([run_alarm(8, NOW - 99)]))
+        due = await store.write(lambda tx: tx.cadences.due(now=NOW, limit=99))
+        assert due == [a_cadence(n) for n in (5, 6, 2, 1)]
+        assert await store.read(lambda tx: tx.cadences.due(now=NOW, limit=2)) == [a_cadence(5), a_cadence(6)]
+        assert await store.read(lambda tx: tx.cadences.due(now=NOW - 10, limit=2)) == []
+
+    async def test_cadences_ahead_of_the_clock_come_in_id_order(self, make_store: MakeStore) -> None:
+        """Planned strictly beyond now, at most as many as asked."""
+        store = await make_store()
+        rows = [a_cadence(n, planned_through=NOW + n - 3) for n in (6, 2, 5, 3, 4)]
+        await store.write(lambda tx: put_cadences(tx, *rows))
+        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, limit=2))
+        assert [row.schedule_id for row in ahead] == [4, 5]
+        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, limit=9))
+        assert [row.schedule_id for row in ahead] == [4, 5, 6]
+
+
+class TestAlarms:
+    """Everything that must happen later is a row here."""
+
+    async def test_an_alarm_is_known_by_what_it_rings(self, make_store: MakeStore) -> None:
+        """Setting it again moves it; the same number under another kind is another alarm."""
+        store = await make_store()
+        await store.write(lambda tx: tx.alarms.set_many([run_alarm(1), schedule_alarm(1), run_alarm(2)]))
+        moved = run_alarm(1, NOW + 5, priority=0, lane="l", parked=1)
+        resting = run_alarm(2, None)
+        await store.write(lambda tx: tx.alarms.set_many([moved, resting]))
+        assert await store.read(lambda tx: tx.alarms.by_refs("run", [1, 2, 3])) == {1: moved, 2: resting}
+        assert await store.read(lambda tx: tx.alarms.by_refs("schedule", [1, 2])) == {1: schedule_alarm(1)}
+
+    async def test_a_removed_alarm_never_rings(self, make_store: MakeStore) -> None:
+        """Removing takes those named, of that kind, and does not mind those that are not there."""
+        store = await make_store()
+        await store.write(lambda tx: tx.alarms.set_many([run_alarm(1), run_alarm(2), schedule_alarm(1)]))
+        await store.write(lambda tx: tx.alarms.remove_many("run", [1, 7]))
+        assert await store.read(lambda tx: tx.alarms.by_refs("run", [1, 2])) == {2: run_alarm(2)}
+        assert await store.read(lambda tx: tx.alarms.by_refs("schedule", [1])) == {1: schedule_alarm(1)}
+        await store.write(lambda tx: tx.alarms.remove_many("run", []))
+
+    async def test_the_next_due_time_is_the_earliest_of_all(self, make_store: MakeStore) -> None:
+        """Whatever its kind and priority, unless it is parked or rests."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.alarms.next_due_at()) is None
+        alarms = [run_alarm(1, None), run_alarm(2, NOW - 99, parked=1, lane="l")]
+        await store.write(lambda tx: tx.alarms.set_many(alarms))
+        assert await store.read(lambda tx: tx.alarms.next_due_at()) is None
+        for earlier, alarm in enumerate(
+            (
+                schedule_alarm(1),
+                run_alarm(3),
+                run_alarm(4, priority=0),
+                schedule_alarm(2, priority=0),
+                schedule_alarm(3)._replace(kind="zebra"),
+                schedule_alarm(3)._replace(kind="ant"),
+            )
+        ):
+            due_at = NOW - earlier
+            await store.write(lambda tx: tx.alarms.set_many([alarm._replace(due_at=due_at)]))
+            assert await store.read(lambda tx: tx.alarms.next_due_at()) == due_at
+
+    async def test_waiting_runs_can_be_brought_nearer(self, make_store: MakeStore) -> None:
+        """Only run alarms, only those due strictly beyond; it says how many."""
+        store = await make_store()
+        alarms = [run_alarm(1, NOW), run_alarm(2, NOW + 1), run_alarm(3, NOW + 500, priority=0), run_alarm(4, None)]
+        await store.write(lambda tx: tx.alarms.set_many([*alarms, schedule_alarm(5, NOW + 500)]))
+        assert await store.write(lambda tx: tx.alarms.shift_waiting(by=400, beyond=NOW)) == 2
+        found = await store.read(lambda tx: tx.alarms.by_refs("run", [1, 2, 3, 4]))
+        assert {ref: alarm.due_at for ref, alarm in found.items()} == {1: NOW, 2: NOW - 399, 3: NOW + 100, 4: None}
+        assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [5])))[5].due_at == NOW + 500
+
+    async def test_due_is_seen_in_the_same_transaction(self, make_store: MakeStore) -> None:
+        """What an operation has set rings for the next statement of the same operation."""
+        store = await make_store()
+
+        def operation(tx: Tx) -> tuple[list[int], int | None]:
+            put_runs(tx, a_run(1))
+            tx.alarms.set_many([run_alarm(1, NOW)])
+            return [row.run_id for row in tx.runs.due(now=NOW, limit=5)], tx.alarms.next_due_at()
+
+        assert await store.write(operation) == ([1], NOW)

@@ -1,0 +1,378 @@
+# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+"""Conformance: lanes, nodes, facts, and what a transaction promises."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from wakeful.ports.store import Node, Store, StoreUnavailable, Tx
+from wakeful.testing.conformance_rows import (
+    NOW,
+    MakeStore,
+    a_node,
+    a_run,
+    a_schedule,
+    closed,
+    put_runs,
+    run_alarm,
+    running,
+    schedule_alarm,
+)
+
+
+async def _parked(store: Store) -> list[int]:
+    """Which of the first hundred run alarms are parked."""
+    alarms = await store.read(lambda tx: tx.alarms.by_refs("run", range(100)))
+    return sorted(ref for ref, alarm in alarms.items() if alarm.parked)
+
+
+class TestLanes:
+    """One at a time per lane (L5)."""
+
+    async def test_the_first_in_order_gets_a_free_lane(self, make_store: MakeStore) -> None:
+        """Whoever asks for a held lane gets nothing, and whoever holds it holds it still."""
+        store = await make_store()
+        wanted = [("b", 5), ("a", 9), ("b", 1), ("a", 2)]
+        assert await store.write(lambda tx: tx.lanes.take_many(wanted)) == {5, 9}
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 9, "b": 5}
+        assert await store.write(lambda tx: tx.lanes.take_many([("a", 3), ("c", 4), ("a", 9)])) == {4, 9}
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 9, "b": 5, "c": 4}
+        assert await store.write(lambda tx: tx.lanes.take_many([])) == set()
+
+    async def test_a_lane_is_freed_by_its_holder_only(self, make_store: MakeStore) -> None:
+        """A late free of someone else's changes nothing and wakes nobody."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            tx.lanes.take_many([("a", 1), ("b", 2)])
+            tx.alarms.set_many([run_alarm(3, lane="a", parked=1)])
+
+        await store.write(put)
+        await store.write(lambda tx: tx.lanes.free_many([("a", 9), ("b", 2), ("zzz", 7)]))
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 1}
+        assert await _parked(store) == [3]
+        await store.write(lambda tx: tx.lanes.free_many([]))
+
+    async def test_freeing_a_lane_lets_the_best_one_ring(self, make_store: MakeStore) -> None:
+        """A person first, then the oldest due, then the lowest id; one at a time, of that lane only."""
+        store = await make_store()
+        parked = [
+            run_alarm(4, NOW - 5, lane="a", parked=1),
+            run_alarm(3, NOW - 5, lane="a", parked=1),
+            run_alarm(5, NOW - 9, lane="a", parked=1),
+            run_alarm(6, NOW, lane="a", parked=1, priority=0),
+            run_alarm(7, NOW - 99, lane="b", parked=1),
+        ]
+        await store.write(lambda tx: tx.alarms.set_many(parked))
+        await store.write(lambda tx: put_runs(tx, *(a_run(n, lane="a", priority=int(n != 6)) for n in range(3, 7))))
+        holder = 1
+        for expected in (6, 5, 3, 4):
+            assert await store.write(lambda tx: tx.lanes.take_many([("a", holder)])) == {holder}
+            await store.write(lambda tx: tx.lanes.free_many([("a", holder)]))
+            due = await store.write(lambda tx: tx.runs.due(now=NOW, limit=9))
+            assert [row.run_id for row in due] == [expected]
+            await store.write(lambda tx: tx.alarms.remove_many("run", [expected]))
+            holder = expected
+        assert await _parked(store) == [7]
+
+    async def test_a_run_that_leaves_without_its_lane_lets_the_next_one_ring(self, make_store: MakeStore) -> None:
+        """Freeing a lane nobody holds still wakes its head: otherwise those behind would be parked for ever."""
+        store = await make_store()
+        await store.write(lambda tx: tx.lanes.take_many([("a", 1)]))
+        parked = [run_alarm(n, NOW + n, lane="a", parked=1) for n in (2, 3, 4)]
+        await store.write(lambda tx: tx.alarms.set_many(parked))
+        await store.write(lambda tx: tx.lanes.free_many([("a", 1)]))
+        assert await _parked(store) == [3, 4]
+        await store.write(lambda tx: tx.lanes.free_many([("a", 2), ("a", 2)]))
+        assert await _parked(store) == [4]
+
+    async def test_a_lane_freed_and_taken_again_in_one_transaction(self, make_store: MakeStore) -> None:
+        """Settle and claim may meet in one operation."""
+        store = await make_store()
+        await store.write(lambda tx: tx.lanes.take_many([("a", 1)]))
+
+        def hand_over(tx: Tx) -> set[int]:
+            tx.lanes.free_many([("a", 1)])
+            return tx.lanes.take_many([("a", 2), ("a", 1)])
+
+        assert await store.write(hand_over) == {2}
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 2}
+
+    async def test_a_lane_is_never_held_twice_whoever_asks(self, make_store: MakeStore) -> None:
+        """Many claim and free at once through two doors; at every moment a lane has at most one that believes in it."""
+        stores = [await make_store(), await make_store()]
+        inside: dict[str, int] = {}
+        turns = 0
+
+        async def worker(run_id: int) -> None:
+            nonlocal turns
+            store = stores[run_id % 2]
+            lane = f"lane-{run_id % 3}"
+            for _ in range(12):
+                if run_id in await store.write(lambda tx: tx.lanes.take_many([(lane, run_id)])):
+                    assert inside.setdefault(lane, run_id) == run_id
+                    turns += 1
+                    await asyncio.sleep(0)
+                    del inside[lane]
+                    await store.write(lambda tx: tx.lanes.free_many([(lane, run_id)]))
+
+        await asyncio.gather(*(worker(n) for n in range(1, 13)))
+        assert turns >= 3
+        assert await stores[0].read(lambda tx: tx.lanes.holders()) == {}
+
+
+class TestNodes:
+    """Leases belong to incarnations."""
+
+    async def test_a_new_incarnation_is_known_as_registered(self, make_store: MakeStore) -> None:
+        """It begins idle, ticking now, with its lease; every registration is another incarnation."""
+        store = await make_store()
+        first = await store.write(a_node)
+        second = await store.write(lambda tx: a_node(tx, name="b", host="there", pid=2, now=NOW + 1, capacity=3))
+        assert second > first
+        assert await store.read(lambda tx: tx.nodes.all()) == [
+            Node(first, "a", "here", 1, NOW, NOW + 60_000, NOW, 0, 0, 8, None),
+            Node(second, "b", "there", 2, NOW + 1, NOW + 60_000, NOW + 1, 0, 0, 3, None),
+        ]
+
+    async def test_renewing_pushes_the_lease_out_until_it_is_taken(self, make_store: MakeStore) -> None:
+        """After that the node is told, and its row stays as it was."""
+        store = await make_store()
+        node_id = await store.write(a_node)
+
+        def renew(tx: Tx, at: int) -> bool:
+            return tx.nodes.renew(node_id, now=at, lease_until=at + 10, lag=3, running=2)
+
+        assert await store.write(lambda tx: renew(tx, NOW + 50))
+        expected = Node(node_id, "a", "here", 1, NOW, NOW + 60, NOW + 50, 3, 2, 8, None)
+        assert await store.read(lambda tx: tx.nodes.all()) == [expected]
+        await store.write(lambda tx: tx.nodes.void([node_id], now=NOW + 70))
+        assert not await store.write(lambda tx: renew(tx, NOW + 80))
+        assert await store.read(lambda tx: tx.nodes.all()) == [expected._replace(voided_at=NOW + 70)]
+        assert not await store.write(lambda tx: tx.nodes.renew(99, now=NOW, lease_until=NOW, lag=0, running=0))
+
+    async def test_a_lease_is_over_at_its_end(self, make_store: MakeStore) -> None:
+        """Expired are those whose lease has ended and was not yet taken."""
+        store = await make_store()
+        ids = [await store.write(lambda tx: a_node(tx, lease_until=NOW + n)) for n in (1, 2, 3)]
+        for now, expected in ((NOW, []), (NOW + 1, ids[:1]), (NOW + 3, ids)):
+            expired = await store.read(lambda tx: tx.nodes.expired(now=now))
+            assert [node.node_id for node in expired] == expected
+        await store.write(lambda tx: tx.nodes.void([ids[1]], now=NOW))
+        assert [n.node_id for n in await store.read(lambda tx: tx.nodes.expired(now=NOW + 9))] == [ids[0], ids[2]]
+
+    async def test_a_lease_is_taken_once(self, make_store: MakeStore) -> None:
+        """Voiding answers those that were not voided before, so two rescuers do not both believe in it."""
+        store = await make_store()
+        ids = [await store.write(a_node) for _ in range(3)]
+        assert sorted(await store.write(lambda tx: tx.nodes.void(ids[:2], now=NOW))) == ids[:2]
+        assert await store.write(lambda tx: tx.nodes.void([*ids, 99], now=NOW + 5)) == [ids[2]]
+        voided = {n.node_id: n.voided_at for n in await store.read(lambda tx: tx.nodes.all())}
+        assert voided == {ids[0]: NOW, ids[1]: NOW, ids[2]: NOW + 5}
+        assert await store.write(lambda tx: tx.nodes.void([], now=NOW)) == []
+
+    async def test_leftovers_are_what_voided_nodes_still_own(self, make_store: MakeStore) -> None:
+        """Running and stuck runs count, closed ones do not, nor do those of the living."""
+        store = await make_store()
+        ids = [await store.write(a_node) for _ in range(4)]
+        rows = [
+            running(1, ids[0]),
+            closed(2, NOW, owner=ids[1]),
+            closed(3, NOW, owner=ids[2], outcome="unknown", stuck=1),
+            running(4, ids[3]),
+        ]
+        await store.write(lambda tx: put_runs(tx, *rows))
+        assert await store.read(lambda tx: tx.nodes.with_leftovers()) == []
+        await store.write(lambda tx: tx.nodes.void(ids[:3], now=NOW))
+        assert await store.read(lambda tx: tx.nodes.with_leftovers()) == [ids[0], ids[2]]
+
+
+class TestMeta:
+    """Single facts by name."""
+
+    async def test_a_fact_is_what_was_last_written(self, make_store: MakeStore) -> None:
+        """Unknown facts are None."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.meta.get("x")) is None
+        for value in ("1", "", "ümlaut"):
+            await store.write(lambda tx: tx.meta.set("x", value))
+            assert await store.read(lambda tx: tx.meta.get("x")) == value
+
+
+def _count_up(tx: Tx) -> int:
+    counted = int(tx.meta.get("n") or 0) + 1
+    tx.meta.set("n", str(counted))
+    return counted
+
+
+class TestTransactions:
+    """What `write` and `read` promise."""
+
+    async def test_an_operation_that_raises_is_undone_alone(self, make_store: MakeStore) -> None:
+        """Its caller gets the very exception; those gathered with it are kept."""
+        store = await make_store()
+
+        def operation(tx: Tx, n: int) -> int:
+            tx.meta.set(f"k{n}", "kept")
+            tx.alarms.set_many([schedule_alarm(n)])
+            if n % 3 == 0:
+                raise LookupError(n)
+            return n
+
+        fates = await asyncio.gather(
+            *(store.write(partial(operation, n=n)) for n in range(1, 31)), return_exceptions=True
+        )
+        for n, fate in enumerate(fates, start=1):
+            kept = await store.read(lambda tx: (tx.meta.get(f"k{n}"), tx.alarms.by_refs("schedule", [n])))
+            if n % 3:
+                assert fate == n
+                assert kept == ("kept", {n: schedule_alarm(n)})
+            else:
+                assert isinstance(fate, LookupError)
+                assert kept == (None, {})
+
+    async def test_an_error_of_the_database_is_undone_alone_too(self, make_store: MakeStore) -> None:
+        """A broken rule in one operation is no trouble for the next, in one group or after it."""
+        store = await make_store()
+        await store.write(lambda tx: put_runs(tx, a_run(1)))
+
+        def broken(tx: Tx) -> None:
+            tx.meta.set("broken", "yes")
+            tx.runs.add_many([a_run(1)])
+
+        fates = await asyncio.gather(
+            store.write(_count_up), store.write(broken), store.write(_count_up), return_exceptions=True
+        )
+        assert (fates[0], fates[2]) == (1, 2)
+        assert isinstance(fates[1], Exception)
+        assert await store.write(_count_up) == 3
+        assert await store.read(lambda tx: tx.meta.get("broken")) is None
+
+    async def test_nothing_is_lost_among_many_writers(self, make_store: MakeStore) -> None:
+        """Read, add one, write back: two hundred at once through two doors end at two hundred."""
+        stores = [await make_store(), await make_store()]
+        counted = await asyncio.gather(*(stores[n % 2].write(_count_up) for n in range(200)))
+        assert sorted(counted) == list(range(1, 201))
+
+    async def test_what_was_answered_is_there_for_everybody(self, make_store: MakeStore) -> None:
+        """Commit before you acknowledge (L7): another process sees each write as soon as its caller was answered."""
+        ours, theirs = await make_store(), await make_store()
+        for n in range(20):
+            await ours.write(lambda tx: tx.meta.set("x", str(n)))
+            assert await theirs.read(lambda tx: tx.meta.get("x")) == str(n)
+
+    async def test_what_was_answered_is_there_after_reopening(self, make_store: MakeStore) -> None:
+        """Every noun keeps what was written to it."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            tx.schedules.add_many([a_schedule("s")])
+            put_runs(tx, running(1, a_node(tx)))
+            tx.lanes.take_many([("a", 1)])
+            tx.alarms.set_many([run_alarm(1, lane="a", parked=1)])
+            tx.meta.set("x", "y")
+
+        def everything(tx: Tx) -> tuple[object, ...]:
+            rows = (tx.runs.page(limit=9), tx.lanes.holders(), tx.alarms.by_refs("run", [1]), tx.meta.get("x"))
+            return (tx.schedules.page(after=None, limit=9), tx.nodes.all(), *rows)
+
+        await store.write(put)
+        before = await store.read(everything)
+        await store.close()
+        again = await make_store()
+        assert await again.read(everything) == before
+        assert await again.write(lambda tx: tx.runs.reserve_ids(1)) == [2]
+
+    async def test_a_read_sees_one_moment(self, make_store: MakeStore) -> None:
+        """Two facts that are always written together are never seen apart, however many write meanwhile."""
+        store = await make_store()
+
+        def write(tx: Tx, n: int) -> None:
+            tx.meta.set("left", str(n))
+            tx.meta.set("right", str(n))
+
+        def look(tx: Tx) -> bool:
+            first = tx.meta.get("left")
+            return all((tx.meta.get("left"), tx.meta.get("right")) == (first, first) for _ in range(5))
+
+        async def reader() -> None:
+            for _ in range(25):
+                assert await store.read(look)
+
+        await asyncio.gather(reader(), reader(), *(store.write(partial(write, n=n)) for n in range(100)))
+
+    async def test_a_read_changes_nothing(self, make_store: MakeStore) -> None:
+        """One that tries is refused, and the next read is none the worse for it."""
+        store = await make_store()
+        with pytest.raises(Exception, match=r".+"):
+            await store.read(lambda tx: tx.meta.set("x", "y"))
+        with pytest.raises(LookupError):
+            await store.read(lambda tx: tx.lanes.holders()["nobody's lane"])
+        assert await store.read(lambda tx: tx.meta.get("x")) is None
+        await store.write(lambda tx: tx.meta.set("x", "z"))
+        assert await store.read(lambda tx: tx.meta.get("x")) == "z"
+
+    async def test_looking_never_changes_what_is_planned(self, make_store: MakeStore) -> None:
+        """Asking in a read for what is due, and for locks, leaves it due (L1)."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            put_runs(tx, a_run(1))
+            tx.alarms.set_many([run_alarm(1)])
+
+        await store.write(put)
+        for _ in range(3):
+            assert await store.read(lambda tx: tx.runs.due(now=NOW, limit=5)) == [a_run(1)]
+            assert await store.read(lambda tx: tx.runs.lock([1])) == {1: a_run(1)}
+            assert await store.read(lambda tx: tx.alarms.next_due_at()) == NOW
+
+    async def test_a_caller_that_goes_away_disturbs_nobody(self, make_store: MakeStore) -> None:
+        """Cancelled callers are not answered; the others are, and the store goes on."""
+        store = await make_store()
+        tasks = [asyncio.create_task(store.write(_count_up)) for _ in range(20)]
+        reads = [asyncio.create_task(store.read(lambda tx: tx.meta.get("n"))) for _ in range(20)]
+        await asyncio.sleep(0)
+        for task in (*tasks[::2], *reads[::2]):
+            task.cancel()
+        await asyncio.gather(*tasks[1::2], *reads[1::2])
+        await asyncio.wait([*tasks, *reads])
+        assert await store.write(_count_up) >= 11
+
+    async def test_a_closed_store_says_so(self, make_store: MakeStore) -> None:
+        """What was asked before is finished, what is asked afterwards is refused, closing twice is harmless."""
+        store = await make_store()
+        asked = [asyncio.create_task(store.write(_count_up)) for _ in range(10)]
+        await asyncio.sleep(0)
+        await store.close()
+        assert sorted(await asyncio.gather(*asked)) == list(range(1, 11))
+        await store.close()
+        with pytest.raises(StoreUnavailable):
+            await store.write(_count_up)
+        with pytest.raises(StoreUnavailable):
+            await store.read(lambda tx: tx.meta.get("n"))
+
+
+class TestTheClock:
+    """Who may tick."""
+
+    async def test_an_exclusive_clock_is_held_by_one(self, make_store: MakeStore) -> None:
+        """If holding proves to be alone, a second holder is refused until the first lets go or is closed."""
+        one, two = await make_store(), await make_store()
+        assert await one.hold_clock()
+        assert await one.hold_clock()
+        assert await two.hold_clock() is not two.is_exclusive
+        await two.release_clock()
+        assert await two.hold_clock() is not two.is_exclusive
+        await one.release_clock()
+        assert await two.hold_clock()
+        await two.close()
+        assert await one.hold_clock()
+
+    async def test_a_write_of_another_process_is_noticed(self, make_store: MakeStore) -> None:
+        """The hint may come too often and never too rarely."""
+        one, two = await make_store(), await make_store()
+        await one.changed()
+        for _ in range(3):
+            await two.write(_count_up)
+            assert await one.changed()
