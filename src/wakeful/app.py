@@ -341,6 +341,9 @@ class Wakeful:
         parts = self._open
         now = self._clock.read().now
         fates = await parts.store.write(partial(commands.put_many, checked=checked, seams=parts.seams, now=now))
+        for fate in fates:
+            if isinstance(fate, commands.Put) and fate.compiled is not None:
+                parts.compilations.keep(fate.compiled)
         parts.engine.ring_bell()
         return fates
 

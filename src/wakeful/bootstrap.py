@@ -44,6 +44,7 @@ class Parts:
     seams: Seams
     engine: Engine
     alarms: ScheduleAlarms
+    compilations: Compilations
     schedule_limits: ScheduleLimits
     default_zone: str
     applied: frozenset[EffectKind]
@@ -101,7 +102,7 @@ async def assemble_with(
         orphans=orphans,
     )
     engine = Engine(store, clock, seams, identity, limits)
-    return Parts(store, clock, seams, engine, alarms, schedule_limits, default_zone, frozenset())
+    return Parts(store, clock, seams, engine, alarms, compilations, schedule_limits, default_zone, frozenset())
 
 
 async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:

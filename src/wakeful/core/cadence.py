@@ -11,7 +11,8 @@ after now (L3); a year of silence is one gap, counted without enumerating it (L4
 
 Which instants start is the catch-up policy's choice. An instant late by up to a minute is on time under every policy.
 When several are due at once, `once` starts the newest, `skip` starts the newest only if it is on time, and `all`
-starts the oldest it may and keeps the rest for when that run has closed (`catch_up_until` marks how far).
+starts the oldest it may and keeps the rest for when that run has closed (`catch_up_until` marks how far). What comes
+due while such a backlog runs has fallen on open runs, and is blocked like any other instant that does.
 
 Everything here is a function of values: the alarm's due time is derived by `due_at` from the stored cadence, never
 remembered from an earlier moment.
@@ -26,6 +27,7 @@ from wakeful.core.runs import Outcome, Trigger
 from wakeful.core.timing import Cron, Once, Timing, latest_until, next_after, tally
 
 State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
+_Fate: TypeAlias = tuple[Outcome, str, int | None]  # of instants that do not run: outcome, reason, blocking run
 
 
 class Cadence(NamedTuple):
@@ -98,7 +100,7 @@ def due_at(cadence: Cadence, rules: Rules) -> Instant | None:
         return cadence.resume_at
     if cadence.state != "active" or cadence.next_at is None:
         return None
-    if cadence.catch_up_until is not None and cadence.open_run_id is not None:
+    if cadence.open_run_id is not None and _is_in_backlog(cadence, cadence.next_at):
         return None  # one by one: closing the open run derives this anew
     regular = cadence.next_at + rules.offset
     return regular if cadence.backoff_until is None else max(regular, cadence.backoff_until)
@@ -127,10 +129,13 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
     if first is None or cadence.state != "active":
         return Plan(_without(rows, taken, rules.timing), cadence)
     first_due = first + rules.offset
-    if cadence.backoff_until is not None:
-        first, first_due = _after_backoff(cadence.backoff_until, first, first_due, rules, rows)
-    if first_due > now:
-        return Plan(_without(rows, taken, rules.timing), cadence._replace(next_at=first))
+    held_off = cadence.backoff_until is not None and cadence.backoff_until > first_due
+    if cadence.backoff_until is not None and held_off:
+        first_due = cadence.backoff_until
+    if first_due > now:  # a pause ended by itself, and nothing is due yet
+        return Plan(_without(rows, taken, rules.timing), cadence)
+    if held_off and not _is_in_backlog(cadence, first):
+        first = _after_backoff(first_due, first, rules, rows)
     last = latest_until(rules.timing, now - rules.offset, since=first - 1)
     last = first if last is None or last < first else last
     catch_up_until = None
@@ -139,6 +144,8 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
     else:
         last, catch_up_until = _late(cadence, rules, first, first_due, last, now, gap_reason, rows)
     next_at = next_after(rules.timing, last)
+    if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
+        catch_up_until = None  # the backlog is at its end, and nothing came due while it ran
     return Plan(
         _without(rows, taken, rules.timing),
         cadence._replace(planned_through=last, next_at=next_at, backoff_until=None, catch_up_until=catch_up_until),
@@ -148,15 +155,19 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
 def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
     """A person lets it go on: what fell into the halt is one row, nothing is caught up, errors count anew."""
     rows: list[Start | Gap] = []
-    cadence = _end_pause(cadence, rules, rows, until=now)
-    return Plan(_without(rows, taken, rules.timing), cadence._replace(consecutive_errors=0, backoff_until=None))
+    cadence = _end_pause(cadence, rules, rows, until=now)._replace(consecutive_errors=0, backoff_until=None)
+    if is_spent(rules, cadence.next_at) and cadence.open_run_id is None:
+        cadence = cadence._replace(state="done")  # its last instant fell into the halt
+    return Plan(_without(rows, taken, rules.timing), cadence)
 
 
 def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
-    """The timing changed: what was due under the old one and not yet decided is skipped, the new one starts now."""
+    """The timing changed: what the old one left undecided until now is skipped, the new one starts now."""
     rows: list[Start | Gap] = []
-    if cadence.next_at is not None and cadence.state == "active":
+    if cadence.state == "active":
         _gap(rows, old.timing, cadence.planned_through, now, "skipped", "edited")
+    elif cadence.state != "done":
+        _halted(cadence, old, rows, until=now)  # resuming will only know the new timing
     through = max(cadence.planned_through, now)
     return Plan(
         _without(rows, taken, old.timing),
@@ -171,9 +182,15 @@ def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: fro
 
 def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
     """The clock was ahead and came back: plan from now; what ran out there is remembered by `ran_through`."""
+    next_at = next_after(rules.timing, now)
+    state = cadence.state
+    if state == "done" and cadence.state_reason is None and next_at is not None:
+        state = "active"  # its last instant lies ahead again: if it did not run out there, it still will
     return cadence._replace(
+        state=state,
+        state_at=min(cadence.state_at, now),
         planned_through=now,
-        next_at=next_after(rules.timing, now),
+        next_at=next_at,
         ran_through=max(cadence.ran_through, cadence.planned_through),
         backoff_until=None,
         catch_up_until=None,
@@ -182,10 +199,7 @@ def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
 
 def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:
     """Write the halted stretch and set the border to its end."""
-    halted_at = min(max(cadence.state_at, cadence.planned_through), until)
-    word = "paused" if cadence.state == "paused" else cadence.state
-    _gap(rows, rules.timing, cadence.planned_through, halted_at, "missed", "outage")
-    _gap(rows, rules.timing, halted_at, until, "skipped", word)
+    _halted(cadence, rules, rows, until=until)
     through = max(cadence.planned_through, until)
     return cadence._replace(
         state="active",
@@ -198,24 +212,30 @@ def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until
     )
 
 
-def _after_backoff(
-    until: Instant, first: Instant, first_due: Instant, rules: Rules, rows: list[Start | Gap]
-) -> tuple[Instant, Instant]:
+def _halted(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> None:
+    """Write the stretch of a halt. What was due before it began and had not been rung is missed, not paused."""
+    halted_at = cadence.planned_through
+    if cadence.backoff_until is None or cadence.backoff_until <= cadence.state_at:
+        halted_at = min(max(cadence.state_at - rules.offset, halted_at), until)
+    _gap(rows, rules.timing, cadence.planned_through, halted_at, "missed", "outage")
+    _gap(rows, rules.timing, halted_at, until, "skipped", cadence.state)
+
+
+def _after_backoff(until: Instant, first: Instant, rules: Rules, rows: list[Start | Gap]) -> Instant:
     """Jump to the latest grid instant not after the delay; those jumped over are one row."""
-    landing = latest_until(rules.timing, until - rules.offset, since=first - 1)
-    if landing is None or landing <= first:
-        return first, max(first_due, until)
+    landing = latest_until(rules.timing, until - rules.offset, since=first)
+    if landing is None:
+        return first
     _gap(rows, rules.timing, first - 1, landing - 1, "skipped", "backoff")
-    return landing, until
+    return landing
 
 
 def _on_time(cadence: Cadence, rules: Rules, instant: Instant, due: Instant) -> Start | Gap:
     """One instant, due and not late."""
     if _is_blocked(cadence, rules):
         return Gap(instant, instant, 1, "skipped", "blocked", cadence.open_run_id)
-    if cadence.catch_up_until is not None and instant <= cadence.catch_up_until:
-        return Start(instant, due, "catchUp")
-    return Start(instant, due, "schedule", cadence.open_run_id)
+    trigger: Trigger = "catchUp" if _is_in_backlog(cadence, instant) else "schedule"
+    return Start(instant, due, trigger, cadence.open_run_id)
 
 
 def _late(
@@ -229,27 +249,27 @@ def _late(
     rows: list[Start | Gap],
 ) -> tuple[Instant, Instant | None]:
     """Several instants are due, or one is late. Answers how far the border moves, and up to where catch-up goes on."""
+    if _is_in_backlog(cadence, first):
+        return _go_on_catching_up(cadence, rules, first, first_due, now, gap_reason, rows)
     last_due = first_due if first == last else last + rules.offset
     is_fresh = now - last_due <= GRACE
-    older: tuple[Outcome, str, int | None]
-    if cadence.catch_up_until is not None:
-        if first <= cadence.catch_up_until:
-            rows.append(Start(first, first_due, "catchUp"))
-            return first, cadence.catch_up_until
-        # These came due while the backlog ran, one by one: they fell on open runs.
-        older = ("skipped", "blocked", cadence.last_row_id)
-    elif _is_blocked(cadence, rules):
-        older = (
-            ("skipped", "blocked", cadence.open_run_id) if now - first_due <= GRACE else ("missed", gap_reason, None)
-        )
-        _gap(rows, rules.timing, first - 1, last - 1, *older)
-        rows.append(Gap(last, last, 1, "skipped", "blocked", cadence.open_run_id))
+    is_blocked = _is_blocked(cadence, rules)
+    is_after_backlog = cadence.catch_up_until is not None
+    blocked: _Fate = ("skipped", "blocked", cadence.open_run_id or cadence.last_row_id)
+    older: _Fate = ("missed", gap_reason, None)
+    if is_after_backlog:
+        older = blocked  # these came due while the backlog ran, one by one: they fell on open runs
+    elif now - first_due <= GRACE:
+        older = blocked if is_blocked else ("skipped", "coalesced", None)
+    if is_blocked:
+        edge = first - 1 if older == blocked else last - 1
+        _gap(rows, rules.timing, first - 1, edge, *older)
+        _gap(rows, rules.timing, edge, last, *blocked)
         return last, None
-    elif rules.catch_up == "all":
-        return _catch_up_all(cadence, rules, first, last, now, gap_reason, rows)
-    else:
-        older = ("skipped", "coalesced", None) if now - first_due <= GRACE else ("missed", gap_reason, None)
-    if is_fresh or (rules.catch_up != "skip" and not _is_too_late(rules, now, last_due)):
+    if rules.catch_up == "all" and not is_after_backlog:
+        return _catch_up_all(cadence, rules, first, first_due, last, now, older, rows)
+    may_catch_up = rules.catch_up == "once" and not is_after_backlog and not _is_too_late(rules, now, last_due)
+    if is_fresh or may_catch_up:
         _gap(rows, rules.timing, first - 1, last - 1, *older)
         rows.append(Start(last, last_due, "schedule" if is_fresh else "catchUp", cadence.open_run_id))
     else:
@@ -261,24 +281,55 @@ def _catch_up_all(
     cadence: Cadence,
     rules: Rules,
     first: Instant,
+    first_due: Instant,
     last: Instant,
     now: Instant,
-    gap_reason: str,
+    older: _Fate,
     rows: list[Start | Gap],
 ) -> tuple[Instant, Instant | None]:
     """Start the oldest instant that may still run; the rest follow one by one, up to `last`."""
     oldest: Instant | None = None
     candidate: Instant | None = last
     for _ in range(rules.catch_up_max):
-        if candidate is None or candidate < first or _is_too_late(rules, now, candidate + rules.offset):
+        if candidate is None:
+            break
+        due = first_due if candidate == first else candidate + rules.offset
+        if _is_too_late(rules, now, due):
             break
         oldest, candidate = candidate, latest_until(rules.timing, candidate - 1, since=first - 1)
     if oldest is None:
-        _gap(rows, rules.timing, first - 1, last, "missed", gap_reason)
+        _gap(rows, rules.timing, first - 1, last, *older)
         return last, None
-    _gap(rows, rules.timing, first - 1, oldest - 1, "missed", gap_reason)
-    rows.append(Start(oldest, oldest + rules.offset, "catchUp", cadence.open_run_id))
+    _gap(rows, rules.timing, first - 1, oldest - 1, *older)
+    due = first_due if oldest == first else oldest + rules.offset
+    rows.append(Start(oldest, due, "catchUp", cadence.open_run_id))
     return oldest, last if oldest < last else None
+
+
+def _go_on_catching_up(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    first_due: Instant,
+    now: Instant,
+    gap_reason: str,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Start the next instant of the backlog; those that became too late while it ran are missed after all."""
+    until = cadence.catch_up_until
+    if rules.lateness_max is not None and until is not None and _is_too_late(rules, now, first_due):
+        edge = min(now - rules.offset - max(rules.lateness_max, GRACE) - 1, until)
+        _gap(rows, rules.timing, first - 1, edge, "missed", gap_reason)
+        following = next_after(rules.timing, edge)
+        if following is None or following > until:
+            return until, until
+        first, first_due = following, following + rules.offset
+    rows.append(Start(first, first_due, "catchUp"))
+    return first, until
+
+
+def _is_in_backlog(cadence: Cadence, instant: Instant) -> bool:
+    return cadence.catch_up_until is not None and instant <= cadence.catch_up_until
 
 
 def _is_blocked(cadence: Cadence, rules: Rules) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from wakeful.core.errors import refuse
@@ -66,15 +67,23 @@ def parse_instant(text: str, zone: str | None = None, field: str = "instant") ->
 
 def parse_duration(text: str, field: str = "duration") -> Duration:
     """The length a text such as `90s`, `30m`, `1h30m` or `500ms` names."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or found.lastindex is None:
+    ms = _milliseconds(text)
+    if ms is None:
         refuse(field, f"'{text}' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m")
-    ms = sum(int(amount) * unit for amount, unit in zip(found.groups(), _UNITS, strict=True) if amount)
     if ms > INSTANT_MAX:
         refuse(field, f"'{text}' is longer than the calendar (9999 years); write a shorter duration")
     return ms
 
 
+@lru_cache(maxsize=1024)  # the same few lengths are read again and again
+def _milliseconds(text: str) -> int | None:
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or found.lastindex is None:
+        return None
+    return sum(int(amount) * unit for amount, unit in zip(found.groups(), _UNITS, strict=True) if amount)
+
+
+@lru_cache(maxsize=1024)
 def format_duration(ms: Duration) -> str:
     """A duration as short text that `parse_duration` reads back exactly, e.g. `1h30m`; zero is `0s`."""
     if ms < 0:
@@ -88,14 +97,15 @@ def format_duration(ms: Duration) -> str:
 
 
 def _wall_milliseconds(found: re.Match[str], text: str, field: str) -> int:
-    year, month, day, hour, minute = (int(found[part]) for part in ("year", "month", "day", "hour", "minute"))
+    year, month, day, hour, minute, second, fraction, _ = found.groups()
     # Digits beyond the millisecond are cut, not rounded: rounding could name an instant that has not come yet.
-    milli = int((found["fraction"] or "0").ljust(3, "0")[:3])
+    milli = int(fraction.ljust(3, "0")[:3]) if fraction else 0
     try:
-        wall = datetime(year, month, day, hour, minute, int(found["second"] or 0), tzinfo=UTC)
+        wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
     except ValueError as error:
         refuse(field, f"'{text}' is not on the calendar or the clock ({error}); write a real date and time")
-    return (wall - _EPOCH) // timedelta(milliseconds=1) + milli
+    since = wall - _EPOCH
+    return since.days * DAY + since.seconds * SECOND + milli
 
 
 def _offset(offset: str, text: str, field: str) -> Duration:

@@ -40,7 +40,7 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import ERRORS, Outcome, Run, RungName, rung_index
+from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
 
 
 class Close(NamedTuple):
@@ -143,21 +143,26 @@ def after_close(
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and what follows from it."""
     effects: tuple[Effect, ...] = () if close.alert is None else (close.alert,)
-    cadence = release(cadence, run, close)
-    if close.outcome in ("skipped", "missed"):
-        return _finish_if_spent(cadence, rules, now), effects
+    if run.stuck or close.outcome in NOT_RUN:  # a stuck run was counted when it was given up
+        return _finish_if_spent(release(cadence, run, close), rules, now), effects
+    open_run_id, queued_run_id = _held_after(cadence, run, close)
+    is_success = close.outcome == "succeeded"
+    is_counted = is_success and run.trigger != "manual"
     cadence = cadence._replace(
+        open_run_id=open_run_id,
+        queued_run_id=queued_run_id,
         last_run_at=run.started_at,
         last_outcome=close.outcome,
         last_error=close.error,
-        last_success_at=now if close.outcome == "succeeded" else cadence.last_success_at,
+        last_success_at=now if is_success else cadence.last_success_at,
+        consecutive_errors=0 if is_counted else cadence.consecutive_errors,
+        backoff_until=None if is_counted else cadence.backoff_until,
     )
     if run.trigger == "manual":
         return cadence, effects
-    if close.outcome in ERRORS:
+    if not is_success:
         cadence, disabled = _count_error(cadence, rules, policy, close, now)
-        return _finish_if_spent(cadence, rules, now), effects + disabled
-    cadence = cadence._replace(consecutive_errors=0, backoff_until=None)
+        effects += disabled
     return _finish_if_spent(cadence, rules, now), effects
 
 
@@ -182,14 +187,20 @@ def _retry_or_close(
 
 
 def release(cadence: Cadence, run: Run, close: Close) -> Cadence:
-    """Let go of the run; a queued one moves up. What is stuck is still there, and is not let go."""
+    """Let go of the run."""
+    open_run_id, queued_run_id = _held_after(cadence, run, close)
+    return cadence._replace(open_run_id=open_run_id, queued_run_id=queued_run_id)
+
+
+def _held_after(cadence: Cadence, run: Run, close: Close) -> tuple[int | None, int | None]:
+    """The open and the queued run once this one is let go: a queued one moves up. What is stuck is still there."""
     if close.stuck:
-        return cadence
+        return cadence.open_run_id, cadence.queued_run_id
     if cadence.queued_run_id == run.run_id:
-        return cadence._replace(queued_run_id=None)
+        return cadence.open_run_id, None
     if cadence.open_run_id == run.run_id:
-        return cadence._replace(open_run_id=cadence.queued_run_id, queued_run_id=None)
-    return cadence
+        return cadence.queued_run_id, None
+    return cadence.open_run_id, cadence.queued_run_id
 
 
 def _count_error(
@@ -209,6 +220,8 @@ def _count_error(
 
 def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:
     """A schedule with no further instant and no open run is done."""
-    if cadence.state != "active" or cadence.open_run_id is not None or not is_spent(rules, cadence.next_at):
+    if cadence.next_at is not None or cadence.state != "active" or cadence.open_run_id is not None:
+        return cadence
+    if not is_spent(rules, None):
         return cadence
     return cadence._replace(state="done", state_reason=None, state_at=now)

@@ -13,7 +13,7 @@ settings of the day.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, assert_never
 
 from wakeful.core.cron import parse_cron
@@ -156,20 +156,20 @@ def _read_every(fields: _Fields) -> Timing | None:
     written, length = fields.text("every", parse_duration)
     if length == 0:
         fields.fault("every", f"'{written}' is no distance between two runs; write more than zero, e.g. 30m")
-    anchored = _read_anchor(fields, Every(length or 1, written=written))
+    anchored = _read_anchor(fields, length or 1, "every", written)
     return None if length is None else anchored
 
 
 def _read_interval(fields: _Fields) -> Timing | None:
     length = fields.minutes("intervalMinutes", least=1)
-    anchored = _read_anchor(fields, Every(length or 1, kind="interval"))
+    anchored = _read_anchor(fields, length or 1, "interval", None)
     return None if length is None else anchored
 
 
-def _read_anchor(fields: _Fields, timing: Every) -> Every:
+def _read_anchor(fields: _Fields, length: Duration, kind: str, written: str | None) -> Every:
     zone = fields.zone()
-    written, anchor = fields.instant("anchor", zone)
-    return replace(timing, anchor=anchor, timezone=zone, anchor_written=written)
+    anchor_written, anchor = fields.instant("anchor", zone)
+    return Every(length, anchor, zone, kind, written, anchor_written)
 
 
 def _read_cron(fields: _Fields) -> Timing | None:

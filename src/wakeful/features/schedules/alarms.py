@@ -79,9 +79,10 @@ class ScheduleAlarms:
             plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=_taken(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
             return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), None, compiled)
-        rows = tuple(self._filtered(row, compiled) for row in plan.rows)
+        is_filtering = compiled.definition.active_hours is not None or self._is_standby()
+        rows = tuple(self._filtered(row, compiled) for row in plan.rows) if is_filtering else plan.rows
         after = plan.cadence
-        if is_spent(compiled.rules, after.next_at) and after.open_run_id is None and not _starts(rows):
+        if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             after = after._replace(state="done", state_at=now)
         return Decided(after, rows, None, compiled)
 
@@ -121,17 +122,19 @@ def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]
     alarms: list[Alarm] = []
     for one in all_decided:
         cadence = one.cadence
+        last_row_id, open_run_id, queued_run_id = cadence.last_row_id, cadence.open_run_id, cadence.queued_run_id
         for row in one.rows[1:] if cadence.schedule_id in grown else one.rows:
-            run_id = next(ids)
-            cadence = cadence._replace(last_row_id=run_id)
+            last_row_id = run_id = next(ids)
             if isinstance(row, Gap):
                 gaps.append(_gap_row(run_id, cadence, row, now))
+            elif row.behind is None:
+                open_run_id = run_id
+                due.append(Due(_run(run_id, row, one.compiled)))
             else:
-                due.append(Due(_run(run_id, row, one.compiled), rests=row.behind is not None))
-                if row.behind is None:
-                    cadence = cadence._replace(open_run_id=run_id)
-                else:
-                    cadence = cadence._replace(queued_run_id=run_id)
+                queued_run_id = run_id
+                due.append(Due(_run(run_id, row, one.compiled), rests=True))
+        if one.rows:
+            cadence = cadence._replace(last_row_id=last_row_id, open_run_id=open_run_id, queued_run_id=queued_run_id)
         cadences.append(cadence)
         alarms.append(alarm_of(cadence, one.compiled))
     if grown:

@@ -30,6 +30,7 @@ class Put(NamedTuple):
     version: int
     is_created: bool
     is_changed: bool
+    compiled: Compiled | None = None  # of a new one: worth keeping once the commit is answered
 
 
 def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) -> list[Put | Invalid]:
@@ -48,8 +49,9 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
         if schedule_id is None:
             known.append(index)
         else:
-            created.append(_begin(schedule_id, new, now))
-            fates[index] = Put(schedule_id, new.slug, 1, True, True)
+            compiled = compile_definition(schedule_id, 1, new)
+            created.append(_begin(compiled, now))
+            fates[index] = Put(schedule_id, new.slug, 1, True, True, compiled)
     if created:
         tx.cadences.add_many([cadence for cadence, _ in created])
         tx.alarms.set_many([alarm for _, alarm in created])
@@ -137,11 +139,10 @@ def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
     return run_id
 
 
-def _begin(schedule_id: int, definition: Definition, now: Instant) -> tuple[Cadence, Alarm]:
-    compiled = compile_definition(schedule_id, 1, definition)
-    state: State = "disabled" if definition.enabled is False else "active"
+def _begin(compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
+    state: State = "disabled" if compiled.definition.enabled is False else "active"
     reason = "by a person" if state == "disabled" else None
-    cadence = begin(schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
+    cadence = begin(compiled.schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
     return cadence, alarm_of(cadence, compiled)
 
 

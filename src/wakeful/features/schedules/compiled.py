@@ -10,7 +10,7 @@ from wakeful.core.definition_json import decode_definition
 from wakeful.core.settlement import Policy
 from wakeful.ports.store import Schedule, Tx
 
-KEPT_MAX: Final = 4096
+KEPT_MAX: Final = 16_384
 
 
 class Compiled(NamedTuple):
@@ -60,14 +60,18 @@ class Compilations:
                 missing.append(schedule_id)
         if missing:
             for schedule in tx.schedules.by_ids(missing).values():
-                found[schedule.schedule_id] = self._keep(schedule)
+                found[schedule.schedule_id] = self._read(schedule)
         return found
 
-    def _keep(self, schedule: Schedule) -> Compiled | Broken:
-        compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    def keep(self, compiled: Compiled | Broken) -> None:
+        """Remember it, forgetting the oldest if there are too many: one in use comes back at once."""
         while len(self._kept) >= self._kept_max:
-            del self._kept[next(iter(self._kept))]  # oldest first: definitions in use come back at once
-        self._kept[schedule.schedule_id] = compiled
+            del self._kept[next(iter(self._kept))]
+        self._kept[compiled.schedule_id] = compiled
+
+    def _read(self, schedule: Schedule) -> Compiled | Broken:
+        compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+        self.keep(compiled)
         return compiled
 
 
