@@ -289,6 +289,15 @@ def test_l3_what_is_spent_has_no_next() -> None:
     check(laws.is_forward("x", cadence(3, None), Manual()), "L3", None)
 
 
+def test_l3_done_means_that_nothing_is_left() -> None:
+    """A clock that was ahead and came back leaves a schedule with instants to come, and not done."""
+    done = cadence(3, None, state="done")
+    check(laws.done_is_done("x", done, Once(T0 + HOUR), frozenset()), "L3", None)
+    check(laws.done_is_done("x", done, Once(T0 + 9 * HOUR), frozenset()), "L3", "still to come")
+    check(laws.done_is_done("x", done, Once(T0 + 9 * HOUR), frozenset({T0 + 9 * HOUR})), "L3", None)
+    check(laws.done_is_done("x", cadence(), HOURLY, frozenset()), "L3", None)
+
+
 RULES = Rules(HOURLY)
 
 
@@ -445,6 +454,10 @@ def test_l5_nobody_is_parked_at_a_free_lane() -> None:
     parked = Alarm(ALARM_RUN, 5, T0, 1, "a", 1)
     check(laws.nobody_waits_at_a_free_lane([parked], {"a": 1}), "L5", None)
     check(laws.nobody_waits_at_a_free_lane([parked], {"b": 1}), "L5", "parked although nobody holds the lane")
+    called = parked._replace(ref=6, parked=0)
+    check(laws.nobody_waits_at_a_free_lane([parked, called], {}), "L5", None)
+    elsewhere = [parked, called._replace(lane="b"), called._replace(due_at=None)]
+    check(laws.nobody_waits_at_a_free_lane(elsewhere, {}), "L5", "parked although nobody holds the lane")
 
 
 # -- L6 ---------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Facts(NamedTuple):
     gone: Sequence[int]  # touched runs that are no longer in the ledger
     attempts: Mapping[int, Sequence[Attempt]]
     holders: Mapping[str, int]
-    parked: Sequence[Alarm]
+    queue: Sequence[Alarm]  # of waiting runs that have a lane
     nodes: Sequence[Node]
 
 
@@ -67,28 +67,29 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
         gone=[run_id for run_id in run_ids if run_id not in runs],
         attempts=tx.runs.attempts(tried) if tried else {},
         holders=tx.lanes.holders(),
-        parked=[alarm for alarm in alarms.values() if alarm.parked],
+        queue=list(alarms.values()),
         nodes=tx.nodes.all() if touched.nodes else (),
     )
 
 
 class WatchedStore:
-    """A store whose transactions note what they write; after each, `on_commit` is told."""
+    """A store whose transactions note what they write."""
 
-    def __init__(self, inner: Store, touched: Touched, on_commit: Callable[[], None]) -> None:
+    def __init__(self, inner: Store, touched: Touched) -> None:
         self._inner = inner
         self._touched = touched
-        self._on_commit = on_commit
+        self.read = inner.read
+        self.hold_clock = inner.hold_clock
+        self.release_clock = inner.release_clock
+        self.changed = inner.changed
+        self.close = inner.close
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self._inner.is_exclusive
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
-        try:
-            return await self._inner.write(lambda tx: operation(_watched(tx, self._touched)))
-        finally:
-            if self._touched:
-                self._on_commit()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return await self._inner.write(lambda tx: operation(_watched(tx, self._touched)))
 
 
 class _WatchedTx:
@@ -168,8 +169,12 @@ def _note_lanes(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
         touched.runs[run_id] = None
 
 
-def _note_nodes(touched: Touched, _: tuple[Any, ...], __: Any) -> None:
+def _note_node(touched: Touched, _: tuple[Any, ...], __: Any) -> None:
     touched.nodes = True
+
+
+def _note_voided(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
+    touched.nodes = touched.nodes or bool(args[0])
 
 
 _SCHEDULES: Mapping[str, _Note] = {"add_many": _note_new_schedules, "save_many": _note_schedules}
@@ -183,4 +188,4 @@ _RUNS: Mapping[str, _Note] = {
     "remove_many": _note_run_ids,
 }
 _LANES: Mapping[str, _Note] = {"take_many": _note_lanes, "free_many": _note_lanes}
-_NODES: Mapping[str, _Note] = {"register": _note_nodes, "void": _note_nodes}
+_NODES: Mapping[str, _Note] = {"register": _note_node, "void": _note_voided}

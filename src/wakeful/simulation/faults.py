@@ -76,7 +76,7 @@ class WrongClock(NamedTuple):
 Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now"]
 
 
-class Command(NamedTuple):
+class Deed(NamedTuple):
     """A person does something; which schedule is drawn when it happens."""
 
     at: int
@@ -85,7 +85,7 @@ class Command(NamedTuple):
     definition: dict[str, Any] | None = None
 
 
-Trouble: TypeAlias = Outage | Restart | Freeze | Suspend | ClockStep | WrongClock | Command
+Trouble: TypeAlias = Outage | Restart | Freeze | Suspend | ClockStep | WrongClock | Deed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,11 @@ class Climate:
     steps_per_day: float = 0.02
     wrong_clocks_per_day: float = 0.005
     freezes_per_day: float = 0.03
-    commands_per_day: float = 0.3
+    deeds_per_day: float = 0.3
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
     outage_max: Duration = 60 * DAY
+    pace: Duration = 6 * HOUR  # about the shortest distance between two instants of one schedule
 
 
 def draw_troubles(
@@ -115,7 +116,7 @@ def draw_troubles(
         (climate.steps_per_day, lambda at: ClockStep(at, _step(rng))),
         (climate.wrong_clocks_per_day, lambda at: _wrong_clock(rng, at)),
         (climate.freezes_per_day, lambda at: _freeze(rng, at, climate)),
-        (climate.commands_per_day, lambda at: _command(rng, at, definition)),
+        (climate.deeds_per_day, lambda at: _deed(rng, at, definition)),
     )
     troubles: list[Trouble] = []
     for per_day, make in makers:
@@ -132,7 +133,7 @@ def _short(rng: random.Random) -> Duration:
 
 
 def _outage(rng: random.Random, at: int, climate: Climate) -> Outage:
-    scale = rng.choice((MINUTE, MINUTE, HOUR, HOUR, DAY, climate.outage_max))
+    (scale,) = rng.choices((MINUTE, HOUR, DAY, climate.outage_max), (6, 6, 3, 1))
     return Outage(at, rng.randrange(climate.nodes), rng.randrange(scale // 10, min(3 * scale, climate.outage_max + 1)))
 
 
@@ -152,10 +153,13 @@ def _freeze(rng: random.Random, at: int, climate: Climate) -> Freeze | Suspend:
     return kind(at, rng.randrange(climate.nodes), max(SECOND, int(climate.lease * factor * rng.uniform(0.8, 1.2))))
 
 
-def _command(rng: random.Random, at: int, definition: Callable[[random.Random], dict[str, Any]]) -> Command:
-    choices: tuple[Person, ...] = ("add", "edit", "edit", "pause", "pause", "resume", "resume", "remove", "run_now")
-    what = rng.choice(choices)
-    return Command(at, what, rng.random(), definition(rng) if what in ("add", "edit") else None)
+_DEEDS: Final[tuple[Person, ...]] = ("add", "edit", "pause", "resume", "remove", "run_now")
+_DEED_WEIGHTS: Final = (3, 4, 3, 5, 1, 4)
+
+
+def _deed(rng: random.Random, at: int, definition: Callable[[random.Random], dict[str, Any]]) -> Deed:
+    what = rng.choices(_DEEDS, _DEED_WEIGHTS)[0]
+    return Deed(at, what, rng.random(), definition(rng) if what in ("add", "edit") else None)
 
 
 # -- what people write ------------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def draw_definition(rng: random.Random, *, now: Instant, pace: Duration) -> dict
     """A definition as a person would write it; `pace` is about the shortest distance between two of its instants."""
     written: dict[str, Any] = {
         "schedule": rng.choice(_TIMINGS)(rng, now, pace),
-        "call": {"target": "anything"},
+        **rng.choice(_ACTIONS),
         "catchUp": rng.choice(("once", "once", "skip", "all")),
         "overlap": rng.choice(("skip", "skip", "queue")),
         "onCrash": rng.choice(("retry", "retry", "unknown")),
@@ -229,7 +233,13 @@ def _times(rng: random.Random, _: Instant, __: Duration) -> dict[str, Any]:
     return {"type": "times", "times": times, "timezone": rng.choice(ZONES)}
 
 
-_TIMINGS: Final = (_once, _every, _every, _cron, _cron, _cron, _times, _times)
+_ACTIONS: Final[tuple[dict[str, Any], ...]] = (
+    {"call": {"target": "anything"}},
+    {"call": {"target": "anything"}},
+    {"http": {"method": "POST", "url": "http://localhost/anything"}},
+    {"command": {"argv": ["anything"]}},
+)
+_TIMINGS: Final = (_once, _every, _every, _every, _cron, _cron, _cron, _times, _times)
 
 # -- how attempts behave ----------------------------------------------------------------------------------------------
 
@@ -242,20 +252,18 @@ class Behaviour(NamedTuple):
     manner: Manner
     takes: Duration
     lingers: Duration = 0  # how long it goes on after it was told to end
-    is_remote: bool = False  # it says `sent` and `accepted` on its way
 
 
 def draw_behaviour(rng: random.Random) -> Behaviour:
     """Most attempts are quick and succeed; the rest is every kind of trouble."""
     dice = rng.random()
     takes = rng.choice((0, 20, SECOND, 5 * SECOND, 20 * SECOND)) + rng.randrange(50)
-    is_remote = rng.random() < 0.2
     if dice < 0.72:
-        return Behaviour("done", takes, is_remote=is_remote)
+        return Behaviour("done", takes)
     if dice < 0.80:
-        return Behaviour("done", rng.choice((5 * MINUTE, HOUR, 3 * HOUR)) + rng.randrange(SECOND), is_remote=is_remote)
+        return Behaviour("done", rng.choice((5 * MINUTE, 20 * MINUTE, HOUR)) + rng.randrange(SECOND))
     if dice < 0.88:
-        return Behaviour("fails", takes, is_remote=is_remote)
+        return Behaviour("fails", takes)
     if dice < 0.92:
         return Behaviour("raises", takes)
     if dice < 0.95:

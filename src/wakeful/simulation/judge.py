@@ -19,7 +19,7 @@ from wakeful.core.definition import rules_of
 from wakeful.core.definition_json import decode_definition
 from wakeful.core.instants import MINUTE, Duration, Instant
 from wakeful.core.runs import NOT_RUN, OPEN, Run
-from wakeful.ports.store import Schedule
+from wakeful.ports.store import Schedule, Tx
 from wakeful.simulation import laws
 from wakeful.simulation.facts import Facts
 from wakeful.simulation.laws import Ending, Era, Seen, Shift
@@ -134,7 +134,7 @@ class Judge:
             gone = [row for run_id, of in removed.items() if of is book and (row := book.void(run_id)) is not None]
             yield from self._judge_schedule(book, facts, schedule_id, shifts, gone, now)
         yield from laws.one_per_lane(self._busy(), facts.holders)
-        yield from laws.nobody_waits_at_a_free_lane(facts.parked, facts.holders)
+        yield from laws.nobody_waits_at_a_free_lane(facts.queue, facts.holders)
 
     def _judge_schedule(
         self, book: Book, facts: Facts, schedule_id: int, shifts: list[Shift], gone: list[Run], now: Instant
@@ -150,6 +150,9 @@ class Judge:
             return
         yield from self._judge_tiling(book, before, after, shifts, gone)
         yield from laws.is_forward(book.name, after, book.rules.timing)
+        if after.state == "done":
+            ran = frozenset(row.planned_at for row in book.rows.values() if row.planned_at > after.planned_through)
+            yield from laws.done_is_done(book.name, after, book.rules.timing, ran)
         alarm = facts.alarms.get(schedule_id)
         book.due_at = None if alarm is None else alarm.due_at
         yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
@@ -183,7 +186,8 @@ class Judge:
             yield from laws.one_row_per_instant(book.name, twins)
         if row.outcome in NOT_RUN and row.attempt == 0:
             return
-        is_going_on = before is not None and before.catch_up_until is not None
+        backlog_until = None if before is None else before.catch_up_until
+        is_going_on = backlog_until is not None and row.planned_at <= backlog_until
         book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
         yield from laws.start_obeys_policy(book.name, row, book.rules, now=now, backlog=book.backlog)
 
@@ -225,6 +229,40 @@ class Judge:
                 yield from laws.is_not_silent(
                     book.name, book.cadence, book.due_at, now=now, is_asleep=is_asleep, slack=STEP_BACK_SLACK
                 )
+
+    def row(self, run_id: int) -> Run | None:
+        """A run as it was last read."""
+        book = self._run_books.get(run_id)
+        return None if book is None else book.rows.get(run_id)
+
+    def running(self) -> Iterator[tuple[str, Run]]:
+        """Runs that the ledger says are running, with the name of their schedule."""
+        for book in self.books.values():
+            for row in book.open.values():
+                if row.outcome == "running":
+                    yield book.name, row
+
+    def is_halted(self, slug: str) -> bool:
+        """Whether a schedule stands still."""
+        return any(
+            book.name == slug and book.cadence is not None and book.cadence.state in laws.HALTED
+            for book in self.books.values()
+        )
+
+    def compare(self, tx: Tx) -> Iterator[str]:
+        """At the end: what was read commit by commit is what the whole ledger says."""
+        for schedule_id, book in self.books.items():
+            ids = sorted(book.rows)
+            there = tx.runs.lock(ids) if ids else {}
+            for run_id in ids:
+                if run_id not in there:
+                    yield f"L7 {book.name}: {laws.describe(book.rows[run_id])} is no longer in the ledger"
+                elif there[run_id] != book.rows[run_id]:
+                    was, now = laws.describe(book.rows[run_id]), laws.describe(there[run_id])
+                    yield f"L7 {book.name}: {was} changed without anybody writing it; now {now}"
+            written = tx.cadences.lock([schedule_id]).get(schedule_id)
+            if book.cadence != written:
+                yield f"L7 {book.name}: its cadence changed without anybody writing it: {book.cadence} is now {written}"
 
     # -- pages of a book ----------------------------------------------------------------------------------------------
 

@@ -219,6 +219,15 @@ def is_forward(name: str, cadence: Cadence, timing: Timing) -> Iterator[str]:
         )
 
 
+def done_is_done(name: str, cadence: Cadence, timing: Timing, ran: frozenset[Instant]) -> Iterator[str]:
+    """L3: a schedule is done only when none of its instants is left, but for those that `ran` ahead of the clock."""
+    if cadence.state != "done":
+        return
+    ahead = next_after(timing, cadence.planned_through)
+    if ahead is not None and ahead not in ran:
+        yield f"L3 {name}: it is called done, and {at(ahead)} is still to come"
+
+
 def has_its_alarm(name: str, cadence: Cadence, alarm: Alarm | None, rules: Rules) -> Iterator[str]:
     """L3: an active schedule has an alarm at its next instant, held back by a backoff or a backlog and nothing else."""
     if cadence.state != "active" or cadence.next_at is None:
@@ -255,6 +264,8 @@ def grid_stays(name: str, before: Cadence, after: Cadence, rows: Sequence[Shift]
         return
     if after.version != before.version or after.state_at != before.state_at:
         return
+    if after.planned_through <= before.ran_through:
+        return  # what lies there ran while the clock was ahead; passing it decides nothing
     if not any(_decides(shift) for shift in rows):
         yield (
             f"L3 {name}: planned through moved from {at(before.planned_through)} to {at(after.planned_through)}, "
@@ -348,10 +359,11 @@ def open_runs_are_few(name: str, cadence: Cadence, rows: Iterable[Run], rules: R
         yield f"L5 {name}: {len(busy)} runs are running: {', '.join(describe(row) for row in busy)}"
 
 
-def nobody_waits_at_a_free_lane(parked: Iterable[Alarm], holders: Mapping[str, int]) -> Iterator[str]:
-    """L5: whoever is parked is parked behind someone; freeing a lane lets the next one go."""
-    for alarm in parked:
-        if alarm.lane is None or alarm.lane not in holders:
+def nobody_waits_at_a_free_lane(waiting: Sequence[Alarm], holders: Mapping[str, int]) -> Iterator[str]:
+    """L5: whoever is parked is parked behind someone: the holder of the lane, or one who was let go to take it."""
+    called = {alarm.lane for alarm in waiting if not alarm.parked and alarm.due_at is not None}
+    for alarm in waiting:
+        if alarm.parked and alarm.lane not in holders and alarm.lane not in called:
             yield f"L5 lane {alarm.lane}: run {alarm.ref} is parked although nobody holds the lane"
 
 

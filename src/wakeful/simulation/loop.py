@@ -99,7 +99,10 @@ class Process:
 
     def _adopt(self, task: "asyncio.Task[Any]") -> None:
         self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop, context=_NOBODY)
+        task.add_done_callback(self._disown, context=_NOBODY)
+
+    def _disown(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
 
     def _hold(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None) -> asyncio.Handle:
         """Keep a callback until the process thaws; if it is dead, forget it."""

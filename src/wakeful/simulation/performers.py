@@ -1,0 +1,171 @@
+"""Simulated actions: what attempts do is drawn, and that they did it is seen.
+
+Three sorts, after what a real action can leave behind when its node dies. A *call* lives inside the node and dies with
+it. A *request* is work elsewhere: on its way it says `sent` and `accepted`, and waits for the answer. A *program* is a
+process of its own: it outlives its node until it ends by itself or somebody ends it, so that a rescue that forgets the
+orphan is seen to run the same thing twice at once.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Final, Literal, Protocol, TypeAlias
+
+from wakeful.core.actions import ActionSpec
+from wakeful.core.instants import MINUTE
+from wakeful.core.results import Busy, Done, Failed, Result, Throttled
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder, Process, StillRunning
+from wakeful.ports.clock import Clock
+from wakeful.simulation.faults import Behaviour, draw_behaviour
+from wakeful.simulation.laws import Ending
+from wakeful.simulation.loop import VirtualLoop
+
+HOST: Final = "simulated"
+Sort: TypeAlias = Literal["call", "request", "program"]
+
+
+class Witness(Protocol):
+    """Who is told what really happened."""
+
+    def began(self, fire: Fire) -> None: ...
+
+    def ended(self, run_id: int, attempt: int, ending: Ending) -> None: ...
+
+
+class SimulatedError(Exception):
+    """What a simulated handler raises."""
+
+
+class Programs:
+    """The processes of one simulated machine; the Orphans port of its nodes."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, Callable[[], None]] = {}
+        self._next_pid = 100
+
+    def begin(self, end: Callable[[], None]) -> Process:
+        """A new process; `end` is called when it is killed."""
+        self._next_pid += 1
+        self._ends[self._next_pid] = end
+        return Process(HOST, self._next_pid, str(self._next_pid))
+
+    def is_alive(self, process: Process) -> bool:
+        return process.pid in self._ends
+
+    def exit(self, process: Process) -> None:
+        """It ended by itself."""
+        self._ends.pop(process.pid, None)
+
+    async def end(self, process: Process) -> bool:
+        end = self._ends.pop(process.pid, None)
+        if end is not None:
+            end()
+        return True
+
+
+class SimAction:
+    """The Action port for one sort of action on one node."""
+
+    proves: RungName = "finished"
+
+    def __init__(
+        self, sort: Sort, rng: random.Random, loop: VirtualLoop, clock: Clock, witness: Witness, programs: Programs
+    ) -> None:
+        self._sort = sort
+        self._rng = rng
+        self._loop = loop
+        self._clock = clock
+        self._witness = witness
+        self._programs = programs
+        self.under_way: dict[tuple[int, int], Process | None] = {}  # what runs, and its process if it has one
+        self.deaf: set[tuple[int, int]] = set()  # what goes on although it was told to end
+
+    @property
+    def is_local(self) -> bool:
+        return self._sort == "call"
+
+    def check(self, spec: ActionSpec) -> str | None:
+        return None
+
+    async def close(self) -> None: ...
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        behaviour = draw_behaviour(self._rng)
+        key = (fire.run_id, fire.attempt)
+        self.under_way[key] = None
+        self._witness.began(fire)
+        ending: Ending | None = "cancelled"
+        try:
+            await self._set_out(key, ladder)
+            result = await self._act(behaviour, key)
+            ending = "done" if isinstance(result, Done) else "failed"
+            return result
+        except SimulatedError:
+            ending = "raised"
+            raise
+        except StillRunning:
+            ending = None  # told when it really ends
+            raise
+        finally:
+            if ending is not None:
+                self._end(key, ending)
+
+    async def _set_out(self, key: tuple[int, int], ladder: Ladder) -> None:
+        """Report how far it got, as each sort does."""
+        if self._sort == "request":
+            await ladder.climb("sent")
+            await self._clock.sleep(self._rng.randrange(300))
+            await ladder.climb("accepted")
+        elif self._sort == "program":
+            process = self._programs.begin(lambda: self._end(key, "died"))
+            self.under_way[key] = process
+            await ladder.climb("started", process=process)
+
+    async def _act(self, behaviour: Behaviour, key: tuple[int, int]) -> Result:
+        manner, takes, lingers = behaviour
+        if manner == "endless":
+            await self._until_told(lingers)
+        elif manner == "stubborn":
+            await self._against_being_told(lingers, key)
+        await self._clock.sleep(takes)
+        match manner:
+            case "fails":
+                return Failed("it did not work", permanent=self._rng.random() < 0.2)
+            case "raises":
+                raise SimulatedError("it broke")
+            case "busy":
+                return Busy("the target is busy")
+            case "throttled":
+                return Throttled("too many requests", self._clock.read().now + self._rng.randrange(10 * MINUTE))
+            case _:
+                return Done()
+
+    async def _until_told(self, lingers: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await self._clock.sleep(lingers)
+            raise
+
+    async def _against_being_told(self, lingers: int, key: tuple[int, int]) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended: asyncio.Future[None] = self._loop.create_future()
+
+            self.deaf.add(key)
+
+            def finish() -> None:
+                self.deaf.discard(key)
+                self._end(key, "cancelled")
+                ended.set_result(None)
+
+            self._loop.call_later(lingers / 1000, finish)
+            raise StillRunning("it does not listen", ended) from None
+
+    def _end(self, key: tuple[int, int], ending: Ending) -> None:
+        process = self.under_way.pop(key, None)
+        if process is not None:
+            self._programs.exit(process)
+        self._witness.ended(*key, ending)

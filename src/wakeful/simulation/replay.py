@@ -1,0 +1,85 @@
+"""From a seed to a world: the seed alone decides how long, how many nodes, and how rough.
+
+Three sorts of world take turns. A *long* one has a season or more, few instants a day, and every trouble there is. A
+*rough* one has days, many instants, a quick clock and crashes at every turn. A *crowd* has two or three nodes that
+share the store by leases, and freeze past them.
+"""
+
+import random
+import tempfile
+from pathlib import Path
+
+from wakeful.core.instants import DAY, HOUR, MINUTE
+from wakeful.engine.limits import Limits
+from wakeful.simulation.faults import Climate, streams
+from wakeful.simulation.system import Assemble, assemble
+from wakeful.simulation.world import Report, Say, World
+
+
+def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None) -> tuple[Climate, Limits]:
+    """What kind of world a seed stands for; days and nodes may be chosen instead."""
+    (rng,) = streams(seed, "climate")
+    if nodes is None:
+        nodes = (1, 1, 1, 2, 1, 1, 1, 3)[seed % 8]
+    if nodes > 1:
+        return _crowd(rng, days, nodes)
+    return _rough(rng, days) if seed % 8 == 5 else _long(rng, days)
+
+
+def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
+    climate = Climate(days=days or rng.randrange(150, 350), deeds_per_day=0.5, lease=12 * HOUR, pace=8 * HOUR)
+    limits = Limits(concurrency_max=rng.choice((3, 64)), lease=12 * HOUR, renew_every=4 * HOUR, sleep_max=4 * HOUR)
+    return climate, limits
+
+
+def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
+    climate = Climate(
+        days=days or rng.randrange(3, 9),
+        outages_per_day=3,
+        steps_per_day=1,
+        wrong_clocks_per_day=0.3,
+        freezes_per_day=1,
+        deeds_per_day=10,
+        crash_per_commit=0.02,
+        lease=10 * MINUTE,
+        outage_max=12 * HOUR,
+        pace=20 * MINUTE,
+    )
+    room = rng.choice((1, 3, 64))
+    return climate, Limits(
+        concurrency_max=room, lease=10 * MINUTE, renew_every=5 * MINUTE, sleep_max=rng.choice((MINUTE, 5 * MINUTE))
+    )
+
+
+def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
+    lease = rng.choice((HOUR, 3 * HOUR))
+    climate = Climate(
+        days=days or rng.randrange(20, 60),
+        nodes=nodes,
+        outages_per_day=0.4,
+        freezes_per_day=1.5,
+        deeds_per_day=1,
+        crash_per_commit=0.006,
+        lease=lease,
+        outage_max=DAY,
+        pace=3 * HOUR,
+    )
+    limits = Limits(concurrency_max=rng.choice((1, 3, 8)), lease=lease, renew_every=lease // 3, sleep_max=lease // 2)
+    return climate, limits
+
+
+def simulate(
+    seed: int,
+    *,
+    days: float | None = None,
+    nodes: int | None = None,
+    folder: Path | None = None,
+    assembled_by: Assemble = assemble,
+    say: Say | None = None,
+) -> Report:
+    """Run one world to its end; raises `Broken`, with the seed and how to replay it, at the first broken law."""
+    climate, limits = climate_of(seed, days=days, nodes=nodes)
+    if folder is not None:
+        return World(seed, climate, limits, folder, assembled_by, say).run()
+    with tempfile.TemporaryDirectory(prefix="wakeful-world-") as name:
+        return World(seed, climate, limits, Path(name), assembled_by, say).run()

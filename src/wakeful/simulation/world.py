@@ -1,0 +1,554 @@
+"""The world: machines that crash, freeze, sleep and boot with a wrong clock, over one store, under the judge's eye.
+
+Theory of operation
+-------------------
+Everything here is true time; only the `Wall` is what the machines believe. A `Machine` boots again and again: each boot
+is a `Process` of the virtual loop with its own store handle, clock and engine, so that killing it leaves nothing behind
+but what was committed. Troubles are carried out at their time by one driver task that belongs to no machine.
+
+The judge is asked inside the store's commit (`_Watcher.after_commit`): before anybody is answered, before anything that
+follows from the commit can happen, and also when the node is about to die of that very commit. It is asked again after
+every tick, whether silence has set in.
+
+The first broken law ends the world.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.actions import Call, Http
+from wakeful.core.actions import Command as Program
+from wakeful.core.errors import Invalid
+from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, format_duration, format_instant
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.engine.limits import Limits
+from wakeful.ports.action import Action, Fire
+from wakeful.ports.clock import Moment
+from wakeful.ports.store import StoreUnavailable
+from wakeful.simulation import laws
+from wakeful.simulation.clock import EPOCH, VirtualClock, Wall
+from wakeful.simulation.facts import Touched, WatchedStore, read_facts
+from wakeful.simulation.faults import (
+    Climate,
+    ClockStep,
+    CommitFaults,
+    Deed,
+    Freeze,
+    Outage,
+    Restart,
+    Suspend,
+    Trouble,
+    WrongClock,
+    draw_definition,
+    draw_troubles,
+    streams,
+)
+from wakeful.simulation.judge import Broken, Judge
+from wakeful.simulation.laws import Ending, Seen
+from wakeful.simulation.loop import Process, VirtualLoop, drain
+from wakeful.simulation.performers import Programs, SimAction
+from wakeful.simulation.system import Assemble, System
+from wakeful.stores.sqlite.connection import open_reader
+from wakeful.stores.sqlite.group import Crashed
+from wakeful.stores.sqlite.store import SqliteStore
+
+REFUSALS: Final = (Invalid, Conflict, NotFound)
+GHOST_PATIENCE: Final = 2 * MINUTE
+SCHEDULES_MAX: Final = 14
+NAP: Final = 10 * SECOND
+"""A node that is full looks again this soon; sleeping longer is sleeping."""
+
+Say = Callable[[str], None]
+
+
+class Report(NamedTuple):
+    """What a world came to."""
+
+    seed: int
+    days: float
+    nodes: int
+    commits: int
+    ticks: int
+    attempts: int
+    rows: int
+    crashes: int
+    boots: int
+
+
+class World:
+    """One run of one seed."""
+
+    def __init__(
+        self, seed: int, climate: Climate, limits: Limits, folder: Path, assemble: Assemble, say: Say | None = None
+    ) -> None:
+        self.seed = seed
+        self.climate = climate
+        self.limits = limits
+        self.path = folder / f"world-{seed}.db"
+        self.assemble = assemble
+        self.loop = VirtualLoop()
+        self.wall = Wall(self.loop)
+        self.judge = Judge()
+        self.touched = Touched()
+        (self.rng, self.machine_rng, self.handler_rng, commit_rng) = streams(
+            seed, "troubles", "machines", "handlers", "commits"
+        )
+        self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
+        self.ticks = self.attempts = self.crashes = self.boots = 0
+        self.slugs: dict[str, None] = {}  # those a person was told are there
+        self._say = say
+        self._named = 0
+        self._steps = 0  # what the wall was moved by for good
+        self._machines = [Machine(self, index) for index in range(climate.nodes)]
+        self._broken: asyncio.Future[None] = self.loop.create_future()
+        self._context = copy_context()
+        self._observer: Any = None
+        self._is_over = False
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> Report:
+        """From the first boot to the last day; raises `Broken` at the first broken law."""
+        self.loop.set_exception_handler(lambda _, about: self.report([f"L9 {about['message']}: {about}"]))
+        with _listening(self):
+            try:
+                self.loop.run(self._main())
+            finally:
+                self._is_over = True
+                for machine in self._machines:
+                    machine.remove()
+                if self._observer is not None:
+                    self._observer.connection.close()
+                self.loop.set_exception_handler(lambda *_: None)
+                drain(self.loop)
+        rows = sum(len(book.rows) for book in self.judge.books.values())
+        climate = self.climate
+        return Report(
+            self.seed, climate.days, climate.nodes, self.judge.looks, self.ticks, self.attempts, rows, self.crashes,
+            self.boots,
+        )  # fmt: skip
+
+    async def _main(self) -> None:
+        maker = SqliteStore.open_inline(self.path, hook=_Calm())
+        await maker.close()
+        self._observer = open_reader(self.path)
+        driver = asyncio.create_task(self._drive())
+        await asyncio.wait([driver, self._broken], return_when=asyncio.FIRST_COMPLETED)
+        if self._broken.done():
+            driver.cancel()
+            await asyncio.wait([driver])
+            await self._broken
+        self._broken.cancel()
+        await driver
+
+    async def _drive(self) -> None:
+        for machine in self._machines:
+            machine.boot()
+        await asyncio.sleep(1)
+        for _ in range(self.rng.randrange(4, 10)):
+            self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
+            await asyncio.sleep(self.rng.random())
+        for trouble in draw_troubles(self.rng, self.climate, self._definition):
+            await self._until(trouble.at)
+            self.say(lambda trouble=trouble: str(trouble))  # type: ignore[misc]
+            self._befall(trouble)
+        await self._until(int(self.climate.days * DAY))
+        self.report(self._last_look())
+
+    async def _until(self, true_time: int) -> None:
+        if true_time > self.loop.now_ms:
+            await asyncio.sleep((true_time - self.loop.now_ms) / 1000)
+
+    # -- what people and their clients see ----------------------------------------------------------------------------
+
+    def say(self, text: Callable[[], str]) -> None:
+        """Tell whoever replays this; the text is only made if somebody listens."""
+        if self._say is not None:
+            self._say(f"{format_duration(self.loop.now_ms):>16} | {format_instant(self.wall.read())} | {text()}")
+
+    def report(self, violations: Iterable[str]) -> None:
+        """End the world if there is any."""
+        found = list(violations)
+        if not found or self._broken.done() or self._is_over:
+            return
+        when = f"after {format_duration(self.loop.now_ms)}, the wall says {format_instant(self.wall.read())}"
+        command = f"python -m wakeful.simulation --seed {self.seed} --days {self.climate.days:g}"
+        command += f" --nodes {self.climate.nodes}"
+        text = "\n  ".join(found[:8])
+        self._broken.set_exception(Broken(f"seed {self.seed}, {when}:\n  {text}\nreplay it: {command}"))
+
+    @property
+    def is_clock_unset(self) -> bool:
+        """Whether the wall says a time before there was anything."""
+        return self.wall.read() < EPOCH - HOUR
+
+    def later(self, delay: Duration, callback: Callable[[], None]) -> None:
+        """Do something that belongs to no machine."""
+        self.loop.call_at(self.loop.time() + delay / 1000, callback, context=self._context)
+
+    # -- the judge ----------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Hold what the last commit wrote against the laws."""
+        if not self.touched or self._broken.done():
+            return
+        waiting = self.judge.waiting
+        connection = self._observer.connection
+        connection.execute("BEGIN")
+        facts = read_facts(self._observer.tx, self.touched, waiting=waiting)
+        connection.execute("ROLLBACK")
+        self.touched.clear()
+        self.report(self.judge.look(facts, now=self.wall.read()))
+
+    def ticked(self, machine: "Machine", moment: Moment, deadline: int) -> None:
+        """A node has looked at its clock."""
+        self.ticks += 1
+        if self.is_clock_unset or self.wall.read() != moment.now:
+            return  # nothing is planned on a clock that is not set; and this one moved under the tick
+        self.report(self.judge.ticked(now=moment.now, is_asleep=deadline > moment.monotonic + NAP))
+        self.report(machine.haunted())
+        self.report(self._left_lying(machine))
+
+    def began(self, machine: "Machine", fire: Fire) -> None:
+        self.attempts += 1
+        row = self.judge.row(fire.run_id)
+        node = -1 if row is None or row.owner is None else row.owner
+        seen = Seen(fire.run_id, fire.schedule_id, fire.attempt, fire.idempotency_key, None, node, self.loop.now_ms)
+        self.say(lambda: f"{machine.name}: {fire.slug} run {fire.run_id} attempt {fire.attempt} begins")
+        self.report(self.judge.began(seen))
+
+    def ended(self, machine: "Machine", run_id: int, attempt: int, ending: Ending) -> None:
+        self.say(lambda: f"{machine.name}: run {run_id} attempt {attempt} ends {ending}")
+        self.judge.ended(run_id, attempt, ending, true_time=self.loop.now_ms)
+
+    def _left_lying(self, awake: "Machine") -> Iterator[str]:
+        """L6: a node that is gone loses its lease, and its runs with it, when another is awake for long enough."""
+        patience = self.limits.lease + 2 * self.limits.renew_every + MINUTE
+        since = self.loop.now_ms - patience
+        if awake.awake_since >= since:
+            return
+        for name, run in self.judge.running():
+            died_at = next((m.gone[run.owner] for m in self._machines if run.owner in m.gone), None)
+            if died_at is not None and died_at < since:
+                long = format_duration(self.loop.now_ms - died_at)
+                yield f"L6 {name}: {laws.describe(run)} belongs to node {run.owner}, gone for {long}"
+
+    def _last_look(self) -> Iterator[str]:
+        """At the end: what a person was told is there is there (L7), and the books are what the store says."""
+        yield from self.judge.compare(self._observer.tx)
+        there = self._observer.tx.schedules.by_slugs(list(self.slugs))
+        for slug in self.slugs:
+            if slug not in there:
+                yield f"L7 {slug}: its writer was told that it is there, and it is not"
+
+    # -- troubles -----------------------------------------------------------------------------------------------------
+
+    def _befall(self, trouble: Trouble) -> None:
+        match trouble:
+            case Deed():
+                self._do(trouble)
+            case Outage(node=node, lasting=lasting):
+                self._machines[node].kill(boots_after=lasting)
+            case Restart(node=node, lasting=lasting):
+                self._machines[node].restart(lasting)
+            case Freeze(node=node, lasting=lasting):
+                self._machines[node].freeze(lasting, is_suspend=False)
+            case Suspend(node=node, lasting=lasting):
+                self._machines[node].freeze(lasting, is_suspend=True)
+            case ClockStep(by=by):
+                self._steps += by
+                self.wall.step(by)
+            case WrongClock(says=says, lasting=lasting, with_boot=with_boot):
+                self.wall.set(says)
+                self.later(lasting, self._correct)
+                if with_boot:
+                    for machine in self._machines:
+                        machine.kill(boots_after=self.machine_rng.randrange(SECOND, MINUTE))
+
+    def _correct(self) -> None:
+        self.wall.set(EPOCH + self.loop.now_ms + self._steps)
+        self.say(lambda: "the clock is corrected")
+
+    def _do(self, deed: Deed) -> None:
+        """Let a person do something, on some machine that is awake; if none is, it is not done."""
+        awake = [machine for machine in self._machines if machine.is_awake]
+        if not awake:
+            return
+        machine = awake[int(deed.draw * 7919) % len(awake)]
+        slugs = list(self.slugs)
+        if deed.what == "resume":  # people resume what stands still, mostly
+            slugs = [slug for slug in slugs if self.judge.is_halted(slug)] or slugs
+        slug = slugs[int(deed.draw * len(slugs))] if slugs else None
+        if deed.what == "add" and len(slugs) < SCHEDULES_MAX:
+            self._named += 1
+            slug = f"s{self._named}"
+        if slug is not None:
+            machine.do(deed, slug)
+
+    def _definition(self, rng: random.Random) -> dict[str, Any]:
+        """What a person writes; drawn for the middle of the world, so that single instants fall into it."""
+        now = EPOCH + rng.randrange(int(self.climate.days * DAY))
+        return draw_definition(rng, now=now, pace=self.climate.pace)
+
+
+class Machine:
+    """A machine that boots again and again; each boot is a process with a node in it."""
+
+    def __init__(self, world: World, index: int) -> None:
+        self.world = world
+        self.name = f"node-{index}"
+        self.gone: dict[int, int] = {}  # node incarnations that died, and when
+        self.awake_since = 0
+        self._process: Process | None = None
+        self._store: SqliteStore | None = None
+        self._watcher: _Watcher | None = None
+        self._system: System | None = None
+        self._clock: VirtualClock | None = None
+        self._actions: tuple[SimAction, ...] = ()
+        self._programs = Programs()
+        self._haunted: dict[tuple[int, int], int] = {}
+
+    @property
+    def is_awake(self) -> bool:
+        return self._process is not None and self._process.is_awake and self._system is not None
+
+    def boot(self) -> None:
+        """Start a new process."""
+        world = self.world
+        if self._process is not None or world._is_over:
+            return
+        world.boots += 1
+        world.say(lambda: f"{self.name}: boots")
+        self._process = process = Process(world.loop, f"{self.name}.{world.boots}")
+        self._watcher = watcher = _Watcher(world, self)
+        self._clock = clock = VirtualClock(world.loop, wall=world.wall)
+        self._store = store = SqliteStore.open_inline(world.path, hook=watcher, shared_clock=world.climate.nodes > 1)
+        self._actions = tuple(
+            SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
+            for sort in ("call", "request", "program")
+        )
+        self.awake_since = world.loop.now_ms
+        process.start(self._live(store, clock), name=process.name)
+
+    def kill(self, *, boots_after: Duration | None) -> None:
+        """End the process as a power cut does, from outside."""
+        if self._process is not None:
+            self.world.say(lambda: f"{self.name}: dies")
+            self._die()
+        if boots_after is not None:
+            self.world.later(boots_after, self.boot)
+
+    def crash(self) -> None:
+        """End the process from inside a commit of its own."""
+        self.world.crashes += 1
+        self.world.say(lambda: f"{self.name}: dies at a commit")
+        self._die()
+        self.world.later(self.world.machine_rng.choice((SECOND, MINUTE, HOUR)), self.boot)
+
+    def restart(self, lasting: Duration) -> None:
+        """Stop the process in good order, and start it again later."""
+        process, system, store = self._process, self._system, self._store
+        if process is None or not process.is_awake or system is None or store is None:
+            return
+
+        async def stop() -> None:
+            await system.engine.stop()
+            await store.close()
+            self.world.later(0, partial(self._stopped, process, lasting))
+
+        process.start(stop())
+
+    def freeze(self, lasting: Duration, *, is_suspend: bool) -> None:
+        """Let the process stand still for a while."""
+        process, clock = self._process, self._clock
+        if process is None or clock is None or process.is_frozen:
+            return
+        process.freeze()
+
+        def thaw() -> None:
+            if process.is_alive:
+                self.awake_since = self.world.loop.now_ms
+                self.world.say(lambda: f"{self.name}: goes on")
+                if is_suspend:
+                    clock.suspend(lasting)
+                process.thaw()
+
+        self.world.later(lasting, thaw)
+
+    def do(self, deed: Deed, slug: str) -> None:
+        """Carry out what a person asks of this machine."""
+        if self._process is not None and self._system is not None:
+            self._process.start(self._carry_out(self._system, deed, slug))
+
+    def remove(self) -> None:
+        """The world is over."""
+        if self._process is not None:
+            self._die()
+        self._programs = Programs()
+
+    def haunted(self) -> Iterator[str]:
+        """What still runs here although the lease was taken."""
+        now = self.world.loop.now_ms
+        listening = [key for action in self._actions for key in action.under_way if key not in action.deaf]
+        ghosts = [one for key in listening if (one := self.world.judge.under_way.get(key)) and one.is_ghost]
+        keys = {(one.run_id, one.attempt) for one in ghosts}
+        self._haunted = {key: self._haunted.get(key, now) for key in sorted(keys)}
+        for ghost in ghosts:
+            awake_for = now - max(self._haunted[ghost.run_id, ghost.attempt], self.awake_since)
+            patience = GHOST_PATIENCE + 2 * self.world.limits.renew_every
+            yield from laws.ghosts_leave([ghost], awake_for=awake_for, patience=patience)
+
+    # -- what the actions tell ----------------------------------------------------------------------------------------
+
+    def began(self, fire: Fire) -> None:
+        self.world.began(self, fire)
+
+    def ended(self, run_id: int, attempt: int, ending: Ending) -> None:
+        self.world.ended(self, run_id, attempt, ending)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    async def _live(self, store: SqliteStore, clock: VirtualClock) -> None:
+        world = self.world
+        kinds: tuple[type[Any], ...] = (Call, Http, Program)
+        actions: Mapping[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
+        watched = WatchedStore(store, world.touched)
+        system = await world.assemble(watched, clock, actions, self._programs, world.limits, self.name)
+        tick = system.engine.tick
+
+        async def watched_tick(moment: Moment) -> int:
+            deadline = await tick(moment)
+            if system.engine.is_ticking:
+                world.ticked(self, moment, deadline)
+            return deadline
+
+        system.engine.tick = watched_tick  # type: ignore[method-assign]
+        await system.engine.start()
+        self._system = system
+
+    async def _carry_out(self, system: System, deed: Deed, slug: str) -> None:
+        slugs = self.world.slugs
+        try:
+            match deed.what:
+                case "add" | "edit":
+                    await system.put(slug, deed.definition or {})
+                    slugs[slug] = None
+                case "pause":
+                    is_short = deed.draw * 1000 % 1 < 0.4
+                    until = self.world.wall.read() + int(deed.draw * 3 * DAY) + MINUTE if is_short else None
+                    await system.pause(slug, until)
+                case "resume":
+                    await system.resume(slug)
+                case "remove":
+                    slugs.pop(slug, None)
+                    await system.remove(slug)
+                case "run_now":
+                    await system.run_now(slug)
+        except REFUSALS as refused:
+            why = str(refused)
+            self.world.say(lambda: f"{self.name}: {deed.what} {slug} is refused: {why}")
+        except StoreUnavailable:
+            pass
+        except Exception as error:
+            self.world.report([f"L9 {deed.what} {slug} raised {type(error).__name__}: {error}"])
+
+    def _stopped(self, process: Process, lasting: Duration) -> None:
+        if self._process is process:
+            self.kill(boots_after=lasting)
+
+    def _die(self) -> None:
+        """Nothing of the process runs after this. Programs it started go on."""
+        process, store, watcher, system = self._process, self._store, self._watcher, self._system
+        self._process = self._store = self._watcher = self._system = self._clock = None
+        if process is None or store is None or watcher is None:
+            return
+        process.kill()
+        watcher.is_doomed = True
+        node = None if system is None else system.engine.node_id
+        if node is not None:
+            self.gone[node] = self.world.loop.now_ms
+        for action in self._actions:
+            for (run_id, attempt), program in list(action.under_way.items()):
+                if program is None:
+                    del action.under_way[run_id, attempt]
+                    self.world.ended(self, run_id, attempt, "died")
+        self._actions = ()
+
+        def bury() -> None:
+            process.bury()
+            self.world.loop.create_task(store.close(), context=self.world._context.copy())
+
+        self.world.later(0, bury)
+
+
+class _Watcher:
+    """The store's hook: sizes groups, lets the judge look at every commit, and lets the node die of it."""
+
+    def __init__(self, world: World, machine: Machine) -> None:
+        self.is_doomed = False
+        self._world = world
+        self._machine = machine
+        self._fault: str | None = None
+
+    def group_size(self, waiting: int) -> int:
+        return self._world.commit_faults.group_size(waiting)
+
+    def before_commit(self) -> None:
+        if self.is_doomed:
+            raise Crashed
+        self._fault = self._world.commit_faults.draw()
+        if self._fault == "before":
+            self._machine.crash()
+            raise Crashed
+
+    def after_commit(self) -> None:
+        self._world.look()
+        if self._fault == "after":
+            self._machine.crash()
+            raise Crashed
+
+
+class _Calm:
+    """A hook under which nothing happens."""
+
+    def group_size(self, waiting: int) -> int:
+        return waiting
+
+    def before_commit(self) -> None: ...
+
+    def after_commit(self) -> None: ...
+
+
+@contextmanager
+def _listening(world: World) -> Iterator[None]:
+    """Hear what the system logs: an error is a violation, the rest is told to whoever replays."""
+    logger = logging.getLogger("wakeful")
+    ear = _Ear(world)
+    before = (logger.propagate, logger.level)
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
+    logger.addHandler(ear)
+    try:
+        yield
+    finally:
+        logger.removeHandler(ear)
+        logger.propagate, logger.level = before
+
+
+class _Ear(logging.Handler):
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR:
+            self._world.report([f"L9 the system logged: {self.format(record)}"])
+        else:
+            self._world.say(lambda: f"  log: {record.getMessage()}")
