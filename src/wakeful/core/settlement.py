@@ -52,6 +52,7 @@ class Close(NamedTuple):
     reason: str | None = None
     stuck: bool = False
     alert: Alert | None = None
+    is_counted: bool = True  # whether an error is one more in the schedule's row of errors
 
 
 class Wait(NamedTuple):
@@ -62,7 +63,7 @@ class Wait(NamedTuple):
     attempt_outcome: str
     rung: RungName | None
     error: str | None
-    is_busy: bool = False
+    is_busy: bool = False  # the target was busy or throttled: no failure, but such waits have a limit
     is_crash: bool = False
 
 
@@ -84,7 +85,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
         case Done(rung=rung):
             if policy.success is not None and rung_index(rung) < rung_index(policy.success):
                 error = f"got as far as {rung}, and {policy.success} counts as success"
-                return Close("unconfirmed", rung, error)
+                return Close("unconfirmed", rung, error, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
             return Close("succeeded", rung)
         case Failed(error=error, permanent=permanent):
             reached = ending.rung or run.rung
@@ -93,12 +94,14 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
         case Busy(error=error):
             if run.trigger == "manual" or run.waits >= BUSY_WAITS_MAX:
-                return Close("failed", run.rung, error, "busy")
+                return Close("failed", run.rung, error, "busy", is_counted=False)
             return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
         case Throttled(error=error, until=until):
             if run.trigger == "manual":
                 return Close("failed", run.rung, error, "throttled")
-            return Wait(max(until, now), "throttled", "throttled", run.rung, error)
+            if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
+                return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
+            return Wait(max(until, now), "throttled", "throttled", run.rung, error, is_busy=True)
         case Unproven(error=error):
             alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
             return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)
@@ -158,9 +161,8 @@ def after_close(
         consecutive_errors=0 if is_counted else cadence.consecutive_errors,
         backoff_until=None if is_counted else cadence.backoff_until,
     )
-    if run.trigger == "manual":
-        return cadence, effects
-    if not is_success:
+    # Late proof about a run that had closed says what it was; its error was counted then.
+    if not is_success and run.is_open and close.is_counted and run.trigger != "manual":
         cadence, disabled = _count_error(cadence, rules, policy, close, now)
         effects += disabled
     return _finish_if_spent(cadence, rules, now), effects
@@ -178,7 +180,7 @@ def _retry_or_close(
 ) -> Settlement:
     if permanent or run.trigger == "manual":
         return Close(outcome, rung, error)
-    # Waits for a busy target and crashes are not failures of the target: they do not use up its retries.
+    # Waits for a busy or throttled target and crashes are not failures of the target: they do not use up its retries.
     failed = run.attempt - run.waits - run.crashes
     at = retry_at(policy.retry, attempts_failed=failed, now=now, next_due_at=next_due_at)
     if at is None:

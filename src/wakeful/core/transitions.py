@@ -43,10 +43,11 @@ def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: Ru
     """The row under a new owner and a new fence: its next attempt begins."""
     # Taken apart and put together by position: on the path of every run this is a third of the cost of _replace.
     (
-        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, _outcome, _reason,
+        run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, _reason,
         _rung, attempt, crashes, waits, priority, lane, _owner, fence, version, started_at, _claimed_at, ended_at,
         _deadline_at, _next_attempt_at, error, result, _ladder, blocked_by, _process, definition, stuck,
     ) = run  # fmt: skip
+    _must_be_allowed(run_id, outcome, "running")
     return Run(
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, "running", None,
         rung, attempt + 1, crashes, waits, priority, lane, node_id, fence + 1, version,
@@ -86,7 +87,7 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
         _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
         _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, _stuck,
     ) = run  # fmt: skip
-    outcome, rung, error, reason, is_stuck, _alert = close
+    outcome, rung, error, reason, is_stuck, _alert, _is_counted = close
     _must_be_allowed(run_id, was, outcome)
     return Run(
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
