@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.effects import Alert
 from wakeful.core.instants import Instant
-from wakeful.core.policies import DAY, SECOND
+from wakeful.core.policies import DAY, HOUR, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
 from wakeful.engine.batch import Batcher
@@ -31,6 +31,9 @@ log = logging.getLogger("wakeful.engine")
 
 CLOCK_RETRY: Final = SECOND
 TRY_AGAIN: Final = SECOND
+PRUNE_STEP: Final = 500
+PRUNE_PAUSE: Final = SECOND
+PRUNE_EVERY: Final = HOUR
 BORN_AT: Final = "created_at"
 
 
@@ -72,6 +75,7 @@ class Engine:
         self._high: Instant = 0
         self._born_at: Instant = 0
         self._renew_at = 0
+        self._prune_at = 0
         self._gap_reason = "outage"
         self._lag = 0
 
@@ -140,6 +144,8 @@ class Engine:
         """Look once; answers the monotonic time at which to look again."""
         await self._face(moment)
         self._runner.end_overdue(moment.monotonic)
+        if moment.monotonic >= self._prune_at:
+            await self._prune(moment)
         if self._node_id is None:
             return moment.monotonic + CLOCK_RETRY
         if self._is_draining:
@@ -159,12 +165,14 @@ class Engine:
         self._gap_reason = "outage"
         for one in claimed.claims:
             self._runner.start(one, moment.monotonic)
+        on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
+        self._lag = max(on_time, default=0)
         if claimed.is_more and self._runner.count < self._limits.concurrency_max:
             return moment.monotonic
         return self._next_look(moment, claimed.next_due_at)
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
-        candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at]
+        candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at, self._prune_at]
         deadline = self._runner.next_deadline()
         if deadline is not None:
             candidates.append(deadline)
@@ -282,6 +290,19 @@ class Engine:
         if node_id is not None:
             await self._store.write(lambda tx: tx.nodes.void([node_id], now=moment.now))
             await self._store.release_clock()
+
+    async def _prune(self, moment: Moment) -> None:
+        """Forget one small step of what is older than the ledger keeps; the writer is never held for long."""
+        before = moment.now - self._limits.ledger_days * DAY
+
+        def prune(tx: Tx) -> int:
+            tx.nodes.prune(before=before)
+            return tx.runs.prune(before=before, limit=PRUNE_STEP)
+
+        pruned = 0
+        if self._node_id is not None and not self._is_clock_unset(moment.now):
+            pruned = await self._store.write(prune)
+        self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else PRUNE_EVERY)
 
     # --- endings -----------------------------------------------------------------------------------------------------
 
