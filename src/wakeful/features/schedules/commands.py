@@ -166,6 +166,7 @@ def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
     if is_changed:
         version += 1
         compiled = compile_definition(schedule.schedule_id, version, definition)
+        _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
         _leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
@@ -200,12 +201,18 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
             cadence = cadence._replace(state="active", state_reason=None, state_at=now)
         _write(tx, cadence, compiled)
         return
-    refuse_past(compiled.definition, now)
     old = before.rules if isinstance(before, Compiled) else compiled.rules
     if cadence.state in ("done", "invalid"):
         cadence = cadence._replace(state="active", state_reason=None, state_at=now, planned_through=now, next_at=None)
     plan = replan(cadence, old, compiled.rules, now=now, taken=_taken(tx, cadence, now))
     record(tx, [decided(plan, compiled)], now=now)
+
+
+def _refuse_past_edit(schedule: Schedule, compiled: Compiled, now: Instant) -> None:
+    """A single instant that is moved must not be moved behind us; one that stays where it was may lie there."""
+    before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if not (isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing):
+        refuse_past(compiled.definition, now)
 
 
 def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:

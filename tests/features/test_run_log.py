@@ -1,0 +1,108 @@
+"""The run log and the statistics of a schedule (seed 002: run log, run stats)."""
+
+from features.kit import Bot, World, rfc, short, virtual
+from wakeful import every
+from wakeful.core.instants import MINUTE, SECOND
+
+
+@virtual
+async def test_runs_are_newest_first_bounded_and_can_be_paged(world: World) -> None:
+    """`limit`, and `before_id` to go on."""
+    app = await world.open(Bot(world))
+    await app.add("tick", every("10m"))
+    await app.add("other", every("10m"))
+    await world.until("01-01 01:05:00")
+    page = await app.runs("tick", limit=2)
+    assert [short(run.planned_at) for run in page] == ["01-01 01:00:00", "01-01 00:50:00"]
+    page = await app.runs("tick", limit=2, before_id=page[-1].run_id)
+    assert [short(run.planned_at) for run in page] == ["01-01 00:40:00", "01-01 00:30:00"]
+    assert len(await app.runs(limit=1000)) == 12
+
+
+@virtual
+async def test_a_run_tells_its_whole_story(world: World) -> None:
+    """Planned, due, started, ended, attempts, trigger, outcome, error, key fields in JSON too."""
+    bot = Bot(world)
+    bot.script = [RuntimeError("first"), 30 * SECOND]
+    app = await world.open(bot)
+    await app.add("tick", every("1h"), retry={"times": 1, "delay": "5m"})
+    await world.until("01-01 01:30:00")
+    (run,) = await app.runs("tick")
+    assert (run.slug, run.trigger, run.outcome, run.rung, run.attempt) == (
+        "tick",
+        "schedule",
+        "succeeded",
+        "finished",
+        2,
+    )
+    assert [short(at) for at in (run.planned_at, run.due_at, run.started_at, run.ended_at)] == [
+        "01-01 01:00:00",
+        "01-01 01:00:00",
+        "01-01 01:00:00",
+        "01-01 01:05:30",
+    ]
+    first, second = run.attempts
+    assert (first.outcome, first.error) == ("failed", "RuntimeError: first")
+    assert (second.outcome, second.error, short(second.started_at)) == ("succeeded", None, "01-01 01:05:00")
+    written = run.to_json()
+    assert written["plannedAt"] == "2026-01-01T01:00:00.000Z"
+    assert {"runId", "slug", "dueAt", "startedAt", "endedAt", "attempts", "trigger", "outcome", "reason"} <= set(
+        written
+    )
+
+
+@virtual
+async def test_statistics_count_outcomes_durations_and_streaks(world: World) -> None:
+    """Six instants: three good, an error, two blocked."""
+    bot = Bot(world)
+    bot.script = [10 * SECOND, 25 * MINUTE, RuntimeError("no"), 30 * SECOND]
+    app = await world.open(bot)
+    await app.add("tick", every("10m"))
+    await world.until("01-01 01:05:00")
+    stats = await app.stats("tick")
+    assert stats.counts == {"succeeded": 3, "skipped": 2, "failed": 1}
+    assert stats.success_rate == 0.75
+    assert (stats.p50_duration, stats.p95_duration) == (30 * SECOND, 25 * MINUTE)
+    assert stats.streak == 1
+    assert (short(stats.last_run), short(stats.next_run)) == ("01-01 01:00:00", "01-01 01:10:00")
+
+
+@virtual
+async def test_statistics_since_a_time_leave_out_what_was_before(world: World) -> None:
+    """Any time, given as text or datetime."""
+    bot = Bot(world)
+    bot.script = [RuntimeError("no"), RuntimeError("no")]
+    app = await world.open(bot)
+    await app.add("tick", every("1h"))
+    await world.until("01-01 05:30:00")
+    assert (await app.stats("tick")).counts == {"failed": 2, "succeeded": 3}
+    stats = await app.stats("tick", since=rfc("01-01 02:30:00"))
+    assert stats.counts == {"succeeded": 3}
+    assert (stats.success_rate, stats.streak) == (1.0, 3)
+    assert stats.to_json()["counts"] == {"succeeded": 3}
+
+
+@virtual
+async def test_statistics_of_a_schedule_that_never_ran(world: World) -> None:
+    """Nothing is divided by nothing."""
+    app = await world.open(Bot(world))
+    await app.add("new", every("1h"))
+    stats = await app.stats("new")
+    assert (stats.counts, stats.success_rate, stats.p50_duration, stats.streak) == ({}, None, None, 0)
+
+
+@virtual
+async def test_a_missed_stretch_counts_as_many_instants_as_it_covers(world: World) -> None:
+    """One row, forty-seven instants."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("tick", every("1h"))
+    app = await world.reopen(app, bot, off="2d")
+    await world.settle()
+    assert (await app.stats("tick")).counts == {"missed": 47, "succeeded": 1}
+    missed = (await app.runs("tick"))[-1]
+    assert (missed.count, short(missed.planned_at), short(missed.planned_until)) == (
+        47,
+        "01-01 01:00:00",
+        "01-02 23:00:00",
+    )
