@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import inspect
 import json
 import logging
 import re
@@ -17,10 +18,10 @@ from typing import Any, Final, Self, TypeVar
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
-from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.actions import ActionSpec, Call, Prompt
 from wakeful.core.definition import Definition
 from wakeful.core.definition_json import action_from_json, definition_from_json, definition_from_parts
-from wakeful.core.errors import Invalid
+from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
 from wakeful.core.timing import Timing
@@ -107,8 +108,8 @@ class Wakeful:
         """
 
         def declare(function: F) -> F:
-            target = self._register(function)
             name = slug or function.__name__.lower()
+            target = self._register(function, name)
             self._declared.append(New(name, timing, Call(target, args or {}), _json_names(options)))
             return function
 
@@ -206,10 +207,10 @@ class Wakeful:
         retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
         """
         given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
-        action = self._action(
-            {name: value for name, value in given.items() if value is not None}, args, isolate, options
-        )
         name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
+        action = self._action(
+            name, {kind: value for kind, value in given.items() if value is not None}, args, isolate, options
+        )
         fate = await self._puts.submit(self._check(New(name, timing, action, _json_names(options))))
         if isinstance(fate, Invalid):
             raise fate
@@ -237,7 +238,7 @@ class Wakeful:
         parts = self._open
 
         def patch(schedule: Schedule) -> Checked:
-            merged = _merge(json.loads(schedule.definition), _json_names(changes))
+            merged = _merge(_without_other_kind(json.loads(schedule.definition), changes), _json_names(changes))
             read = definition_from_json(merged, default_zone=parts.default_zone, slug=slug)
             return self._checked(read)
 
@@ -366,13 +367,24 @@ class Wakeful:
             log.warning("%s: %s", definition.slug, warning)
         return checked
 
-    def _register(self, function: Callable[..., Any]) -> str:
-        target = f"{function.__module__}:{function.__qualname__}"
+    def _register(self, function: Callable[..., Any], slug: str) -> str:
+        """Give the function a name that leads back to it. Functions that no import would find (closures, lambdas,
+        methods of objects) share names with others, so theirs is the schedule's too."""
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        target = f"{function.__module__}:{name}"
+        is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)
+        if is_bound or "<" in name or self._registry.registered(target) not in (None, function):
+            target = f"{target}#{slug}"
         self._registry.register(target, function)
         return target
 
     def _action(
-        self, given: Mapping[str, Any], args: Mapping[str, Any] | None, isolate: str | None, options: dict[str, Any]
+        self,
+        slug: str,
+        given: Mapping[str, Any],
+        args: Mapping[str, Any] | None,
+        isolate: str | None,
+        options: dict[str, Any],
     ) -> ActionSpec:
         if not given:
             return Call(ON_DUE, args or {})
@@ -380,7 +392,9 @@ class Wakeful:
             raise ValueError(f"{' and '.join(given)} exclude one another; give exactly one")
         ((name, value),) = given.items()
         if name == "call":
-            target = value if isinstance(value, str) else self._register(value)
+            if isolate not in (None, "process"):
+                raise Invalid(FieldError("isolate", f"{isolate!r} is not a way to isolate; write 'process' or nothing"))
+            target = value if isinstance(value, str) else self._register(value, slug)
             return Call(target, args or {}, isolate)  # type: ignore[arg-type]
         if name == "prompt":
             return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
@@ -388,15 +402,16 @@ class Wakeful:
 
 
 def _spec(name: str, value: Any) -> ActionSpec:
-    """An action given as its short form or as its JSON object."""
-    short: dict[str, Callable[[Any], ActionSpec]] = {
-        "command": lambda argv: Command(tuple(argv)),
-        "http": lambda url: Http("POST", url),
-        "event": Event,
-    }
-    if not isinstance(value, Mapping):
-        return short[name](value)
-    return action_from_json(name, value)
+    """An action given as its short form or as its JSON object; checked either way."""
+    if isinstance(value, Mapping):
+        return action_from_json(name, value)
+    match name:
+        case "command":
+            return action_from_json(name, {"argv": value if isinstance(value, str) else list(value)})
+        case "http":
+            return action_from_json(name, {"method": "POST", "url": value})
+        case _:
+            return action_from_json(name, {"text": value})
 
 
 def _merge(target: Any, patch: Any) -> Any:
@@ -410,6 +425,17 @@ def _merge(target: Any, patch: Any) -> Any:
         else:
             merged[name] = _merge(merged.get(name), value)
     return merged
+
+
+def _without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A schedule that becomes another kind shares no field with the old one: there is nothing to merge into."""
+    timing = changes.get("schedule")
+    if (
+        isinstance(timing, Mapping)
+        and timing.get("type", definition["schedule"]["type"]) != definition["schedule"]["type"]
+    ):
+        return {name: value for name, value in definition.items() if name != "schedule"}
+    return definition
 
 
 def _json_names(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,9 @@ class Portal:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if threading.current_thread() is self._thread:  # it would wait for itself for ever
+            coroutine.close()
+            raise RuntimeError("an async handler cannot call the blocking API; make the handler a plain function")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:
