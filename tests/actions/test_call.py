@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,10 @@ class Caller:
 
 
 @pytest.fixture
-def caller(fire: Fire, ladder: Any) -> Caller:
-    return Caller(fire, ladder)
+async def caller(fire: Fire, ladder: Any) -> AsyncIterator[Caller]:
+    caller = Caller(fire, ladder)
+    yield caller
+    await caller.action.close()
 
 
 async def test_what_the_callable_sees(caller: Caller) -> None:
@@ -338,6 +340,18 @@ async def test_a_stuck_thread(caller: Caller) -> None:
     finish.set()
     async with asyncio.timeout(5):
         await still.value.ended
+
+
+async def test_threads_are_used_again_and_let_go(caller: Caller, eventually: Eventually) -> None:
+    """Calls in turn share a thread, calls at once do not wait for one another, and none outlives the close."""
+    before = set(threading.enumerate())
+    names = [await caller.call(lambda: str(threading.get_ident())) for _ in range(5)]
+    assert len({name.output for name in names if isinstance(name, Done)}) == 1
+    together = threading.Barrier(8, timeout=10)
+    met = await asyncio.gather(*(caller.call(lambda: f"met {together.wait() >= 0}") for _ in range(8)))
+    assert met == [Done(output="met True")] * 8
+    await caller.action.close()
+    await eventually(lambda: set(threading.enumerate()) <= before)
 
 
 def test_a_stuck_thread_does_not_keep_the_interpreter() -> None:

@@ -117,6 +117,14 @@ async def test_folder_and_relative_program(action: CommandAction, fire: Fire, la
     assert await action.perform(spec, fire, ladder) == Done(output=f"{tmp_path.resolve()}\n")
 
 
+async def test_a_program_named_like_an_option(action: CommandAction, fire: Fire, ladder: Any, tmp_path: Path) -> None:
+    """The name of a program is not read as an option of the gate."""
+    (tmp_path / "-c").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "-c").chmod(0o755)
+    spec = Command(("-c", "echo tricked"), env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert await action.perform(spec, fire, ladder) == Done(output="ran\n")
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from wakeful.actions import process_table
 from wakeful.actions.process_table import boot_id, started_of, this_host
 from wakeful.actions.processes import SystemOrphans, identify
 from wakeful.ports.action import Process
@@ -91,14 +92,26 @@ async def test_the_same_node_runs_it_if_it_lives(nodes: Nodes) -> None:
     assert (nodes.folder / "ran").exists()
 
 
-async def test_an_orphan_is_ended(nodes: Nodes, eventually: Eventually, is_alive: Callable[[int], bool]) -> None:
+@pytest.mark.parametrize("source", ["the system's own", "ps"])
+async def test_an_orphan_is_ended(
+    nodes: Nodes,
+    eventually: Eventually,
+    is_alive: Callable[[int], bool],
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+) -> None:
     """The program of a killed node, and its child that ignores SIGTERM, are gone after the rescue."""
+    if source == "ps" and not Path("/bin/ps").exists():
+        pytest.skip("needs ps")
     node = nodes.start("live", "sh", "-c", "trap '' TERM; sleep 60 & echo $! >child; wait; sleep 60")
     await eventually(lambda: (nodes.folder / "child").exists() and (nodes.folder / "child").read_text())
     node.kill()
     await asyncio.to_thread(node.wait)
     process, child = nodes.record(), int((nodes.folder / "child").read_text())
     assert is_alive(process.pid) and is_alive(child)
+    if source == "ps":  # what other systems are asked; they describe a start in their own words
+        monkeypatch.setattr(process_table, "_IS_LINUX", False)
+        process = identify(process.pid)
     assert await SystemOrphans(grace=200).end(process)
     assert not is_alive(process.pid) and not is_alive(child)
     assert await SystemOrphans().end(process), "and once gone it stays proven"

@@ -20,7 +20,7 @@ from wakeful.actions.patience import happens_within
 from wakeful.actions.registry import CallRegistry, Unresolved
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
-from wakeful.actions.threads import in_thread
+from wakeful.actions.threads import Threads
 from wakeful.core.actions import ActionSpec, Call
 from wakeful.core.instants import Duration, format_duration
 from wakeful.core.results import Failed, Result
@@ -40,6 +40,7 @@ class CallAction:
         self._registry = registry
         self._grace = grace
         self._children = Children(grace=grace)
+        self._threads = Threads()
         self._leftovers: set[asyncio.Task[Result]] = set()
 
     def check(self, spec: ActionSpec) -> str | None:
@@ -64,6 +65,7 @@ class CallAction:
         return begun if isinstance(begun, Result) else await self._on_loop(call.target, begun)
 
     async def close(self) -> None:
+        self._threads.close()
         await self._children.close()
 
     async def _begin(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
@@ -73,7 +75,7 @@ class CallAction:
         # In a thread, because it blocks: the callable itself, or the import that finds it.
         resolve = partial(self._registry.resolve, call.target)
         try:
-            running = in_thread(lambda: begin(resolve, fire, call.args), name=fire.slug)
+            running = self._threads.run(lambda: begin(resolve, fire, call.args))
         except RuntimeError as error:
             return Failed(f"{error}; lower the concurrency, or raise the limit")
         try:

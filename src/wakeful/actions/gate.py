@@ -20,7 +20,7 @@ OPEN: Final = b"\n"
 """The line that opens the gate."""
 
 _SHELL: Final = "/bin/sh"
-_SHELL_GATE: Final = 'read -r _ || exit 125; exec "$@"'
+_SHELL_GATE: Final = 'read -r wakeful_gate || exit 125; exec "$@"'
 _SHELL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 # Python ignores SIGPIPE, which a program would inherit.
@@ -41,7 +41,8 @@ except OSError as error:
 
 def gated(argv: Sequence[str], env: Mapping[str, str], *, has_stdin: bool) -> list[str]:
     """The command line of the gate to this program; without a stdin of its own the program reads from nowhere."""
-    if os.access(_SHELL, os.X_OK) and all(map(_SHELL_NAME.fullmatch, env)):
+    # Not every shell lets `--` say that a name such as `-c` is no option of its own.
+    if os.access(_SHELL, os.X_OK) and all(map(_SHELL_NAME.fullmatch, env)) and not argv[0].startswith("-"):
         script = _SHELL_GATE if has_stdin else f"{_SHELL_GATE} <{os.devnull}"
         return [_SHELL, "-c", script, "wakeful", *argv]
     return [sys.executable, "-I", "-S", "-c", _PYTHON_GATE, "given" if has_stdin else "empty", *argv]
