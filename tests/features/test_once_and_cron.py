@@ -4,6 +4,7 @@ import pytest
 
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from wakeful import Invalid, cron, manual, once, times
+from wakeful.core.instants import MINUTE
 
 
 @virtual
@@ -80,6 +81,33 @@ async def test_once_that_is_done_lives_again_with_a_later_time(world: World) -> 
     assert short((await app.get("shot")).next_run) == "01-04 10:00:00"
     await world.until("01-05 00:00:00")
     assert bot.planned == ["01-02 10:00:00", "01-04 10:00:00"]
+
+
+@virtual
+async def test_once_that_went_by_while_halted_is_done_when_resumed(world: World) -> None:
+    """Nothing of it is left, and its status says so."""
+    app = await world.open(Bot(world))
+    await app.add("shot", once(rfc("01-02 10:00:00")))
+    await app.pause("shot")
+    await world.until("01-03 00:00:00")
+    await app.resume("shot")
+    assert await ledger(app, "shot") == ["01-02 10:00:00 skipped (paused)"]
+    assert (await app.get("shot")).status == "done"
+
+
+@virtual
+async def test_once_that_fell_on_a_manual_run_is_done_when_that_ends(world: World) -> None:
+    """Its only instant was blocked; nothing is left."""
+    app = await world.open(Bot(world, usual=20 * MINUTE))
+    await app.add("shot", once(rfc("01-02 10:00:00")))
+    await world.until("01-02 09:50:00")
+    await app.run_now("shot")
+    await world.until("01-02 11:00:00")
+    assert [row.partition(" ")[2] for row in await ledger(app, "shot")] == [
+        "09:50:00 succeeded",
+        "10:00:00 skipped (blocked)",
+    ]
+    assert (await app.get("shot")).status == "done"
 
 
 @virtual
