@@ -8,6 +8,7 @@ from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.active_hours import ActiveHours
 from wakeful.core.cadence import Rules
 from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import shown
 from wakeful.core.instants import Duration
 from wakeful.core.policies import (
     AGENT_RETRY,
@@ -64,9 +65,12 @@ class Definition:
 
 def retry_of(definition: Definition) -> Retry:
     """Agents are tried again until the next instant, everything else not at all, unless the owner says otherwise."""
-    if definition.retry is not None:
-        return definition.retry
-    return AGENT_RETRY if isinstance(definition.action, Prompt) else NO_RETRY
+    return usual_retry(definition.action) if definition.retry is None else definition.retry
+
+
+def usual_retry(action: ActionSpec) -> Retry:
+    """What leaving `retry` out means."""
+    return AGENT_RETRY if isinstance(action, Prompt) else NO_RETRY
 
 
 def rules_of(definition: Definition, schedule_id: int) -> Rules:
@@ -90,11 +94,7 @@ def policy_of(definition: Definition) -> Policy:
 def check_slug(slug: str) -> None:
     """Refuse a slug that is no slug, or that is ours."""
     if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug):
-        raise Invalid(
-            FieldError(
-                "slug",
-                f"{slug!r} is not a slug; use 1 to 64 of a-z 0-9 . _ - beginning with a letter or digit",
-            )
-        )
+        cure = "use 1 to 64 of a-z 0-9 . _ - beginning with a letter or digit"
+        raise Invalid(FieldError("slug", f"{shown(slug)} is not a slug; {cure}"))
     if slug in RESERVED_SLUGS:
         raise Invalid(FieldError("slug", f"{slug!r} is reserved; choose another name"))

@@ -6,17 +6,18 @@ equal definitions are equal texts; `to_json(full=True)` spells everything out fo
 
 import dataclasses
 import json
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.active_hours import ActiveHours, active_hours_from_json, active_hours_to_json
-from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of
+from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of, usual_retry
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.fields import Fields
+from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import format_duration
-from wakeful.core.policies import CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
+from wakeful.core.policies import CATCH_UP_LIMIT, CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
 from wakeful.core.timing import Timing
 from wakeful.core.timing_json import read_timing, timing_to_json
 
@@ -38,12 +39,18 @@ def definition_from_json(data: Any, *, default_zone: str, slug: str | None = Non
     """Read a definition as a person wrote it; its timing keeps open what it leaves open.
 
     `slug` is the one in the path, where there is one."""
+    check_plain(data)
+    return _read(data, default_zone, slug)
+
+
+def _read(data: Any, default_zone: str, slug: str | None) -> Definition:
     if not isinstance(data, Mapping):
-        raise Invalid(FieldError("", "a definition is a JSON object"))
+        raise Invalid(FieldError("", "a definition is a JSON object; write {…}"))
     fields = Fields(data)
     fields.refuse_unknown((*WRITTEN, *READ_BACK))
     written_slug = fields.text("slug", slug or "")
-    fields.read("slug", lambda _: check_slug(written_slug))
+    if slug is not None or isinstance(fields.raw("slug"), str | None):
+        fields.read("slug", lambda _: check_slug(written_slug))
     if slug is not None and written_slug != slug:
         fields.fail("slug", f"{written_slug!r} does not match {slug!r} in the path; leave it out or make them equal")
     timing = None
@@ -56,25 +63,42 @@ def definition_from_json(data: Any, *, default_zone: str, slug: str | None = Non
     fields.finish()
     if timing is None or action is None:  # finish() has raised; this tells the type checker
         raise Invalid(FieldError("schedule", "missing"))
-    return Definition(written_slug, timing, action, **options)
+    return _definition(written_slug, timing, action, options)
 
 
 def definition_from_parts(
     slug: str, timing: Timing, action: ActionSpec, options: Mapping[str, Any], *, default_zone: str
 ) -> Definition:
     """The same for a Python program, which brings timing and action as values; options have their JSON names."""
-    check_slug(slug)
+    if not isinstance(action, Call) or action.args:
+        _check_action(action)
     if not options:
+        check_slug(slug)
         return Definition(slug, timing, action)
+    check_plain(options)
     fields = Fields(options)
+    fields.read("slug", lambda _: check_slug(slug))
     fields.refuse_unknown(OPTIONS)
     read = _options(fields, default_zone)
     fields.finish()
-    return Definition(slug, timing, action, **read)
+    return _definition(slug, timing, action, read)
+
+
+def _check_action(action: ActionSpec) -> None:
+    out: dict[str, Any] = {}
+    _action_to_json(action, out, full=False)
+    check_plain(out)
+
+
+def _definition(slug: str, timing: Timing, action: ActionSpec, options: dict[str, Any]) -> Definition:
+    if options.get("retry") == usual_retry(action):
+        options["retry"] = None  # saying what is usual anyway changes nothing, so it is no other definition
+    return Definition(slug, timing, action, **options)
 
 
 def action_from_json(name: str, value: Mapping[str, Any]) -> ActionSpec:
     """One action by the name of its field."""
+    check_plain({name: value})
     fields = Fields({name: value})
     action = fields.nested(name, _READERS[name])
     fields.finish()
@@ -89,7 +113,7 @@ def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
         "enabled": fields.flag("enabled", True) if fields.has("enabled") else None,
         "deliver": _deliver(fields),
         "catch_up": fields.choice("catchUp", "once", ("once", "skip", "all")),
-        "catch_up_max": fields.integer("catchUpMax", CATCH_UP_MAX, least=1),
+        "catch_up_max": fields.integer("catchUpMax", CATCH_UP_MAX, least=1, most=CATCH_UP_LIMIT),
         "lateness_max": fields.duration("maxLateness", None),
         "overlap": fields.choice("overlap", "skip", ("skip", "queue")),
         "timeout": fields.duration("timeout", TIMEOUT, least=1),
@@ -99,8 +123,8 @@ def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
         "active_hours": _active_hours(fields, default_zone),
         "stagger": fields.duration("stagger", 0),
         "success": fields.choice("success", None, (None, "accepted", "started", "finished")),
-        "slot": fields.text_or_none("slot"),
-        "lane": fields.text_or_none("lane"),
+        "slot": fields.name_or_none("slot"),
+        "lane": fields.name_or_none("lane"),
     }
 
 
@@ -111,12 +135,13 @@ def definition_to_json(definition: Definition, *, full: bool = False) -> dict[st
         out["enabled"] = definition.enabled is not False
     out["schedule"] = timing_to_json(definition.timing)
     _action_to_json(definition.action, out, full)
-    for name, attribute, write in _PLAIN:
-        value = getattr(definition, attribute)
-        if full or value != _USUAL[attribute]:
-            out[name] = None if value is None else write(value)
-    if full or definition.retry is not None:
-        retry = retry_of(definition)
+    if full or _plain_of(definition) != _USUAL_PLAIN:
+        for name, attribute, write in _PLAIN:
+            value = getattr(definition, attribute)
+            if full or value != _USUAL[attribute]:
+                out[name] = None if value is None else write(value)
+    retry = retry_of(definition)
+    if full or retry != usual_retry(definition.action):
         out["retry"] = {"times": retry.times, "delay": format_duration(retry.delay)}
     return out
 
@@ -130,7 +155,7 @@ def encode_definition(definition: Definition) -> str:
 
 def decode_definition(text: str) -> Definition:
     """Read a stored definition. Everything in it was resolved when it was written, so no time or zone is asked for."""
-    return definition_from_json(json.loads(text), default_zone="UTC")
+    return _read(json.loads(text), "UTC", None)
 
 
 def _deliver_json(deliver: DeliverTo) -> dict[str, str]:
@@ -158,6 +183,8 @@ _PLAIN: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("slot", "slot", _same),
     ("lane", "lane", _same),
 )
+_plain_of: Final = operator.attrgetter(*(attribute for _, attribute, _ in _PLAIN))
+_USUAL_PLAIN: Final = tuple(_USUAL[attribute] for _, attribute, _ in _PLAIN)
 
 
 def _action(fields: Fields) -> ActionSpec | None:
@@ -172,20 +199,16 @@ def _action(fields: Fields) -> ActionSpec | None:
             if fields.raw(other):
                 fields.fail(other, f"belongs to a prompt; leave it out with {name}")
         return fields.nested(name, _READERS[name])
-    text = fields.text("prompt")
-    if not text.strip():
-        fields.fail("prompt", "is empty; write what the agent is asked")
+    text = fields.filled("prompt", "write what the agent is asked")
     return Prompt(text, fields.text("agent", "default"), fields.mapping("sessionConfig"))
 
 
 def _command(fields: Fields) -> Command:
     fields.refuse_unknown(("argv", "cwd", "env", "stdin", "outputMax"))
-    argv = fields.take("argv", list, [], "a list of texts")
-    if not argv or not all(isinstance(part, str) for part in argv) or not argv[0]:
+    argv = fields.raw("argv")
+    if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv) or not argv[0]:
         fields.fail("argv", 'must be a list of texts beginning with the program, for example ["make", "report"]')
         argv = ["true"]
-    elif any("\0" in part for part in argv):
-        fields.fail("argv", "holds a NUL character, which no program can be given; remove it")
     return Command(
         tuple(argv),
         fields.text_or_none("cwd"),
@@ -197,33 +220,32 @@ def _command(fields: Fields) -> Command:
 
 def _http(fields: Fields) -> Http:
     fields.refuse_unknown(("method", "url", "headers", "body"))
-    url = fields.text("url")
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        fine = False
-    if not fine:
-        fields.fail("url", f"{url!r} is not an http or https address; write for example http://127.0.0.1:9000/in")
+    url = fields.filled("url", "write for example http://127.0.0.1:9000/in")
+    if url.strip() and not _is_http(url):
+        fields.fail("url", f"{shown(url)} is not an http or https address; write for example http://127.0.0.1:9000/in")
     method = fields.text("method", "POST").upper()
     if method not in METHODS:
-        fields.fail("method", f"{method!r} is none of {', '.join(METHODS)}")
+        fields.fail("method", f"{shown(method)} is none of {', '.join(METHODS)}")
     return Http(method, url, fields.texts("headers"), fields.raw("body"))
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not match, or a port beyond 65535
+        return False
 
 
 def _call(fields: Fields) -> Call:
     fields.refuse_unknown(("target", "args", "isolate"))
-    target = fields.text("target")
-    if not target:
-        fields.fail("target", "is empty; name a registered callable or module:function")
+    target = fields.filled("target", "name a registered callable or module:function")
     return Call(target, fields.mapping("args"), fields.choice("isolate", None, (None, "process")))
 
 
 def _event(fields: Fields) -> Event:
     fields.refuse_unknown(("text", "contextKey"))
-    text = fields.text("text")
-    if not text.strip():
-        fields.fail("text", "is empty; write what the heartbeat should look at")
+    text = fields.filled("text", "write what the heartbeat should look at")
     return Event(text, fields.text_or_none("contextKey"))
 
 
@@ -241,9 +263,7 @@ def _deliver(fields: Fields) -> DeliverTo | None:
 
 def _deliver_to(fields: Fields) -> DeliverTo:
     fields.refuse_unknown(("channel", "to"))
-    channel = fields.text("channel")
-    if not channel:
-        fields.fail("channel", "is empty; name a channel, or last")
+    channel = fields.filled("channel", "name a channel, or last")
     return DeliverTo(channel, fields.text_or_none("to"))
 
 
@@ -290,5 +310,5 @@ def _action_to_json(action: ActionSpec, out: dict[str, Any], full: bool) -> None
                 out["call"]["isolate"] = isolate
         case Event(text, context_key):
             out["event"] = {"text": text}
-            if context_key:
+            if context_key is not None:
                 out["event"]["contextKey"] = context_key

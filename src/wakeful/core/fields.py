@@ -1,13 +1,92 @@
-"""Reading a JSON object field by field, keeping every fault instead of stopping at the first."""
+"""Reading a JSON object field by field, keeping every fault instead of stopping at the first.
+
+What arrives here was written by anybody: any JSON type anywhere, any size, any depth. So a value is shown shortened,
+unknown names are compared up to a limit, and `check_plain` refuses beforehand what could not be stored or sent on.
+"""
 
 import difflib
+import json
+import math
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import Duration, parse_duration
+from wakeful.core.instants import DAY, Duration, format_duration, parse_duration
 
 T = TypeVar("T")
+
+DEPTH_MAX: Final = 64
+FAULTS_MAX: Final = 20
+UNKNOWN_MAX: Final = 10
+# Ten years: a moment that far from now can still be written as an instant.
+DURATION_MAX: Final[Duration] = 3653 * DAY
+_BRACKETS: Final = ("[", "{")
+_QUOTES: Final = "'\""
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+
+def shown(value: Any) -> str:
+    """The value as a message quotes it: whole if it is small."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # an integer of more digits than Python is willing to write
+        return "this number"
+
+
+def check_plain(data: Any) -> None:
+    """Refuse JSON that nobody could store or send on: too deep, not a number, not text. Everything at once."""
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+        text.encode()
+        if "\\u0000" not in text and sum(map(text.count, _BRACKETS)) <= DEPTH_MAX:
+            return
+    except (ValueError, TypeError, RecursionError):
+        pass  # found below, with its place
+    errors: list[FieldError] = []
+    level: list[tuple[str, Any]] = [("", data)]
+    for _ in range(DEPTH_MAX):
+        level = [inner for place, value in level for inner in _inside(place, value, errors)]
+    errors += [FieldError(place, f"is nested deeper than {DEPTH_MAX} levels; make it flatter") for place, _ in level]
+    if errors:
+        raise Invalid(*errors[:FAULTS_MAX])
+
+
+def _inside(place: str, value: Any, errors: list[FieldError]) -> list[tuple[str, Any]]:
+    """What a JSON value holds, with the place of each; what is wrong with the value itself goes to `errors`."""
+    problem = None
+    match value:
+        case Mapping():
+            for name in value:
+                errors += [FieldError(place, problem) for problem in (_faulty_text(name),) if problem]
+            root = f"{place}." if place else ""
+            return [(f"{root}{shown(name).strip(_QUOTES)}", value[name]) for name in value]
+        case list() | tuple():
+            return [(f"{place}[{index}]", inner) for index, inner in enumerate(value)]
+        case str():
+            problem = _faulty_text(value)
+        case float() if not math.isfinite(value):
+            problem = f"{value} is not a number that JSON can write; give a finite one"
+        case None | bool() | int() | float():
+            pass
+        case _:
+            problem = f"{shown(value)} is not a value that JSON can write; use texts, numbers, lists and objects"
+    if problem:
+        errors.append(FieldError(place, problem))
+    return []
+
+
+def _faulty_text(text: Any) -> str | None:
+    if not isinstance(text, str):
+        return f"has the name {shown(text)}, which is not a text; put it in quotes"
+    if "\0" in text:
+        return "holds a NUL character, which cannot be stored; remove it"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half of a character (a lone surrogate), which cannot be stored; remove it"
+    return None
 
 
 class Fields:
@@ -33,7 +112,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fail(name, f"{value!r} is not {what}")
+            self.fail(name, f"{shown(value)} is not {what}")
             return default
         return value
 
@@ -43,13 +122,28 @@ class Fields:
     def text_or_none(self, name: str) -> str | None:
         return self.text(name) if self.has(name) else None
 
+    def filled(self, name: str, cure: str) -> str:
+        """A text that must say something; one complaint is enough."""
+        faults = len(self.errors)
+        text = self.text(name)
+        if not text.strip() and len(self.errors) == faults:
+            self.fail(name, f"is empty; {cure}" if self.has(name) else f"is missing; {cure}")
+        return text
+
+    def name_or_none(self, name: str) -> str | None:
+        """A name that may be left out, but not be empty."""
+        return self.filled(name, "write a name, or leave it out") if self.has(name) else None
+
     def flag(self, name: str, default: bool) -> bool:
         return self.take(name, bool, default, "true or false")
 
-    def integer(self, name: str, default: int, *, least: int) -> int:
+    def integer(self, name: str, default: int, *, least: int, most: int | None = None) -> int:
         value = self.take(name, int, default, "a whole number")
         if value < least:
-            self.fail(name, f"{value} is too small; give at least {least}")
+            self.fail(name, f"{shown(value)} is too small; give at least {least}")
+            return default
+        if most is not None and value > most:
+            self.fail(name, f"{shown(value)} is too large; give at most {most}")
             return default
         return value
 
@@ -59,16 +153,22 @@ class Fields:
             return default
         allowed = list(options)
         if value not in allowed:
-            self.fail(name, f"{value!r} is none of {', '.join(map(str, allowed))}")
+            self.fail(name, f"{shown(value)} is none of {', '.join('null' if o is None else str(o) for o in allowed)}")
             return default
         return allowed[allowed.index(value)]
 
     def duration(self, name: str, default: Duration | None, *, least: Duration = 0) -> Duration | None:
         if not self.has(name):
             return default
+        text = self.take(name, str, "", "a duration; write it in quotes, like 90s, 30m, 2h or 1d")
+        if not text and self._data[name] != "":
+            return default
         found = self.read(name, lambda value: parse_duration(value, self._path + name))
-        if found is not None and found < least:
-            self.fail(name, f"{self._data[name]!r} is too short; give at least {least} ms")
+        if found is not None and not least <= found <= DURATION_MAX:
+            limit = f"short; give at least {format_duration(least)}"
+            if found > DURATION_MAX:
+                limit = f"long; give at most {format_duration(DURATION_MAX)}"
+            self.fail(name, f"{shown(self._data[name])} is too {limit}")
             return default
         return default if found is None else found
 
@@ -80,7 +180,7 @@ class Fields:
         found = self.mapping(name)
         for key, value in found.items():
             if not isinstance(value, str):
-                self.fail(f"{name}.{key}", f"{value!r} is not a text; put it in quotes")
+                self.fail(f"{name}.{key}", f"{shown(value)} is not a text; put it in quotes")
         return found
 
     def raw(self, name: str) -> Any:
@@ -91,7 +191,7 @@ class Fields:
         """An object inside this one; its faults are named with the path to them."""
         value = self._data.get(name)
         if not isinstance(value, Mapping):
-            self.fail(name, f"{value!r} is not an object; write {{…}}")
+            self.fail(name, f"{shown(value)} is not an object; write {{…}}")
             return None
         inner = Fields(value, f"{self._path}{name}.")
         try:
@@ -108,16 +208,22 @@ class Fields:
             return reader(self._data.get(name))
         except Invalid as invalid:
             self.errors.extend(invalid.errors)
-            return None
+        except ValueError as error:  # a number of thousands of digits, say
+            self.fail(name, f"{shown(self._data.get(name))} cannot be read ({error}); write a smaller value")
+        return None
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """A misspelt field would otherwise be lost in silence."""
-        names = list(known)
-        for name in self._data:
-            if name not in names:
-                near = difflib.get_close_matches(str(name), names, n=1)
-                cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(names)}"
-                self.fail(str(name), f"unknown field; {cure}")
+        names = tuple(known)
+        unknown = [str(name) for name in self._data if name not in names]
+        for name in unknown[:UNKNOWN_MAX]:
+            near = difflib.get_close_matches(name[:80], names, n=1)
+            cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(names)}"
+            self.fail(name[:80], f"unknown field; {cure}")
+        if len(unknown) > UNKNOWN_MAX:  # looking for what each resembles would take as long as they are many
+            self.fail(
+                unknown[UNKNOWN_MAX][:80], f"unknown field, and {len(unknown) - UNKNOWN_MAX - 1} more; remove them"
+            )
 
     def finish(self) -> None:
         if self.errors:

@@ -33,6 +33,8 @@ CRASHES_MAX: Final = 2
 TIMEOUT: Final[Duration] = 2 * HOUR
 ERRORS_MAX: Final = 5
 CATCH_UP_MAX: Final = 10
+# What `catchUpMax` itself may be: a backlog is looked through one by one when it begins (L4).
+CATCH_UP_LIMIT: Final = 1_000
 
 CatchUp: TypeAlias = Literal["once", "skip", "all"]
 Overlap: TypeAlias = Literal["skip", "queue"]
