@@ -112,9 +112,9 @@ async def test_an_orphan_is_ended(
     if source == "ps":  # what other systems are asked; they describe a start in their own words
         monkeypatch.setattr(process_table, "_IS_LINUX", False)
         process = identify(process.pid)
-    assert await SystemOrphans(grace=200).end(process)
+    assert await SystemOrphans(grace=200).end(process) == "gone"
     assert not is_alive(process.pid) and not is_alive(child)
-    assert await SystemOrphans().end(process), "and once gone it stays proven"
+    assert await SystemOrphans().end(process) == "gone", "and once gone it stays proven"
 
 
 async def test_an_orphans_children_are_ended_without_it(
@@ -129,7 +129,7 @@ async def test_an_orphans_children_are_ended_without_it(
     os.kill(process.pid, signal.SIGKILL)
     await eventually(lambda: not is_alive(process.pid))
     assert is_alive(child)
-    assert await SystemOrphans(grace=200).end(process)
+    assert await SystemOrphans(grace=200).end(process) == "gone"
     assert not is_alive(child)
 
 
@@ -138,7 +138,7 @@ async def test_a_recycled_pid_is_not_killed(
 ) -> None:
     """Another process under the number proves that ours is gone, and is not touched."""
     recorded = Process(this_host(), stranger.pid, f"{boot_id()}/1")
-    assert await SystemOrphans(grace=100).end(recorded)
+    assert await SystemOrphans(grace=100).end(recorded) == "gone"
     assert is_alive(stranger.pid)
 
 
@@ -151,7 +151,7 @@ async def test_a_strangers_session_is_not_killed(eventually: Eventually, is_aliv
     member = int(out)
     try:
         recorded = Process(this_host(), daemonizing.pid, f"{boot_id()}/1")
-        assert not await SystemOrphans(grace=100).end(recorded)
+        assert await SystemOrphans(grace=100).end(recorded) == "remains"
         assert is_alive(member)
     finally:
         os.kill(member, signal.SIGKILL)
@@ -161,7 +161,7 @@ async def test_another_host_proves_nothing(
     stranger: "subprocess.Popen[bytes]", is_alive: Callable[[int], bool]
 ) -> None:
     """A process of another machine is not ours to judge."""
-    assert not await SystemOrphans().end(identify(stranger.pid)._replace(host="elsewhere"))
+    assert await SystemOrphans().end(identify(stranger.pid)._replace(host="elsewhere")) == "elsewhere"
     assert is_alive(stranger.pid)
 
 
@@ -170,14 +170,14 @@ async def test_another_boot_proves_the_end(
 ) -> None:
     """Nothing outlives a boot of the machine."""
     started = f"another-boot/{identify(stranger.pid).started.partition('/')[2]}"
-    assert await SystemOrphans().end(identify(stranger.pid)._replace(started=started))
+    assert await SystemOrphans().end(identify(stranger.pid)._replace(started=started)) == "gone"
     assert is_alive(stranger.pid)
 
 
 @pytest.mark.parametrize("record", [Process(this_host(), 1, f"{boot_id()}/1"), Process(this_host(), 99, "")])
 async def test_a_record_that_makes_no_sense(record: Process) -> None:
     """A broken record proves nothing and harms nobody."""
-    assert not await SystemOrphans().end(record)
+    assert await SystemOrphans().end(record) == "remains"
 
 
 def test_identity_is_stable_and_particular(stranger: "subprocess.Popen[bytes]") -> None:

@@ -11,18 +11,16 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from wakeful.actions.cancellation import see_through
 from wakeful.actions.child import Children
 from wakeful.actions.fire import FireView, view_of
 from wakeful.actions.invoke import Misfit, begin, fill, finish, is_async
 from wakeful.actions.isolation import Unsendable, pack, perform_isolated
-from wakeful.actions.patience import happens_within
 from wakeful.actions.registry import CallRegistry, Unresolved
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
 from wakeful.actions.threads import Threads
 from wakeful.core.actions import ActionSpec, Call
-from wakeful.core.instants import Duration, format_duration
+from wakeful.core.instants import Duration
 from wakeful.core.results import Failed, Result
 from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder, StillRunning
@@ -41,7 +39,6 @@ class CallAction:
         self._grace = grace
         self._children = Children(grace=grace)
         self._threads = Threads()
-        self._leftovers: set[asyncio.Task[Result]] = set()
 
     def check(self, spec: ActionSpec) -> str | None:
         call = expect(spec, Call)
@@ -62,7 +59,7 @@ class CallAction:
         # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
         await ladder.climb("started")
         begun = await self._begin(call, view_of(fire))
-        return begun if isinstance(begun, Result) else await self._on_loop(call.target, begun)
+        return begun if isinstance(begun, Result) else await _on_loop(begun)
 
     async def close(self) -> None:
         self._threads.close()
@@ -86,30 +83,22 @@ class CallAction:
             message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process to make it so"
             raise StillRunning(message, _ended(running)) from None
 
-    async def _on_loop(self, target: str, awaitable: Awaitable[Any]) -> Result:
-        task = asyncio.ensure_future(finish(awaitable))
-        # Cancelled before its first step, the task never touches what it was to await.
-        task.add_done_callback(lambda _: _discard(awaitable))
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            if not task.done():
-                await self._end(target, task)
-                raise
-        return Failed("CancelledError: it cancelled itself") if task.cancelled() else task.result()
 
-    async def _end(self, target: str, task: "asyncio.Task[Result]") -> None:
-        """Cancel it and see it end. Raises `StillRunning`."""
-        ended = asyncio.Event()
-        task.add_done_callback(lambda _: ended.set())
-        task.cancel()
-        if await see_through(happens_within(self._grace, ended)):
-            return
-        self._leftovers.add(task)  # the loop itself holds its tasks only weakly
-        task.add_done_callback(self._leftovers.discard)
-        took = format_duration(self._grace)
-        message = f"'{target}' was cancelled and went on for more than {took}; let CancelledError pass through it"
-        raise StillRunning(message, _ended(task))
+async def _on_loop(awaitable: Awaitable[Any]) -> Result:
+    """Await it here, in the attempt's own task: a second one would cost as much as all the rest of a call.
+
+    One that swallows the cancellation and goes on is seen by the engine, which waits for the task; one that swallows
+    it and then returns was ended by us all the same."""
+    task = asyncio.current_task()
+    try:
+        result = await finish(awaitable)
+    except asyncio.CancelledError:
+        if task is not None and task.cancelling():
+            raise
+        return Failed("CancelledError: it cancelled itself")
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+    return result
 
 
 def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:

@@ -1,6 +1,5 @@
 """The fire as a user's callable sees it."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -11,30 +10,55 @@ from wakeful.ports.action import Fire
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
 class FireView:
     """One attempt at one run: what is due, since when, and the key that every attempt at this instant shares."""
 
-    slug: str
-    planned_at: datetime
-    due_at: datetime
-    attempt: int
-    idempotency_key: str
-    run_id: int
-    trigger: Trigger
+    __slots__ = ("_fire",)
+
+    def __init__(self, fire: Fire) -> None:
+        self._fire = fire
+
+    @property
+    def slug(self) -> str:
+        return self._fire.slug
+
+    @property
+    def planned_at(self) -> datetime:
+        return _as_datetime(self._fire.planned_at)
+
+    @property
+    def due_at(self) -> datetime:
+        return _as_datetime(self._fire.due_at)
+
+    @property
+    def attempt(self) -> int:
+        return self._fire.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        return self._fire.idempotency_key
+
+    @property
+    def run_id(self) -> int:
+        return self._fire.run_id
+
+    @property
+    def trigger(self) -> Trigger:
+        return self._fire.trigger
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FireView) and self._fire == other._fire
+
+    def __hash__(self) -> int:
+        return hash(self._fire)
+
+    def __repr__(self) -> str:
+        return f"<fire of {self.slug} planned at {self.planned_at.isoformat()}, attempt {self.attempt}>"
 
 
 def view_of(fire: Fire) -> FireView:
-    """The fire with its instants as aware datetimes in UTC."""
-    return FireView(
-        slug=fire.slug,
-        planned_at=_as_datetime(fire.planned_at),
-        due_at=_as_datetime(fire.due_at),
-        attempt=fire.attempt,
-        idempotency_key=fire.idempotency_key,
-        run_id=fire.run_id,
-        trigger=fire.trigger,
-    )
+    """The fire with its instants as aware datetimes in UTC, made when they are looked at."""
+    return FireView(fire)
 
 
 def _as_datetime(instant: Instant) -> datetime:

@@ -9,7 +9,7 @@ import inspect
 import json
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from wakeful.actions.fire import FireView
@@ -21,6 +21,14 @@ from wakeful.core.results import Done, Failed, Result
 
 def is_async(target: Target) -> bool:
     """Whether calling it gives a coroutine at once, without blocking."""
+    try:
+        return _is_async(target)
+    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+        return _is_async.__wrapped__(target)
+
+
+@lru_cache(maxsize=1024)
+def _is_async(target: Target) -> bool:
     while isinstance(target, partial):
         target = target.func
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
@@ -76,17 +84,29 @@ def failure_of(error: BaseException) -> Failed:
 
 def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments to call it with. Raises `Misfit`."""
+    names = tuple(args)
+    try:
+        is_fire_taken = _takes_fire(target, names)
+    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+        is_fire_taken = _takes_fire.__wrapped__(target, names)
+    return ((fire,) if is_fire_taken else ()), dict(args)
+
+
+@lru_cache(maxsize=1024)
+def _takes_fire(target: Target, names: tuple[str, ...]) -> bool:
+    """Whether it takes the fire beside arguments of these names. Raises `Misfit`."""
+    args = dict.fromkeys(names)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise Misfit(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # some built-in callables have none to read
-        return (fire,), dict(args)
-    wrong = _misfit(signature, (fire,), args)
+        return True
+    wrong = _misfit(signature, (None,), args)
     if wrong is None:
-        return (fire,), dict(args)
+        return True
     if _misfit(signature, (), args) is None:
-        return (), dict(args)
+        return False
     raise Misfit(f"{_name(target)} cannot be called with the fire and {_names(args)} ({wrong}); correct its args")
 
 

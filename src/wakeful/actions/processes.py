@@ -12,7 +12,7 @@ from wakeful.actions.process_table import boot_id, has_variable, session_members
 from wakeful.actions.sessions import END_GRACE, end_session
 from wakeful.actions.threads import in_thread
 from wakeful.core.instants import Duration
-from wakeful.ports.action import Process
+from wakeful.ports.action import OrphanFate, Process
 
 
 class SystemOrphans:
@@ -21,12 +21,14 @@ class SystemOrphans:
     def __init__(self, *, grace: Duration = END_GRACE) -> None:
         self._grace = grace
 
-    async def end(self, process: Process) -> bool:
-        """End the whole session if it is still that process's; True when it is proven gone."""
+    async def end(self, process: Process) -> OrphanFate:
+        """End the whole session if it is still that process's."""
+        if process.host != this_host():
+            return "elsewhere"
         found = await in_thread(lambda: _find(process), name="orphan")
         if found == "living":
-            return await end_session(process.pid, self._grace)
-        return found == "gone"
+            return "gone" if await end_session(process.pid, self._grace) else "remains"
+        return "gone" if found == "gone" else "remains"
 
 
 def identify(pid: int) -> Process:
@@ -37,7 +39,7 @@ def identify(pid: int) -> Process:
 def _find(process: Process) -> Literal["gone", "living", "unknown"]:
     """What became of it, as far as this machine can tell."""
     boot, _, started = process.started.partition("/")
-    if process.host != this_host() or process.pid <= 1 or not started:
+    if process.pid <= 1 or not started:
         return "unknown"
     if boot != boot_id():
         return "gone"  # nothing outlives a boot

@@ -80,10 +80,11 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The node that held the run died or froze."""
+    """The node that held the run died or froze. `is_over = False`: what it had started could not be ended."""
 
     reason: str
     error: str
+    is_over: bool = True
 
 
 @dataclass(frozen=True, slots=True)

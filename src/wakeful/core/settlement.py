@@ -19,6 +19,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
+    AfterCrash,
     OnCrash,
     Retry,
     after_crash,
@@ -109,8 +110,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return Close("unconfirmed", run.rung, error, None, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
         case Interrupted(error=error):
             return _after_loss(run, policy, now=now, reason="shutdown", error=error)
-        case Lost(reason=reason, error=error):
-            return _after_loss(run, policy, now=now, reason=reason, error=error)
+        case Lost(reason=reason, error=error, is_over=is_over):
+            return _after_loss(run, policy, now=now, reason=reason, error=error, is_over=is_over)
         case Dropped(reason=reason):
             return _given_up(run, reason)
         case Freed():
@@ -119,9 +120,13 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             assert_never(ending)
 
 
-def _after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str) -> Settlement:
-    """What becomes of a run whose node died, or was shut down under it."""
-    fate = after_crash(run.rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual")
+def _after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str, is_over: bool = True) -> Settlement:
+    """What becomes of a run whose node died, or was shut down under it. What may still be at work is not begun anew."""
+    fate: AfterCrash = "unknown"
+    if is_over:
+        fate = after_crash(
+            run.rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual"
+        )
     match fate:
         case "retry":
             return Wait(

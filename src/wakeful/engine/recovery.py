@@ -4,14 +4,16 @@ Both work in small steps, each its own transaction, and may stop anywhere: what 
 question (which voided nodes still own runs? which cadences are planned beyond now?).
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from wakeful.core.effects import Alert
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import GRACE
-from wakeful.core.results import Freed, Lost
+from wakeful.core.results import Ending, Freed, Lost
 from wakeful.core.runs import Run
 from wakeful.engine.settling import conclude
 from wakeful.ports.action import Process
@@ -36,8 +38,8 @@ async def rescue(store: Store, seams: Seams, *, now: Instant) -> list[Alert]:
         lost = await store.read(_leftovers)
         if not lost:
             return alerts
-        await _end_orphans(seams, lost)
-        step = await store.write(lambda tx: _settle_lost(tx, seams, now))
+        remaining = await _end_orphans(seams, lost)
+        step = await store.write(partial(_settle_lost, seams=seams, now=now, remaining=remaining))
         alerts += step.alerts
         if step.runs == 0:
             return alerts
@@ -48,14 +50,14 @@ def _leftovers(tx: Tx) -> list[Run]:
     return tx.runs.of_nodes(nodes, limit=STEP) if nodes else []
 
 
-async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> None:
-    """Nothing runs again while its first try may still be at it."""
-    for run in lost:
-        if run.process is not None:
-            await seams.orphans.end(Process(**json.loads(run.process)))
+async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
+    """Nothing runs again while its first try may still be at it. Answers the runs whose process is still there."""
+    started = [run for run in lost if run.process is not None]
+    fates = await asyncio.gather(*(seams.orphans.end(Process(**json.loads(run.process or ""))) for run in started))
+    return frozenset(run.run_id for run, fate in zip(started, fates, strict=True) if fate == "remains")
 
 
-def _settle_lost(tx: Tx, seams: Seams, now: Instant) -> Rescued:
+def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int]) -> Rescued:
     lost = _leftovers(tx)
     alerts: list[Alert] = []
     for kind in dict.fromkeys(run.kind for run in lost):
@@ -64,12 +66,18 @@ def _settle_lost(tx: Tx, seams: Seams, now: Instant) -> Rescued:
         locked = keeper.lock(tx, of_kind)
         rows = tx.runs.lock([run.run_id for run in of_kind])
         pairs = [
-            (row, Freed() if row.stuck else Lost("crash", "the node that ran it died or lost its lease"))
-            for row in (rows[run.run_id] for run in of_kind)
-            if row.owner is not None
+            (row, _ending(row, remaining)) for row in (rows[run.run_id] for run in of_kind) if row.owner is not None
         ]
         alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
     return Rescued(len(lost), alerts)
+
+
+def _ending(row: Run, remaining: frozenset[int]) -> Ending:
+    if row.stuck:
+        return Freed()  # what was stuck in a process is gone with it
+    if row.run_id in remaining:
+        return Lost("crash", "its node died, and the process it left could not be ended", is_over=False)
+    return Lost("crash", "the node that ran it died or lost its lease")
 
 
 def read_clock_high(tx: Tx) -> Instant | None:

@@ -150,7 +150,11 @@ class Runner:
             if attempt.why is None:
                 self._forget(attempt)
                 raise
-            ending = Interrupted("ended by shutdown")
+            ending = (
+                TimedOut(f"did not end within {_seconds(job)} and was ended")
+                if attempt.why == "deadline"
+                else Interrupted("ended by shutdown")
+            )
         except StillRunning as still:
             self._give_up(attempt, str(still))
             still.ended.add_done_callback(lambda _: self._finish(attempt, Freed()))
@@ -160,8 +164,6 @@ class Runner:
             ending = Interrupted("fenced off")
         except Exception as error:
             ending = Failed(f"{type(error).__name__}: {error}"[:ERROR_MAX])
-        if attempt.why == "deadline":  # whatever it answered after that, it was too late
-            ending = TimedOut(f"did not end within {_seconds(job)} and was ended")
         self._finish(attempt, Freed() if attempt.is_stuck else ending)
 
     def _give_up(self, attempt: _Attempt, why_not: str) -> None:

@@ -1,7 +1,7 @@
 """The action port: performing what a schedule asks for."""
 
 import asyncio
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.actions import ActionSpec
 from wakeful.core.instants import Instant
@@ -80,9 +80,12 @@ class Action(Protocol):
     async def close(self) -> None: ...
 
 
+OrphanFate: TypeAlias = Literal["gone", "remains", "elsewhere"]
+
+
 class Orphans(Protocol):
     """Ends processes that a dead incarnation left behind."""
 
-    async def end(self, process: Process) -> bool:
-        """End the whole group if it is still that process; True when it is proven gone."""
+    async def end(self, process: Process) -> OrphanFate:
+        """End all of it if it is still that process: proven gone, or not to be ended, or on another machine."""
         ...

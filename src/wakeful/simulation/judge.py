@@ -41,6 +41,7 @@ class Book:
         "due_at",
         "eras",
         "name",
+        "once_open",
         "open",
         "order",
         "rows",
@@ -59,6 +60,7 @@ class Book:
         self.rows: dict[int, Run] = {}
         self.order: list[tuple[Instant, int]] = []  # (planned, run id) of everything but manual runs, sorted
         self.open: dict[int, Run] = {}
+        self.once_open: set[int] = set()
         self.backlog = 0
         self.due_at: Instant | None = None
 
@@ -72,6 +74,7 @@ class Book:
             insort(self.order, (row.planned_at, row.run_id))
         if row.outcome in OPEN or row.stuck:
             self.open[row.run_id] = row
+            self.once_open.add(row.run_id)
         else:
             self.open.pop(row.run_id, None)
         return Shift(before, row)
@@ -213,11 +216,11 @@ class Judge:
         yield from self._nothing_ahead(book, after)
 
     def _nothing_ahead(self, book: Book, cadence: Cadence) -> Iterator[str]:
-        """Beyond the border lies only what ran there while the clock was ahead."""
+        """Beyond the border lies only what was to run there while the clock was ahead."""
         for planned_at, run_id in book.order[bisect_right(book.order, cadence.planned_through, key=_planned) :]:
-            row = book.rows[run_id]
-            if planned_at > cadence.ran_through or (row.outcome in NOT_RUN and row.attempt == 0):
-                yield f"L1 {book.name}: {laws.describe(row)} lies beyond {laws.at(cadence.planned_through)}"
+            if planned_at > cadence.ran_through or run_id not in book.once_open:
+                row = laws.describe(book.rows[run_id])
+                yield f"L1 {book.name}: {row} lies beyond {laws.at(cadence.planned_through)}"
 
     def _ran_ahead(self, book: Book, after: Instant, ran_through: Instant) -> frozenset[int]:
         return frozenset(run.run_id for run in book.between(after, ran_through)) if ran_through > after else frozenset()

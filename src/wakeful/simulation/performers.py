@@ -15,7 +15,7 @@ from wakeful.core.actions import ActionSpec
 from wakeful.core.instants import MINUTE
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder, Process, StillRunning
+from wakeful.ports.action import Fire, Ladder, OrphanFate, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.simulation.faults import Behaviour, draw_behaviour
 from wakeful.simulation.laws import Ending
@@ -57,11 +57,11 @@ class Programs:
         """It ended by itself."""
         self._ends.pop(process.pid, None)
 
-    async def end(self, process: Process) -> bool:
+    async def end(self, process: Process) -> OrphanFate:
         end = self._ends.pop(process.pid, None)
         if end is not None:
             end()
-        return True
+        return "gone"
 
 
 class SimAction:

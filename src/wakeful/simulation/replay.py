@@ -27,7 +27,7 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    climate = Climate(days=days or rng.randrange(150, 350), deeds_per_day=0.5, lease=12 * HOUR, pace=8 * HOUR)
+    climate = Climate(days=days or rng.randrange(150, 350), deeds_per_day=0.5, lease=12 * HOUR, pace=DAY)
     limits = Limits(concurrency_max=rng.choice((3, 64)), lease=12 * HOUR, renew_every=4 * HOUR, sleep_max=4 * HOUR)
     return climate, limits
 

@@ -50,7 +50,9 @@ def check(
 ) -> Checked:
     """Fill in what was left open, refuse what cannot work here, clamp what is too often."""
     is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
-    definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=default_zone))
+    timing = resolve(definition.timing, now=now, default_zone=default_zone)
+    if timing is not definition.timing:
+        definition = replace(definition, timing=timing)
     errors = [*_check_action(definition, actions), *_check_effects(definition, applied)]
     if isinstance(definition.action, Prompt):
         gap = shortest_gap(definition.timing)
