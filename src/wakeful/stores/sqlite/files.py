@@ -54,6 +54,8 @@ def create(path: Path, steps: list[Migration]) -> None:
 
 def inspect(path: Path) -> None:
     """Refuse what is not a database of ours, by its first bytes, before SQLite may touch it."""
+    if not path.is_file():
+        raise DatabaseRefused(f"{path} is not a file; name the database's file")
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header:
