@@ -27,7 +27,7 @@ from wakeful.engine.limits import Limits
 from wakeful.features.schedules.alarms import KIND
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.runs import ScheduleRuns
-from wakeful.ports.action import Action, Process
+from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Gate
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -97,9 +97,9 @@ class NoOrphans:
     def __init__(self) -> None:
         self.ended: list[Process] = []
 
-    async def end(self, process: Process) -> bool:
+    async def end(self, process: Process) -> OrphanFate:
         self.ended.append(process)
-        return True
+        return "gone"
 
 
 class Bench(Wakeful):

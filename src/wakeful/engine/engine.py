@@ -273,9 +273,10 @@ class Engine:
         self._renew_at = moment.monotonic + self._limits.renew_every
         if not is_ours:
             log.warning("this node lost its lease: its runs were taken, it starts anew")
+            self._node_id = None
             self._runner.end_all("fenced")
             self._settler.clear()
-            self._node_id = None
+            await self._within(self._limits.ending_grace)  # we may be the one to try these runs again
             await self._enter()
         elif is_work:
             await self._rescue(moment.now)

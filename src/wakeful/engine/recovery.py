@@ -6,7 +6,8 @@ question (which voided nodes still own runs? which cadences are planned beyond n
 
 import asyncio
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,7 +19,9 @@ from wakeful.core.runs import Run
 from wakeful.engine.settling import conclude
 from wakeful.ports.action import Process
 from wakeful.ports.handlers import Seams
-from wakeful.ports.store import Store, Tx
+from wakeful.ports.store import Store, StoreUnavailable, Tx
+
+log = logging.getLogger("wakeful.engine")
 
 STEP: Final = 200
 CLOCK_HIGH: Final = "clock_high"
@@ -39,10 +42,29 @@ async def rescue(store: Store, seams: Seams, *, now: Instant) -> list[Alert]:
         if not lost:
             return alerts
         remaining = await _end_orphans(seams, lost)
-        step = await store.write(partial(_settle_lost, seams=seams, now=now, remaining=remaining))
+        settle_lost = partial(_settle_lost, seams=seams, now=now, remaining=remaining)
+        try:
+            step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
+        except StoreUnavailable:
+            raise
+        except Exception:  # one of them is at fault; neither the others nor the clock must suffer for it (L9)
+            return alerts + await _settle_each(store, settle_lost, lost)
         alerts += step.alerts
         if step.runs == 0:
             return alerts
+
+
+async def _settle_each(store: Store, settle_lost: Callable[..., Rescued], lost: Sequence[Run]) -> list[Alert]:
+    """One by one; what cannot be settled stays as it is, and is tried again with the next renewal."""
+    alerts: list[Alert] = []
+    for run in lost:
+        try:
+            alerts += (await store.write(partial(settle_lost, wanted=frozenset((run.run_id,))))).alerts
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("run %d of a node that is gone cannot be settled", run.run_id)
+    return alerts
 
 
 def _leftovers(tx: Tx) -> list[Run]:
@@ -57,8 +79,9 @@ async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
     return frozenset(run.run_id for run, fate in zip(started, fates, strict=True) if fate == "remains")
 
 
-def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int]) -> Rescued:
-    lost = _leftovers(tx)
+def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int], wanted: frozenset[int]) -> Rescued:
+    # Only those whose processes were looked after: more may have been lost since.
+    lost = [run for run in _leftovers(tx) if run.run_id in wanted]
     alerts: list[Alert] = []
     for kind in dict.fromkeys(run.kind for run in lost):
         keeper = seams.keepers[kind]

@@ -181,7 +181,9 @@ class Runner:
             self._on_end(attempt.claim.run, ending)
 
     def _forget(self, attempt: _Attempt) -> None:
-        self._attempts.pop(attempt.claim.run.run_id, None)
+        run_id = attempt.claim.run.run_id
+        if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have taken its place
+            del self._attempts[run_id]
         self._on_room()
 
 

@@ -5,6 +5,7 @@ commit is settled together in the next.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -13,6 +14,8 @@ from wakeful.core.policies import SECOND
 from wakeful.engine.settling import Ended
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import StoreUnavailable
+
+log = logging.getLogger("wakeful.engine")
 
 SETTLE_MAX: Final = 200
 TRY_AGAIN: Final = SECOND
@@ -49,14 +52,22 @@ class Settler:
         try:
             await asyncio.sleep(0)  # let attempts that end in this same moment join
             while self._queue:
-                batch = self._batch()
-                try:
-                    await self._settle(batch)
-                except StoreUnavailable:
-                    self._queue.extendleft(reversed(batch))
-                    await self._clock.sleep(TRY_AGAIN)
+                await self._settle_or_keep(self._batch())
         finally:
             self._task = None
+
+    async def _settle_or_keep(self, batch: list[Ended]) -> None:
+        try:
+            await self._settle(batch)
+        except StoreUnavailable:
+            self._queue.extendleft(reversed(batch))
+            await self._clock.sleep(TRY_AGAIN)
+        except Exception:
+            if len(batch) == 1:
+                log.exception("run %d cannot be settled; the next start takes it for lost", batch[0].run.run_id)
+                return
+            for one in batch:  # one of them is at fault; the others must not suffer for it (L9)
+                await self._settle_or_keep([one])
 
     def _batch(self) -> list[Ended]:
         """Up to `SETTLE_MAX` endings, one per run: that it is stuck is settled before that it was freed."""

@@ -1,0 +1,178 @@
+"""Leases and fences (L6): two engines on one store and one wall clock; whoever is lost is replaced, never doubled."""
+
+from collections import Counter
+from typing import Any
+
+from features.kit import Bench, Bot, World, ledger, short, virtual
+from wakeful import New, every
+from wakeful.core.actions import Call
+from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.simulation.clock import VirtualClock
+
+LEASED = {"lease": 30 * SECOND, "renew_every": 10 * SECOND, "poll": 500}
+
+
+async def two(world: World, one: Any, other: Any, **settings: Any) -> tuple[Bench, Bench]:
+    """Two nodes that share the store's clock, each with its own monotonic side."""
+    a = await world.open(one, name="a", is_shared=True, limits=LEASED, **settings)
+    clock = VirtualClock(world.loop, wall=world.wall)
+    b = await world.open(other, name="b", is_shared=True, limits=LEASED, clock=clock, **settings)
+    return a, b
+
+
+@virtual
+async def test_two_nodes_share_the_work_and_double_nothing(world: World) -> None:
+    """L2: sixty schedules over three hours; every instant once, both nodes at work."""
+    one, other = Bot(world, usual=30 * SECOND), Bot(world, usual=30 * SECOND)
+    a, _ = await two(world, one, other, concurrency_max=40)
+    await a.add_many([New(f"job-{number:02}", every("1h"), Call("on_due"), {}) for number in range(60)])
+    await world.until("01-01 03:30:00")
+    assert set(Counter(one.keys + other.keys).values()) == {1}
+    assert len(one.fires) + len(other.fires) == 180
+    assert one.fires
+    assert other.fires
+    assert world.query("SELECT outcome, count(*) FROM runs GROUP BY outcome") == [("succeeded", 180)]
+
+
+@virtual
+async def test_a_lane_holds_across_nodes(world: World) -> None:
+    """L5: one at a time, on one node and on many."""
+    bot = Bot(world, usual=2 * MINUTE)
+    a, _ = await two(world, bot, bot)
+    for number in range(6):
+        await a.add(f"job-{number}", every("1h"), lane="agent")
+    await world.until("01-01 01:59:00")
+    assert bot.running_max == 1
+    assert len(bot.fires) == 6
+
+
+@virtual
+async def test_the_runs_of_a_dead_node_are_taken_over_when_its_lease_is_over(world: World) -> None:
+    """OC#60495: within the lease and a renewal, once, under the same key."""
+    one, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
+    a, b = await two(world, one, other)
+    b.machine.freeze()
+    await a.add("job", every("1h"))
+    await world.until("01-01 00:59:59")
+    b.machine.thaw()
+    b.machine.freeze()
+    await world.until("01-01 01:01:00")
+    assert len(one.fires) == 1
+    b.machine.thaw()
+    await world.sleep("5s")
+    await a.kill()
+    await world.until("01-01 01:02:00")
+    assert [(fire.attempt, key) for fire, key in zip(other.fires, other.keys, strict=True)] == [(2, one.keys[0])]
+    await world.until("01-01 01:20:00")
+    (run,) = await b.runs("job")
+    assert (run.outcome, [attempt.outcome for attempt in run.attempts]) == ("succeeded", ["crashed", "succeeded"])
+
+
+@virtual
+async def test_a_frozen_node_is_fenced_off_and_begins_anew(world: World) -> None:
+    """A long pause of one machine: its late answer changes nothing, and it goes on under a new incarnation."""
+    one, other = Bot(world, usual=MINUTE), Bot(world, usual=5 * MINUTE)
+    a, b = await two(world, one, other)
+    await a.add("job", every("1h"))
+    b.machine.freeze()  # so that a is the one to claim
+    await world.until("01-01 01:00:10")
+    assert len(one.fires) == 1
+    first_id = a.engine.node_id
+    a.machine.freeze()
+    b.machine.thaw()
+    await world.until("01-01 01:02:00")
+    assert [fire.attempt for fire in other.fires] == [2]
+    a.machine.thaw()
+    await world.sleep("30s")
+    assert a.engine.node_id not in (None, first_id)
+    assert a.engine.running == []
+    assert (await b.runs("job"))[0].outcome == "running"
+    await world.until("01-01 01:10:00")
+    (run,) = await b.runs("job")
+    assert (run.outcome, run.attempt, short(run.ended_at)) == ("succeeded", 2, short(run.ended_at))
+    assert one.running == 0
+    await world.until("01-01 03:30:00")
+    assert len(one.fires) + len(other.fires) == 4  # the instant that was tried twice, and two more
+
+
+@virtual
+async def test_a_node_that_was_voided_tries_its_own_runs_again_and_keeps_their_deadline(world: World) -> None:
+    """The same process takes the run up again: the old attempt is ended, the new one has its place and its deadline."""
+    bot = Bot(world, usual=HOUR)
+    bot.script = [lambda: tidy_up(world, 4 * SECOND)]
+    app = await world.open(bot, is_shared=True, limits=LEASED)
+    await app.add("job", every("5h"), timeout="20m")
+    await world.until("01-01 05:01:00")
+    run_id = app.engine.running[0]
+    world.tamper("UPDATE nodes SET voided_at = 1")
+    await world.until("01-01 05:02:00")
+    assert [fire.attempt for fire in bot.fires] == [1, 2]
+    assert (bot.running, bot.running_max) == (1, 1)  # OC#137215: not before the first has ended
+    assert app.engine.running == [run_id]
+    await world.until("01-01 05:30:00")
+    assert bot.running == 0
+    assert await ledger(app, "job") == ["01-01 05:00:00 timedOut"]
+
+
+@virtual
+async def test_a_suspended_machine_renews_before_it_scans(world: World) -> None:
+    """§4: after an hour of sleep the lone node finds its lease over, keeps its runs, and doubles nothing."""
+    bot = Bot(world)
+    app = await world.open(bot, is_shared=True, limits=LEASED)
+    await app.add("job", every("10m"))
+    await world.until("01-01 00:15:00")
+    app.machine.freeze()
+    await world.sleep("1h")
+    app.clock.suspend(HOUR)
+    app.machine.thaw()
+    await world.until("01-01 01:35:00")
+    assert bot.planned == ["01-01 00:10:00", "01-01 01:10:00", "01-01 01:20:00", "01-01 01:30:00"]
+    assert (await ledger(app, "job"))[1] == "01-01 00:20:00 missed (clock) x5"
+
+
+@virtual
+async def test_leases_are_renewed_during_the_grace_of_a_shutdown(world: World) -> None:
+    """Shutting down slowly is not being dead: nobody takes the run, and its end is recorded."""
+    one, other = Bot(world, usual=3 * MINUTE), Bot(world)
+    a, b = await two(world, one, other, shutdown_grace="5m")
+    b.machine.freeze()
+    await a.add("job", every("1h"))
+    await world.until("01-01 01:00:01")
+    b.machine.thaw()
+    await a.stop()
+    assert short(world.now) == "01-01 01:03:00"
+    assert other.fires == []
+    assert await ledger(b, "job") == ["01-01 01:00:00 succeeded"]
+
+
+@virtual
+async def test_a_node_that_leaves_says_so(world: World) -> None:
+    """Its row is voided, and the others need not wait for its lease."""
+    a, b = await two(world, Bot(world), Bot(world))
+    await a.stop()
+    assert world.query("SELECT name FROM nodes WHERE voided_at IS NULL") == [("b",)]
+    assert b.is_ticking
+
+
+@virtual
+async def test_on_one_file_only_one_process_ticks_and_the_next_takes_over_at_once(world: World) -> None:
+    """HA#59229: the embedded store. The one that waits says so, and needs no lease to run out."""
+    one, other = Bot(world, usual=10 * MINUTE), Bot(world)
+    a = await world.open(one, name="a")
+    b = await world.open(other, name="b")
+    assert (a.is_ticking, b.is_ticking) == (True, False)
+    await b.add("job", every("1h"))
+    await world.until("01-01 01:01:00")
+    assert (len(one.fires), len(other.fires)) == (1, 0)
+    await a.kill()
+    await world.sleep("3s")
+    assert b.is_ticking
+    assert [fire.attempt for fire in other.fires] == [2]
+
+
+async def tidy_up(world: World, takes: int) -> None:
+    """Work until cancelled, and then take a moment to end."""
+    try:
+        await world.clock.sleep(HOUR)
+    finally:
+        await world.clock.sleep(takes)
