@@ -1,0 +1,103 @@
+"""What will ring, in PostgreSQL.
+
+Whoever writes an alarm holds the lock of what it rings, with one exception that this store adds: unparking the head of
+a lane is done by whoever frees the lane, without holding the run. So a parked alarm is changed only under the lock of
+its lane, and whoever takes one away takes that lock first (`LOCK_LANES`): in this order, as everywhere, and never the
+other way round.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from wakeful.core.instants import Duration, Instant
+from wakeful.ports.store import ALARM_RUN, Alarm
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into
+
+_COLUMNS = columns_of(Alarm, "alarms")
+_TEXTS: Final = frozenset({"kind", "lane"})
+
+# Write alarms, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
+SET = f"""
+{insert_into("alarms", Alarm, _TEXTS)}
+ON CONFLICT (kind, ref) DO UPDATE SET
+  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
+  WHERE alarms.due_at IS DISTINCT FROM excluded.due_at OR alarms.parked <> excluded.parked
+    OR alarms.priority <> excluded.priority OR alarms.lane IS DISTINCT FROM excluded.lane
+"""
+
+# The lanes that alarms about to be removed are parked behind.
+LOCK_LANES = """
+SELECT lane FROM lanes
+WHERE lane = ANY(ARRAY(SELECT lane FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[]) AND parked = 1))
+ORDER BY lane FOR UPDATE
+"""
+
+# Take alarms away.
+REMOVE = "DELETE FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
+
+# Alarms of one kind by what they ring.
+BY_REFS = f"SELECT {_COLUMNS} FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
+
+# The earliest alarm of each kind and priority: a walk over the few there are, one seek each.
+NEXT_DUE_AT = """
+WITH RECURSIVE walk AS (
+  (
+    SELECT kind, priority, due_at FROM alarms
+    WHERE parked = 0 AND due_at IS NOT NULL ORDER BY kind, priority, due_at LIMIT 1
+  )
+  UNION ALL
+  SELECT next.kind, next.priority, next.due_at
+  FROM walk CROSS JOIN LATERAL (
+    SELECT kind, priority, due_at FROM alarms
+    WHERE parked = 0 AND due_at IS NOT NULL AND (alarms.kind, alarms.priority) > (walk.kind, walk.priority)
+    ORDER BY kind, priority, due_at LIMIT 1
+  ) AS next
+)
+SELECT min(due_at) FROM walk
+"""
+
+# Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
+SHIFT_WAITING = """
+WITH waiting AS (
+  SELECT ref FROM alarms WHERE kind = 'run' AND due_at > $2 ORDER BY ref FOR UPDATE
+)
+UPDATE alarms SET due_at = alarms.due_at - $1 FROM waiting WHERE alarms.kind = 'run' AND alarms.ref = waiting.ref
+"""
+
+
+class PostgresAlarms:
+    """See `ports.store.Alarms`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def set_many(self, rows: Sequence[Alarm]) -> None:
+        if not rows:
+            return
+        last = {(row.kind, row.ref): row for row in rows}  # one statement may not write a row twice: the last stands
+        unseen = self._session.unseen_lanes
+        if unseen:  # whether that lane is held is not known: nobody parks behind it, see `lanes`
+            last = {key: row._replace(parked=0) if row.lane in unseen else row for key, row in last.items()}
+        self._session.change(SET, *arrays(list(last.values()), Alarm, _TEXTS))
+
+    def remove_many(self, kind: str, refs: Sequence[int]) -> None:
+        if not refs:
+            return
+        wanted = ids(refs)
+        if kind == ALARM_RUN:
+            self._session.rows(LOCK_LANES, kind, wanted)
+        self._session.change(REMOVE, kind, wanted)
+
+    def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]:
+        rows = map(Alarm._make, self._session.rows(BY_REFS, kind, ids(refs)))
+        return {row.ref: row for row in rows}
+
+    def next_due_at(self) -> Instant | None:
+        ((earliest,),) = self._session.rows(NEXT_DUE_AT)
+        return None if earliest is None else int(earliest)
+
+    def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
+        return self._session.change(SHIFT_WAITING, by, beyond)

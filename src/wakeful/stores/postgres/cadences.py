@@ -1,0 +1,82 @@
+"""Where schedules stand, in PostgreSQL. The cadence row is the lock of its schedule."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wakeful.core.cadence import Cadence
+from wakeful.core.instants import Instant
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, insert_into, update_of
+
+_COLUMNS = columns_of(Cadence, "cadences")
+_TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id"})
+
+# Write new cadences.
+ADD = insert_into("cadences", Cadence, _TEXTS)
+
+# Cadences by id, in id order.
+LOOK = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id = ANY($1::bigint[]) ORDER BY schedule_id"
+
+# The same, held.
+LOCK = f"{LOOK} FOR UPDATE"
+
+_OF_PRIORITY = f"""
+SELECT alarms.due_at AS rings_at, {_COLUMNS} FROM alarms JOIN cadences ON cadences.schedule_id = alarms.ref
+WHERE alarms.kind = 'schedule' AND alarms.priority = {{priority}} AND alarms.parked = 0 AND alarms.due_at <= $1
+ORDER BY alarms.due_at, alarms.ref LIMIT $2
+"""
+_DUE = f"""
+SELECT {", ".join(fields_of(Cadence))} FROM (
+  SELECT * FROM ({{persons}}) AS persons UNION ALL SELECT * FROM ({{planned}}) AS planned
+) AS due ORDER BY rings_at, schedule_id LIMIT $2
+"""
+
+# Cadences whose alarm is due, oldest first: one seek for each priority, merged.
+LOOK_DUE = _DUE.format(persons=_OF_PRIORITY.format(priority=0), planned=_OF_PRIORITY.format(priority=1))
+
+# The same, held. Cadence and alarm are both locked, and never waited for. A row that was changed after the statement
+# began is looked at again as it is now, both of them: what another node has rung meanwhile is due no more.
+DUE = _DUE.format(
+    persons=_OF_PRIORITY.format(priority=0) + "FOR UPDATE SKIP LOCKED",
+    planned=_OF_PRIORITY.format(priority=1) + "FOR UPDATE SKIP LOCKED",
+)
+
+# Write cadences back.
+SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")
+
+# Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
+# index on the border would be moved by every fire.
+LOOK_AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE planned_through > $1 ORDER BY schedule_id LIMIT $2"
+
+# The same, held.
+AHEAD_OF = f"{LOOK_AHEAD_OF} FOR UPDATE"
+
+
+class PostgresCadences:
+    """See `ports.store.Cadences`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add_many(self, rows: Sequence[Cadence]) -> None:
+        if rows:
+            self._session.change(ADD, *arrays(rows, Cadence, _TEXTS))
+
+    def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
+        query = LOOK if self._session.is_reading else LOCK
+        rows = map(Cadence._make, self._session.rows(query, ids(schedule_ids)))
+        return {row.schedule_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Cadence]:
+        query = LOOK_DUE if self._session.is_reading else DUE
+        return list(map(Cadence._make, self._session.rows(query, now, limit)))
+
+    def save_many(self, rows: Sequence[Cadence]) -> None:
+        if rows:
+            self._session.change(SAVE, *arrays(rows, Cadence, _TEXTS))
+
+    def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
+        query = LOOK_AHEAD_OF if self._session.is_reading else AHEAD_OF
+        return list(map(Cadence._make, self._session.rows(query, now, limit)))

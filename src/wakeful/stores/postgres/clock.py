@@ -1,0 +1,73 @@
+"""The clock of a node on PostgreSQL: the database's clock, reckoned from our own monotonic one.
+
+Nodes compare leases and due times with one another, so they must agree on what time it is, and machines do not. Each
+takes the server's time once in a while and goes on by its own steady clock from there: reading costs nothing, a machine
+whose wall clock is wrong or is stepped does no harm, and SQL asks the time in this one place (L10). It is set when the
+node registers and at every renewal of its lease. If the server's own clock is stepped, the node sees a jump at its next
+renewal, as it would see one of its own.
+
+The steady side counts a suspended machine's sleep where the system can, so that a node that wakes knows at once how
+late it is.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from wakeful.core.instants import Duration
+from wakeful.ports.clock import Moment
+from wakeful.stores.postgres.connection import Session
+
+# The server's time in microseconds, at the moment it is asked and not when the transaction began.
+SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+# An answer that took longer than this says too little about when it was given, unless there is none better.
+ROUND_TRIP_MAX_NS: Final = 50_000_000
+TRIES: Final = 3
+
+
+class PostgresClock:
+    """See `ports.clock.Clock`. Until it is first set it shows the machine's own time."""
+
+    def __init__(self, *, steady_ns: Callable[[], int] | None = None) -> None:
+        self._steady_ns = steady_ns or _steady_ns()
+        self._offset_us = time.time_ns() // 1_000 - self._steady_ns() // 1_000
+
+    def read(self) -> Moment:
+        now = (self._steady_ns() // 1_000 + self._offset_us) // 1_000
+        return Moment(now, time.monotonic_ns() // 1_000_000)
+
+    async def sleep(self, duration: Duration) -> None:
+        await asyncio.sleep(duration / 1000)
+
+    async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
+        if bell.is_set():
+            return True
+        try:
+            async with asyncio.timeout(duration / 1000):
+                await bell.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def set_by(self, session: Session) -> None:
+        """Take the server's time, as of the middle of the quickest of a few round trips."""
+        best_ns, offset_us = None, self._offset_us
+        for _ in range(TRIES):
+            asked = self._steady_ns()
+            ((server_us,),) = session.rows(SERVER_TIME)
+            took = self._steady_ns() - asked
+            if best_ns is None or took < best_ns:
+                best_ns, offset_us = took, server_us - (asked + took // 2) // 1_000
+            if took <= ROUND_TRIP_MAX_NS:
+                break
+        self._offset_us = offset_us
+
+
+def _steady_ns() -> Callable[[], int]:
+    """A clock that never goes back and, on Linux, does not stop while the machine sleeps."""
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    if boottime is None:
+        return time.monotonic_ns
+    return lambda: time.clock_gettime_ns(boottime)

@@ -1,0 +1,90 @@
+"""The schema: numbered SQL files, all that are missing applied in one transaction.
+
+PostgreSQL changes its schema inside transactions, so unlike SQLite no copy is made first: a step that fails leaves
+nothing behind. An advisory lock lets one opener migrate while the others wait. The number of the last step is a row of
+`schema_version`. A release runs on its own schema and on the next one, so that nodes can be brought up to date one by
+one.
+"""
+
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+from psycopg import Connection
+
+# One lock for all schemas of a database: migrating is rare and quick.
+_MIGRATING: Final = 0x57414B45
+
+# Whether the table that holds the version is there.
+HAS_VERSION = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL"
+
+# The last step this schema has taken.
+VERSION = "SELECT coalesce(max(number), 0) FROM schema_version"
+
+# Remember a step.
+SET_VERSION = "INSERT INTO schema_version (number) VALUES ($1)"
+
+# What a database is written in.
+ENCODING = "SHOW server_encoding"
+
+
+class DatabaseRefused(Exception):
+    """The database cannot serve as the store. Nothing in it was changed."""
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    """All steps, in order."""
+    folder = resources.files("wakeful.stores.postgres").joinpath("migrations")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [Migration(int(file.name[:4]), file.read_text(encoding="utf-8")) for file in files]
+
+
+def version_of(connection: Connection[Any], schema: str) -> int:
+    """The last step this schema has taken; 0 if there is nothing yet."""
+    if not _one(connection, HAS_VERSION, [schema]):
+        return 0
+    return int(_one(connection, VERSION))
+
+
+def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
+    """Take the steps that are missing; refuse a database from too far ahead. The connection is in autocommit."""
+    if (encoding := _one(connection, ENCODING)) != "UTF8":
+        raise DatabaseRefused(f"the database is written in {encoding}; make one with ENCODING 'UTF8'")
+    newest = steps[-1].number
+    version = version_of(connection, schema)
+    if version > newest + 1:
+        raise DatabaseRefused(
+            f"schema {schema} is at {version}, and this release knows {newest} and can run on {newest + 1}; "
+            "install the release that wrote it, or a newer one"
+        )
+    if version < newest:
+        _take(connection, schema, steps)
+
+
+def _take(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
+    """Apply what is missing by the time it is our turn."""
+    with connection.transaction():
+        # Whoever migrates may take long: our patience with other locks does not hold for this one.
+        connection.execute("SET LOCAL lock_timeout = 0")
+        connection.execute("SET LOCAL statement_timeout = 0")
+        connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})".encode())
+        version = version_of(connection, schema)
+        if version == 0:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
+            connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)")
+        for step in steps:
+            if step.number > version:
+                connection.execute(step.sql.encode(), prepare=False)
+                connection.execute(SET_VERSION, [str(step.number)])
+
+
+def _one(connection: Connection[Any], query: str, params: list[str] | None = None) -> Any:
+    found = connection.execute(query.encode(), params).fetchone()
+    assert found is not None  # noqa: S101 - each of these queries answers one row
+    return found[0]

@@ -1,0 +1,93 @@
+"""Who ticks, in PostgreSQL.
+
+Registering and renewing is also the moment at which this node sets its clock by the server's (`clock`).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from wakeful.core.instants import Duration, Instant
+from wakeful.ports.store import Node
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
+from wakeful.stores.postgres.rows import columns_of, ids
+
+_COLUMNS = columns_of(Node, "nodes")
+
+# A new incarnation.
+REGISTER = """
+INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity)
+VALUES ($1, $2, $3, $4, $5, $4, 0, 0, $6) RETURNING node_id
+"""
+
+# Push the lease out, unless it was taken.
+RENEW = """
+UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5
+WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
+"""
+
+# Those whose lease is over and was not yet taken.
+LOOK_EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= $1 ORDER BY node_id"
+
+# The same, held until they are voided. One that is renewing at this very moment, or being voided by another, is left
+# out: it is alive after all, or taken care of. So a node that is voided waits here for nobody, and nobody in a circle.
+EXPIRED = f"{LOOK_EXPIRED} FOR UPDATE SKIP LOCKED"
+
+# Take the leases; answers those that still had theirs.
+VOID = """
+WITH taken AS (
+  SELECT node_id FROM nodes WHERE voided_at IS NULL AND node_id = ANY($2::bigint[]) ORDER BY node_id FOR UPDATE
+)
+UPDATE nodes SET voided_at = $1 FROM taken WHERE nodes.node_id = taken.node_id RETURNING nodes.node_id
+"""
+
+_OWNS = "EXISTS (SELECT 1 FROM runs WHERE owner = nodes.node_id AND (outcome = 'running' OR stuck = 1))"
+
+# Voided nodes that still own runs.
+WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_OWNS} ORDER BY node_id"
+
+# Every incarnation known.
+ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
+
+# Forget incarnations long gone that own nothing.
+PRUNE = f"DELETE FROM nodes WHERE voided_at < $1 AND NOT {_OWNS} RETURNING node_id"
+
+# How many free lanes are forgotten at once.
+LANES_PRUNED_MAX: Final = 1_000
+
+
+class PostgresNodes:
+    """See `ports.store.Nodes`. What nodes do is no news to the others, so nothing here rings for them."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
+        self._session.on_time(self._session)
+        ((node_id,),) = self._session.rows(REGISTER, name, host, pid, now, lease_until, capacity)
+        return int(node_id)
+
+    def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
+        self._session.on_time(self._session)
+        return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running))
+
+    def expired(self, *, now: Instant) -> list[Node]:
+        query = LOOK_EXPIRED if self._session.is_reading else EXPIRED
+        return list(map(Node._make, self._session.rows(query, now)))
+
+    def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
+        voided = self._session.rows(VOID, now, ids(node_ids)) if node_ids else []
+        return sorted(node_id for (node_id,) in voided)
+
+    def with_leftovers(self) -> list[int]:
+        return [node_id for (node_id,) in self._session.rows(WITH_LEFTOVERS)]
+
+    def all(self) -> list[Node]:
+        return list(map(Node._make, self._session.rows(ALL)))
+
+    def prune(self, *, before: Instant) -> None:
+        """Forget voided nodes that own nothing, and lanes nobody uses (in this store free lanes keep their rows)."""
+        self._session.rows(PRUNE, before)
+        self._session.rows(f"{PRUNE_LANES} RETURNING lane", LANES_PRUNED_MAX)

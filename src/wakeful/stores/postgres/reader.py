@@ -1,0 +1,74 @@
+"""Reading: on connections of their own, one consistent view per operation, never in a writer's way."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg.pq import ExecStatus
+
+from wakeful.stores.postgres.connection import Door, Session, is_unavailable, unavailable
+from wakeful.stores.postgres.tx import PostgresTx
+from wakeful.stores.postgres.workers import Fate
+
+_BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class ReadingHand:
+    """One connection that only looks."""
+
+    def __init__(self, door: Door, on_time: Callable[[Session], None]) -> None:
+        self._door = door
+        self._on_time = on_time
+        self._session: Session | None = None
+        self._tx: PostgresTx | None = None
+
+    def serve(self, operation: Callable[[Any], Any]) -> Fate:
+        try:
+            tx = self._begin()
+            return operation(tx), None
+        except psycopg.Error as error:
+            return None, unavailable(error) if self._is_of_the_place(error) else error
+        except BaseException as error:
+            return None, error
+        finally:
+            self._end()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = self._tx = None
+
+    def _is_of_the_place(self, error: psycopg.Error) -> bool:
+        # Trying to write in a read is the operation's fault, although a standby would say the same.
+        return is_unavailable(error) and not isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
+
+    def _begin(self) -> PostgresTx:
+        """Begin on the connection there is; one that died while it was idle is replaced without a word."""
+        if self._session is not None and self._tx is not None:
+            if _begin(self._session):
+                return self._tx
+            self.close()
+        self._session = Session(self._door.open(), is_reading=True, on_time=self._on_time)
+        self._tx = PostgresTx(self._session)
+        if not _begin(self._session):
+            self.close()
+            raise psycopg.OperationalError("the connection was lost")
+        return self._tx
+
+    def _end(self) -> None:
+        """The view ends with a rollback: there is nothing to keep."""
+        if self._session is None:
+            return
+        with suppress(psycopg.Error):
+            self._session.connection.pgconn.exec_(b"ROLLBACK")
+        if not self._session.is_alive:
+            self.close()
+
+
+def _begin(session: Session) -> bool:
+    session.reset()
+    try:
+        return session.connection.pgconn.exec_(_BEGIN).status == ExecStatus.COMMAND_OK
+    except psycopg.Error:
+        return False

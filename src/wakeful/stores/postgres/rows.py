@@ -1,0 +1,95 @@
+"""How rows travel: a batch goes as one array per column, written out as PostgreSQL reads it.
+
+One statement does the whole batch (`unnest` turns the arrays back into rows), so its price is that of the rows and not
+of round trips. The arrays are written here, as text: the driver's own way asks for the type of every single value, and
+costs ten times as much. Statements have the same text for every size, so they stay prepared.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+_NULL: Final = "NULL"
+
+
+def fields_of(row: type[NamedTuple]) -> tuple[str, ...]:
+    """The names of a row type's columns, in order."""
+    fields: Any = row._fields
+    return tuple(fields)
+
+
+def columns_of(row: type[NamedTuple], table: str) -> str:
+    """The columns of a row type, qualified, in order."""
+    return ", ".join(f"{table}.{name}" for name in fields_of(row))
+
+
+def unnest_of(names: Sequence[str], texts: frozenset[str], *, first: int = 1) -> str:
+    """The parameters from `first` on, one array per column, as rows."""
+    arrays = (f"${n}::{'text' if name in texts else 'bigint'}[]" for n, name in enumerate(names, start=first))
+    return f"unnest({', '.join(arrays)})"
+
+
+def insert_into(table: str, row: type[NamedTuple], texts: frozenset[str]) -> str:
+    """Write rows, in the order given."""
+    names = fields_of(row)
+    return f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM {unnest_of(names, texts)}"
+
+
+def update_of(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: str, fixed: Sequence[str] = ()) -> str:
+    """Write rows back by their key; `fixed` columns never change and stay out. The caller holds the rows."""
+    names = [name for name in fields_of(row) if name not in fixed]
+    changed = ", ".join(f"{name} = new.{name}" for name in names if name != key)
+    source = f"{unnest_of(names, texts)} AS new ({', '.join(names)})"
+    return f"UPDATE {table} SET {changed} FROM {source} WHERE {table}.{key} = new.{key}"
+
+
+def arrays(
+    rows: Sequence[tuple[Any, ...]], row: type[NamedTuple], texts: frozenset[str], *, fixed: Sequence[str] = ()
+) -> list[str]:
+    """The columns of a batch, each as one parameter."""
+    named = zip(fields_of(row), zip(*rows, strict=True), strict=True)
+    return [text_array(values) if name in texts else int_array(values) for name, values in named if name not in fixed]
+
+
+def int_array(values: Iterable[int | None]) -> str:
+    """Whole numbers as one parameter. A list prints itself as PostgreSQL reads it, but for its brackets and None."""
+    printed = str(list(values))[1:-1]
+    return "{" + (printed.replace("None", _NULL) if "N" in printed else printed) + "}"
+
+
+def text_array(values: Sequence[str | None]) -> str:
+    """Texts as one parameter. Most columns of a batch hold one value, or nothing, many times over."""
+    first = values[0] if values else None
+    if values.count(first) == len(values):
+        quoted = [_quoted(first)] * len(values)
+    else:
+        known: dict[str | None, str] = {}
+        quoted = [known.get(value) or known.setdefault(value, _quoted(value)) for value in values]
+    return "{" + ",".join(quoted) + "}"
+
+
+def ids(keys: Iterable[int]) -> str:
+    """Integer keys as one parameter, ascending: rows are taken in key order."""
+    return int_array(sorted(keys))
+
+
+def texts(keys: Iterable[str]) -> str:
+    """Text keys as one parameter, ascending."""
+    return text_array(sorted(keys))
+
+
+def storable(text: str) -> str:
+    """The text as the database can hold it. It knows no NUL and no half characters; what a program printed may have
+    both, and must not keep a whole batch out of the ledger, so they become the replacement character."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _quoted(value: str | None) -> str:
+    if value is None:
+        return _NULL
+    return '"' + storable(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

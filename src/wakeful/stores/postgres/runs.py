@@ -1,0 +1,396 @@
+"""The ledger, in PostgreSQL. The run row is the lock of its run.
+
+A run's key (id, kind, schedule, occurrence) never changes. Every method takes rows in id order; a claim passes over
+those another node holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Attempt, Outcome, Run
+from wakeful.ports.store import Mark, Tallied
+from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
+from wakeful.stores.postgres.connection import Param, Session
+from wakeful.stores.postgres.rows import (
+    arrays,
+    columns_of,
+    fields_of,
+    ids,
+    insert_into,
+    unnest_of,
+    update_of,
+)
+
+_COLUMNS = columns_of(Run, "runs")
+_FIXED: Final = ("kind", "schedule_id", "occurrence")
+_TEXTS: Final = frozenset(
+    {"kind", "trigger", "outcome", "reason", "rung", "lane", "error", "result", "ladder", "process", "definition"}
+)
+
+# Take the next n run ids. The sequence never gives one twice, and no claim waits for another's.
+RESERVE_IDS = "SELECT nextval('run_ids') FROM generate_series(1, $1::bigint)"
+
+# Write new ledger rows.
+ADD = insert_into("runs", Run, _TEXTS)
+
+_OF_PRIORITY = f"""
+SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.priority = {{priority}} AND alarms.parked = 0 AND alarms.due_at <= $1
+  AND runs.outcome = 'waiting'
+ORDER BY alarms.due_at, alarms.ref LIMIT $2
+"""
+_DUE = """
+SELECT * FROM ({persons}) AS persons UNION ALL SELECT * FROM ({planned}) AS planned LIMIT $2
+"""
+
+# Waiting runs whose alarm is due: persons first, then the planned ones if there is room, each oldest first.
+LOOK_DUE = _DUE.format(persons=_OF_PRIORITY.format(priority=0), planned=_OF_PRIORITY.format(priority=1))
+
+# The same, held. Run and alarm are both locked, and never waited for. A row that was changed after the statement began
+# is looked at again as it is now, both of them: what another node has claimed meanwhile waits no more.
+DUE = _DUE.format(
+    persons=_OF_PRIORITY.format(priority=0) + "FOR UPDATE SKIP LOCKED",
+    planned=_OF_PRIORITY.format(priority=1) + "FOR UPDATE SKIP LOCKED",
+)
+
+# Runs by id.
+LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY run_id"
+
+# The same, held.
+LOCK = f"{LOOK} FOR UPDATE"
+
+_HELD = f"""
+SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
+"""
+
+# Of these, those a node is running, held; the caller compares the fences.
+HELD = f"{_HELD} FOR UPDATE"
+
+# Write rows back whole, but for their keys.
+SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
+
+# Rungs were reached, by those that still hold their run. A mark that knows of no process leaves the known one: rescue
+# depends on it.
+MARK = f"""
+UPDATE runs SET rung = new.rung, ladder = new.ladder, process = coalesce(new.process, runs.process)
+FROM {unnest_of(fields_of(Mark), frozenset({"rung", "ladder", "process"}), first=2)}
+  AS new (run_id, fence, rung, ladder, process)
+WHERE runs.run_id = new.run_id AND runs.fence = new.fence AND owner = $1 AND outcome = 'running'
+RETURNING runs.run_id, runs.fence
+"""
+
+_IS_HELD = "owner = ANY($1::bigint[]) AND (outcome = 'running' OR stuck = 1)"
+
+# What these nodes hold: running, or stuck.
+LOOK_OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
+
+# Which they are, and what they belong to.
+KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
+
+# Of these runs, those the nodes hold still, held.
+OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($2::bigint[]) AND {_IS_HELD} ORDER BY run_id FOR UPDATE"
+
+# Write attempts that ended without closing their runs.
+ADD_ATTEMPTS = insert_into("attempts", Attempt, frozenset({"outcome", "rung", "error"}))
+
+# Earlier attempts of these runs, in order.
+ATTEMPTS = f"""
+SELECT {columns_of(Attempt, "attempts")} FROM attempts WHERE run_id = ANY($1::bigint[]) ORDER BY run_id, attempt
+"""
+
+# Planned instants in a span that have a row which is not a gap. Manual requests have negative occurrences.
+TAKEN = """
+SELECT planned_at FROM runs
+WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence <= $3
+  AND outcome <> 'skipped' AND outcome <> 'missed'
+"""
+
+# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Rows tile time (L1),
+# so only the last row that begins before the instant can reach beyond it.
+LOOK_GAPS_AHEAD = f"""
+SELECT {_COLUMNS} FROM runs
+WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > $2
+  AND occurrence >= coalesce(
+    (SELECT max(occurrence) FROM runs WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2), 0
+  )
+ORDER BY run_id
+"""
+
+# The same, held.
+GAPS_AHEAD = f"{LOOK_GAPS_AHEAD} FOR UPDATE"
+
+# Take rows out of the ledger.
+REMOVE = "DELETE FROM runs WHERE run_id = ANY($1::bigint[])"
+
+# Take the attempts of rows out of the ledger.
+REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id = ANY($1::bigint[])"
+
+# The ledger, newest first.
+PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < $1 ORDER BY run_id DESC LIMIT $2"
+
+# One schedule's rows, newest first.
+PAGE_OF_SCHEDULE = f"""
+SELECT {_COLUMNS} FROM runs WHERE schedule_id = $3 AND run_id < $1 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
+"""
+
+# One schedule's rows of one outcome, newest first.
+PAGE_OF_SCHEDULE_AND_OUTCOME = f"""
+SELECT {_COLUMNS} FROM runs
+WHERE schedule_id = $3 AND run_id < $1 AND outcome = $4 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
+"""
+
+# Rows that succeeded, newest first: most do, so walking back finds a page of them soon.
+PAGE_OF_SUCCEEDED = f"""
+SELECT {_COLUMNS} FROM runs WHERE run_id < $1 AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT $2
+"""
+
+# Rows that run now, newest first: a sort of the few there are.
+PAGE_OF_RUNNING = f"""
+SELECT {_COLUMNS} FROM runs
+WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < $1 ORDER BY run_id DESC LIMIT $2
+"""
+
+# Rows that wait, newest first: each has its alarm.
+PAGE_OF_WAITING = f"""
+SELECT {_COLUMNS} FROM alarms JOIN runs ON run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.ref < $1 AND outcome = 'waiting'
+ORDER BY alarms.kind DESC, alarms.ref DESC LIMIT $2
+"""
+
+# Rows of one outcome that is not the rule, newest first.
+PAGE_OF_AMISS = f"""
+SELECT {_COLUMNS} FROM runs
+WHERE outcome = $3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded' AND run_id < $1
+ORDER BY outcome DESC, run_id DESC LIMIT $2
+"""
+
+# A schedule's rows that reach into the time since an instant: planned ones that begin after it, the last one before it
+# (it may lie across), and manual requests.
+_SINCE = """
+WITH recent AS (
+  SELECT * FROM runs WHERE schedule_id = $1 AND occurrence >= greatest($2::bigint, 0)
+  UNION ALL
+  SELECT * FROM runs WHERE schedule_id = $1 AND occurrence < 0
+  UNION ALL
+  SELECT * FROM (
+    SELECT * FROM runs
+    WHERE schedule_id = $1 AND occurrence >= 0 AND occurrence < $2 ORDER BY schedule_id DESC, occurrence DESC LIMIT 1
+  ) AS across
+)
+"""
+
+# How many instants ended how.
+TALLY = f"""
+{_SINCE}
+SELECT outcome, sum(instants)::bigint FROM recent WHERE coalesce(planned_until, planned_at) >= $2 GROUP BY outcome
+"""
+
+# How long closed runs that started took and how they ended, newest first.
+ENDINGS = f"""
+{_SINCE}
+SELECT ended_at - started_at, outcome FROM recent
+WHERE planned_at >= $2 AND started_at IS NOT NULL AND ended_at IS NOT NULL
+  AND outcome <> 'running' AND outcome <> 'waiting'
+ORDER BY run_id DESC LIMIT $3
+"""
+
+# A stretch of the ledger in id order, and which of its rows may go: closed, ended before, not stuck, and no cadence
+# refers to them.
+PRUNABLE = """
+SELECT run_id,
+  ended_at IS NOT NULL AND ended_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
+  AND NOT EXISTS (
+    SELECT 1 FROM cadences
+    WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
+  ),
+  runs.due_at
+FROM runs WHERE run_id > $1 AND run_id <= $4 ORDER BY run_id LIMIT $2
+"""
+
+# When the newest row was due.
+NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
+
+# Up to which id pruning has looked. Whoever has this row prunes; nobody waits for the turn.
+PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through' FOR UPDATE SKIP LOCKED"
+
+# Remember up to which id pruning has looked.
+SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through'"
+
+# Beyond every id.
+_NO_ID: Final = 2**63 - 1
+
+# How many rows one pruning step reads at once, and how many it looks at in all.
+PRUNE_WINDOW: Final = 1_000
+PRUNE_EXAMINED_MAX: Final = 10_000
+
+
+class PostgresRuns:
+    """See `ports.store.Runs`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def reserve_ids(self, n: int) -> list[int]:
+        return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
+
+    def add_many(self, rows: Sequence[Run]) -> None:
+        if rows:
+            self._session.change(ADD, *arrays(rows, Run, _TEXTS))
+
+    def due(self, *, now: Instant, limit: int) -> list[Run]:
+        query = LOOK_DUE if self._session.is_reading else DUE
+        return list(map(Run._make, self._session.rows(query, now, limit)))
+
+    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        if not fences:
+            return {}
+        query = _HELD if self._session.is_reading else HELD
+        rows = map(Run._make, self._session.rows(query, ids(fences), node_id))
+        return {row.run_id: row for row in rows if row.fence == fences[row.run_id]}
+
+    def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
+        if not run_ids:
+            return {}
+        query = LOOK if self._session.is_reading else LOCK
+        rows = map(Run._make, self._session.rows(query, ids(run_ids)))
+        return {row.run_id: row for row in rows}
+
+    def save_many(self, rows: Sequence[Run]) -> None:
+        if rows:
+            self._session.change(SAVE, *arrays(rows, Run, _TEXTS, fixed=_FIXED))
+
+    def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
+        if not marks:
+            return []
+        merged: dict[tuple[int, int], Mark] = {}  # one statement may not write a row twice: the last rung stands
+        for mark in marks:
+            before = merged.get(mark[:2])
+            process = before.process if before is not None and mark.process is None else mark.process
+            merged[mark[:2]] = mark._replace(process=process)
+        rows = sorted(merged.values(), key=lambda mark: mark[:2])
+        written = self._session.change_returning(MARK, node_id, *arrays(rows, Mark, _TEXTS))
+        counted = set(written)
+        return [mark[:2] in counted for mark in marks]
+
+    def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
+        """What they hold. In a write, the cadences these runs belong to are locked before the runs: whoever rescues
+        goes on to settle, and settlers elsewhere hold the cadence and then want the run."""
+        if not node_ids:
+            return []
+        owners = ids(node_ids)
+        if self._session.is_reading:
+            return list(map(Run._make, self._session.rows(LOOK_OF_NODES, owners, limit)))
+        keys = self._session.rows(KEYS_OF_NODES, owners, limit)
+        if not keys:
+            return []
+        self._session.rows(LOCK_CADENCES, ids({schedule_id for _, schedule_id in keys}))
+        found = self._session.rows(OF_NODES, owners, ids(run_id for run_id, _ in keys))
+        return list(map(Run._make, found))
+
+    def add_attempts(self, rows: Sequence[Attempt]) -> None:
+        if rows:
+            self._session.change(ADD_ATTEMPTS, *arrays(rows, Attempt, _TEXTS))
+
+    def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
+        of_runs: dict[int, list[Attempt]] = {}
+        for row in map(Attempt._make, self._session.rows(ATTEMPTS, ids(set(run_ids)))):
+            of_runs.setdefault(row.run_id, []).append(row)
+        return of_runs
+
+    def taken(self, schedule_id: int, *, after: Instant, until: Instant) -> frozenset[Instant]:
+        return frozenset(instant for (instant,) in self._session.rows(TAKEN, schedule_id, after, until))
+
+    def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
+        query = LOOK_GAPS_AHEAD if self._session.is_reading else GAPS_AHEAD
+        return list(map(Run._make, self._session.rows(query, schedule_id, after)))
+
+    def remove_many(self, run_ids: Sequence[int]) -> None:
+        wanted = ids(run_ids)
+        self._session.change(REMOVE_ATTEMPTS, wanted)
+        self._session.change(REMOVE, wanted)
+
+    def page(
+        self,
+        *,
+        schedule_id: int | None = None,
+        before_id: int | None = None,
+        limit: int,
+        outcome: Outcome | None = None,
+    ) -> list[Run]:
+        edge = (_NO_ID if before_id is None else before_id, limit)
+        query, params = _page(edge, schedule_id, outcome)
+        return list(map(Run._make, self._session.rows(query, *params)))
+
+    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
+        by_outcome = dict(self._session.rows(TALLY, schedule_id, since))
+        endings = self._session.rows(ENDINGS, schedule_id, since, limit)
+        return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
+
+    def prune(self, *, before: Instant, limit: int) -> int:
+        """Look on from where the last call stopped, and once around the end; ids ascend with time, so no index."""
+        found = self._session.rows(PRUNED_THROUGH)
+        if not found:
+            return 0  # another node is at it
+        ((start,),) = found
+        doomed, cursor, examined = self._doomed(start, _NO_ID, before, limit, PRUNE_EXAMINED_MAX)
+        if len(doomed) < limit and examined < PRUNE_EXAMINED_MAX and start:
+            more, cursor, _ = self._doomed(0, start, before, limit - len(doomed), PRUNE_EXAMINED_MAX - examined)
+            doomed += more
+        if doomed:
+            self.remove_many(doomed)
+        if cursor != start:
+            self._session.rows(f"{SET_PRUNED_THROUGH} RETURNING value", cursor)
+        return len(doomed)
+
+    def _doomed(
+        self, cursor: int, until: int, before: Instant, limit: int, examined_max: int
+    ) -> tuple[list[int], int, int]:
+        """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
+        doomed: list[int] = []
+        examined = 0
+        while examined < examined_max and len(doomed) < limit:
+            window = self._session.rows(PRUNABLE, cursor, PRUNE_WINDOW, before, until)
+            examined += len(window)
+            for run_id, is_prunable, _ in window:
+                cursor = run_id
+                if is_prunable:
+                    doomed.append(run_id)
+                    if len(doomed) == limit:
+                        break
+            is_end = len(window) < PRUNE_WINDOW
+            if len(doomed) < limit and (is_end or self._is_young(window, before)):
+                return doomed, 0, examined
+        return doomed, cursor, examined
+
+    def _is_young(self, window: Sequence[tuple[int, bool, int]], before: Instant) -> bool:
+        """Whether nothing in the window, and so nothing after it, can have ended before.
+
+        A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
+        rows are due before older ones, and the search goes on.
+        """
+        if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
+            return False
+        ((newest_due_at,),) = self._session.rows(NEWEST_DUE_AT)
+        return all(due_at <= newest_due_at for _, _, due_at in window)
+
+
+def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[Param, ...]]:
+    """The query for a page: each filter has the index that finds its rows without walking past others."""
+    if schedule_id is not None:
+        if outcome is None:
+            return PAGE_OF_SCHEDULE, (*edge, schedule_id)
+        return PAGE_OF_SCHEDULE_AND_OUTCOME, (*edge, schedule_id, outcome)
+    match outcome:
+        case None:
+            return PAGE, edge
+        case "succeeded":
+            return PAGE_OF_SUCCEEDED, edge
+        case "running":
+            return PAGE_OF_RUNNING, edge
+        case "waiting":
+            return PAGE_OF_WAITING, edge
+        case _:
+            return PAGE_OF_AMISS, (*edge, outcome)

@@ -1,0 +1,96 @@
+"""Definitions, in PostgreSQL."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wakeful.ports.store import NewSchedule, Schedule
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.rows import arrays, columns_of, ids, int_array, text_array, texts, update_of
+
+_COLUMNS = columns_of(Schedule, "schedules")
+_TEXTS: Final = frozenset({"slug", "definition"})
+
+# Write new schedules and learn their ids; a slug that lives already writes nothing. In slug order: two nodes that write
+# the same ones wait for each other and not in a circle.
+ADD = """
+INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at)
+SELECT slug, definition, 1, is_zoned, created_at, created_at
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS new (slug, definition, is_zoned, created_at)
+ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
+RETURNING slug, schedule_id
+"""
+
+# The living schedules of these slugs.
+BY_SLUGS = f"SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NULL AND slug = ANY($1::text[])"
+
+# Schedules by id, the dead ones too.
+BY_IDS = f"SELECT {_COLUMNS} FROM schedules WHERE schedule_id = ANY($1::bigint[])"
+
+# Write definitions back, or mark them deleted.
+SAVE = update_of("schedules", Schedule, _TEXTS, key="schedule_id", fixed=("created_at",))
+
+# The living in slug order.
+PAGE = f"SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NULL AND slug > $1 ORDER BY slug LIMIT $2"
+
+# The living with this text in their slug, in slug order.
+PAGE_CONTAINING = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE deleted_at IS NULL AND slug > $1 AND strpos(slug, $3) > 0 ORDER BY slug LIMIT $2
+"""
+
+# The living that depend on a zone, in id order. A scan: it is asked only when the zone data has changed.
+ZONED = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE schedule_id > $1 AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT $2
+"""
+
+# How many live.
+COUNT = "SELECT count(*) FROM schedules WHERE deleted_at IS NULL"
+
+
+class PostgresSchedules:
+    """See `ports.store.Schedules`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add_many(self, rows: Sequence[NewSchedule]) -> list[int | None]:
+        if not rows:
+            return []
+        first: dict[str, NewSchedule] = {}
+        for row in rows:
+            first.setdefault(row.slug, row)  # of two with one slug in a batch the first wins
+        slugs, definitions, zoned, created = zip(*sorted(first.values()), strict=True)
+        given = self._session.change_returning(
+            ADD, text_array(slugs), text_array(definitions), int_array(zoned), int_array(created)
+        )
+        fresh: dict[str, int] = dict(given)
+        return [fresh.pop(row.slug, None) for row in rows]
+
+    def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
+        rows = map(Schedule._make, self._session.rows(BY_SLUGS, texts(set(slugs))))
+        return {row.slug: row for row in rows}
+
+    def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Schedule]:
+        rows = map(Schedule._make, self._session.rows(BY_IDS, ids(schedule_ids)))
+        return {row.schedule_id: row for row in rows}
+
+    def save_many(self, rows: Sequence[Schedule]) -> None:
+        if rows:
+            self._session.change(SAVE, *arrays(rows, Schedule, _TEXTS, fixed=("created_at",)))
+
+    def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
+        after = "" if after is None else after
+        if contains:
+            found = self._session.rows(PAGE_CONTAINING, after, limit, contains)
+        else:
+            found = self._session.rows(PAGE, after, limit)
+        return list(map(Schedule._make, found))
+
+    def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._session.rows(ZONED, after_id, limit)))
+
+    def count(self) -> int:
+        return int(self._session.rows(COUNT)[0][0])

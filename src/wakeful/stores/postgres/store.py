@@ -1,0 +1,120 @@
+"""The store in one schema of a PostgreSQL database."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from wakeful.ports.store import StoreUnavailable
+from wakeful.stores.postgres.address import parse
+from wakeful.stores.postgres.clock import PostgresClock
+from wakeful.stores.postgres.connection import Connection, Door, Patience, Session, unavailable
+from wakeful.stores.postgres.listener import ListeningHand, news_of
+from wakeful.stores.postgres.migrate import Migration, migrate, migrations
+from wakeful.stores.postgres.reader import ReadingHand
+from wakeful.stores.postgres.tx import PostgresTx
+from wakeful.stores.postgres.workers import Call, Workers
+from wakeful.stores.postgres.writer import WritingHand
+
+T = TypeVar("T")
+
+# Enough that a claim, a settlement, a batch of marks and a command never wait for one another, and few enough that ten
+# nodes stay well below a server's usual hundred connections.
+WRITERS: Final = 4
+READERS: Final = 2
+
+
+class PostgresStore:
+    """See `ports.store.Store`. Any number of nodes may open the same schema, and all of them tick."""
+
+    def __init__(self, door: Door, clock: PostgresClock, *, writers: int, readers: int) -> None:
+        token = secrets.token_hex(8)
+        news = news_of(door.address.schema, token)
+        self._address = door.address
+        self._clock = clock
+        self._writers = Workers("wakeful-writer", writers, lambda: WritingHand(door, clock.set_by, news))
+        self._readers = Workers("wakeful-reader", readers, lambda: ReadingHand(door, _ignore))
+        self._listener = Workers("wakeful-listener", 1, lambda: ListeningHand(door, token))
+        self._is_closed = False
+
+    @classmethod
+    async def open(
+        cls, url: str, *, patience: Patience | None = None, writers: int = WRITERS, readers: int = READERS
+    ) -> "PostgresStore":
+        """Open `postgresql://user@host/database?schema=wakeful`, making or migrating the schema first.
+
+        Raises `DatabaseRefused` on a database it must not touch, `StoreUnavailable` if the server cannot be reached.
+        """
+        door = Door(parse(url), patience or Patience())
+        clock = PostgresClock()
+        await asyncio.to_thread(_prepare, door, clock, migrations())
+        store = cls(door, clock, writers=writers, readers=readers)
+        await store.changed()  # from here on nothing that others write goes unheard
+        return store
+
+    @property
+    def clock(self) -> PostgresClock:
+        """The clock all nodes of this database go by."""
+        return self._clock
+
+    async def write(self, operation: Callable[[PostgresTx], T]) -> T:
+        """Run it in a transaction; answers after the commit. A caller that is cancelled may still be served."""
+        return await self._ask(self._writers, operation)
+
+    async def read(self, operation: Callable[[PostgresTx], T]) -> T:
+        """Run it on a consistent view, without changing anything."""
+        return await self._ask(self._readers, operation)
+
+    async def hold_clock(self) -> bool:
+        """Always: every node ticks, and leases tell who is alive."""
+        return True
+
+    async def release_clock(self) -> None:
+        """There is nothing to let go."""
+
+    @property
+    def is_exclusive(self) -> bool:
+        """False: others may be alive."""
+        return False
+
+    async def changed(self) -> bool:
+        """Whether another process told of a write since the last call."""
+        try:
+            return bool(await self._ask(self._listener, _ignore))
+        except StoreUnavailable:
+            return True
+
+    async def close(self) -> None:
+        """Finish what was asked, then let everything go. Asking twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for workers in (self._writers, self._readers, self._listener):
+            await workers.close()
+
+    async def _ask(self, workers: Workers, operation: Callable[[Any], T]) -> T:
+        if self._is_closed:
+            raise StoreUnavailable(f"{self._address.in_words} is closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        workers.submit(Call(operation, future))
+        return await future
+
+
+def _prepare(door: Door, clock: PostgresClock, steps: list[Migration]) -> None:
+    """See to it that the schema is there and up to date, and set the clock."""
+    connection: Connection = door.open()
+    try:
+        migrate(connection, door.address.schema, steps)
+        session = Session(connection, is_reading=True, on_time=_ignore)
+        clock.set_by(session)  # the first time also prepares the statement: it is the second that counts
+        clock.set_by(session)
+    except psycopg.Error as error:
+        raise unavailable(error) from error
+    finally:
+        connection.close()
+
+
+def _ignore(_: object) -> None:
+    return None

@@ -1,0 +1,25 @@
+"""One transaction on one connection, grouped by noun. It keeps nothing of its own, so it serves one after another."""
+
+from wakeful.stores.postgres.alarms import PostgresAlarms
+from wakeful.stores.postgres.cadences import PostgresCadences
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.lanes import PostgresLanes
+from wakeful.stores.postgres.meta import PostgresMeta
+from wakeful.stores.postgres.nodes import PostgresNodes
+from wakeful.stores.postgres.runs import PostgresRuns
+from wakeful.stores.postgres.schedules import PostgresSchedules
+
+
+class PostgresTx:
+    """See `ports.store.Tx`."""
+
+    __slots__ = ("alarms", "cadences", "lanes", "meta", "nodes", "runs", "schedules")
+
+    def __init__(self, session: Session) -> None:
+        self.schedules = PostgresSchedules(session)
+        self.cadences = PostgresCadences(session)
+        self.alarms = PostgresAlarms(session)
+        self.runs = PostgresRuns(session)
+        self.lanes = PostgresLanes(session)
+        self.nodes = PostgresNodes(session)
+        self.meta = PostgresMeta(session)

