@@ -77,8 +77,8 @@ async def test_it_does_not_spin_while_lanes_are_held(world: World) -> None:
     bot = Bot(world, usual=90 * MINUTE)
     app = await world.open(bot, limits=USUAL)
     for number in range(10):
-        await app.add(f"job-{number}", every("10h"), lane="one")
-    await world.until("01-01 10:00:10")
+        await app.add(f"job-{number}", every("2h"), lane="one")
+    await world.until("01-01 02:00:10")
     ticks = Ticks(app)
     await world.sleep("1h")
     assert bot.running == 1
@@ -90,8 +90,8 @@ async def test_it_does_not_spin_while_runs_wait(world: World) -> None:
     """A busy target and a retry wait as alarms."""
     bot = Bot(world, usual=Busy("Session busy"))
     app = await world.open(bot, limits=USUAL)
-    await app.add("busy", every("20h"))
-    await world.until("01-01 20:00:10")
+    await app.add("busy", every("2h"))
+    await world.until("01-01 02:00:10")
     ticks = Ticks(app)
     await world.sleep("59m")
     assert len(bot.fires) == 1

@@ -177,7 +177,7 @@ async def test_manual_runs_only_when_asked(world: World) -> None:
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("asked", manual())
-    await world.sleep("40d")
+    await world.sleep("3d")
     assert bot.fires == []
     assert (await app.get("asked")).next_run is None
     assert (await app.run_now("asked", wait=True)).outcome == "succeeded"
