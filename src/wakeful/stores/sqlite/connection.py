@@ -11,7 +11,8 @@ from wakeful.stores.sqlite.tx import SqliteTx
 
 Synchronous: TypeAlias = Literal["FULL", "OFF"]
 
-BUSY_TIMEOUT_MS: Final = 100
+BUSY_TIMEOUT_MS: Final = 5_000
+WRITER_BUSY_TIMEOUT_MS: Final = 100  # short, because group commit asks again by itself
 STATEMENTS_CACHED: Final = 256
 CACHE_KIB: Final = 16_384
 # A checkpoint writes each changed page once, however often it changed since the last: 4,000 pages are 16 MB of log.
@@ -86,6 +87,7 @@ def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synch
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreUnavailable(f"the file system cannot hold a write-ahead log (it offers {mode}); use a local disk")
+    connection.execute(f"PRAGMA busy_timeout = {WRITER_BUSY_TIMEOUT_MS}")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -106,6 +108,11 @@ def open_reader(path: Path) -> Opened:
 def is_unavailable(error: BaseException) -> bool:
     """Whether the error is about the place, so that nothing in the transaction can be trusted."""
     return isinstance(error, sqlite3.Error) and _code(error) in _OF_THE_PLACE
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the error says that the file is not what it should be."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unavailable(error: sqlite3.Error) -> StoreUnavailable:

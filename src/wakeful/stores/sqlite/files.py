@@ -8,10 +8,12 @@ mistake.
 import errno
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from wakeful.stores.sqlite.connection import is_damage
 from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate
 
 APPLICATION_ID: Final = 0x57414B45
@@ -45,6 +47,7 @@ def create(path: Path, steps: list[Migration]) -> None:
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             migrate(connection, unborn, steps)
+            connection.execute("PRAGMA journal_mode = WAL")  # for good: changing it later would need it undisturbed
         finally:
             connection.close()
         _give_name(unborn, path)
@@ -62,30 +65,39 @@ def inspect(path: Path) -> None:
         raise DatabaseRefused(f"{path} is empty: it was cut short, or made by something else; restore or remove it")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         raise DatabaseRefused(f"{path} is not a database, or its beginning is damaged; restore a copy or move it away")
+    if _is_cut_within_a_page(path, header):
+        raise DatabaseRefused(f"{path} is damaged: its end is missing; restore a copy")
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise DatabaseRefused(f"{path} belongs to another application; name another file")
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a damaged database, as far as can be seen in the time a start may take."""
-    try:
-        is_small = path.stat().st_size <= CHECKED_WHOLE_BYTES
-        faults = faults_in(connection) if is_small else _faults_in_tables(connection)
-    except sqlite3.DatabaseError as error:
-        raise DatabaseRefused(f"{path} is damaged ({error}); restore a copy") from error
+    is_small = path.stat().st_size <= CHECKED_WHOLE_BYTES
+    faults = faults_in(connection) if is_small else faults_in(connection, _TABLES_CHECKED)
     if faults:
         raise DatabaseRefused(f"{path} is damaged ({faults[0]}); restore a copy")
 
 
-def faults_in(connection: sqlite3.Connection) -> list[str]:
-    """Everything SQLite finds wrong, at most a hundred lines; empty if the database is sound."""
-    found = [line for (line,) in connection.execute("PRAGMA quick_check(100)")]
-    return [] if found == ["ok"] else found
+def faults_in(connection: sqlite3.Connection, tables: Sequence[str] = ()) -> list[str]:
+    """What SQLite finds wrong with these tables, or with all there is; empty if nothing."""
+    checks = [f"PRAGMA quick_check({table})" for table in tables] or ["PRAGMA quick_check"]
+    try:
+        found = [line for check in checks for (line,) in connection.execute(check)]
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return [str(error)]  # too damaged to be looked through
+    return [line for line in found if line != "ok"]
 
 
-def _faults_in_tables(connection: sqlite3.Connection) -> list[str]:
-    lines = (connection.execute(f"PRAGMA quick_check({table})").fetchone()[0] for table in _TABLES_CHECKED)
-    return [line for line in lines if line != "ok"]
+def _is_cut_within_a_page(path: Path, header: bytes) -> bool:
+    """SQLite fills the last page up with zeros and goes on. With a log beside it the end may be on its way."""
+    page_bytes = int.from_bytes(header[16:18])
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    log = path.with_name(path.name + "-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    return not has_log and (page_bytes == 0 or path.stat().st_size % page_bytes != 0)
 
 
 def _give_name(unborn: Path, path: Path) -> None:

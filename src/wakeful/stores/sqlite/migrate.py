@@ -8,6 +8,7 @@ that machines and processes can be brought up to date one by one.
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -51,17 +52,17 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) 
         copy_to = None  # it is being made
     for step in steps:
         if step.number > version:
-            _take(connection, step, copy_to)
+            _take(connection, step, path, copy_to)
             copy_to = None
 
 
-def _take(connection: sqlite3.Connection, step: Migration, copy_to: Path | None) -> None:
+def _take(connection: sqlite3.Connection, step: Migration, path: Path, copy_to: Path | None) -> None:
     """Apply one step, unless another process has done it meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version_of(connection) < step.number:
             if copy_to is not None:
-                _copy(connection, copy_to)  # under the lock: what is copied is what is changed
+                _copy(path, copy_to)  # under the lock: what is copied is what is changed
             for statement in _statements(step.sql):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {step.number}")
@@ -72,17 +73,15 @@ def _take(connection: sqlite3.Connection, step: Migration, copy_to: Path | None)
         raise
 
 
-def _copy(connection: sqlite3.Connection, copy_to: Path) -> None:
+def _copy(path: Path, copy_to: Path) -> None:
     """Copy the database, then give the copy its name: a half-written copy never has it."""
     unfinished = copy_to.with_name(copy_to.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    copy = sqlite3.connect(unfinished, isolation_level=None)
-    try:
-        connection.backup(copy)
+    # Read through another connection: SQLite does not copy from one that is about to write.
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
+        source.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
-    finally:
-        copy.close()
     unfinished.replace(copy_to)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.sqlite.clock_hold import ClockHold
-from wakeful.stores.sqlite.connection import Opened, Synchronous, connect, set_up_writer
+from wakeful.stores.sqlite.connection import Opened, Synchronous, connect, is_damage, set_up_writer, unavailable
 from wakeful.stores.sqlite.files import check, create, faults_in, inspect, place
 from wakeful.stores.sqlite.group import Call, GroupCommit
 from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate, migrations
@@ -134,20 +134,26 @@ class SqliteStore:
 
 def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Opened:
     """The writing connection to a database that exists, is ours, is sound and is up to date."""
-    if not path.exists():
-        create(path, steps)
-    inspect(path)
-    connection = connect(path)
     try:
-        check(connection, path)
-        migrate(connection, path, steps)
-        return set_up_writer(connection, path, synchronous)
-    except sqlite3.OperationalError as error:
-        connection.close()
-        raise StoreUnavailable(f"{path} cannot be opened ({error})") from error
-    except BaseException:
-        connection.close()
-        raise
+        if not path.exists():
+            create(path, steps)
+        inspect(path)
+        connection = connect(path)
+        try:
+            check(connection, path)
+            migrate(connection, path, steps)
+            return set_up_writer(connection, path, synchronous)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> Exception:
+    if is_damage(error):
+        return DatabaseRefused(f"{path} is damaged ({error}); restore a copy")
+    return unavailable(error)
 
 
 def _reopen(path: Path, synchronous: Synchronous) -> Opened:
