@@ -1,0 +1,42 @@
+"""A thousand schedules due at one instant: most are quick calls, every twenty-fifth a command.
+
+Arguments: the instant. Handlers leave `key attempt` (commands also their pid) in `done`. A command sleeps long while
+the file `sleepy` is there.
+"""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from wakeful import Wakeful, once
+
+app = Wakeful("wakeful.db", concurrency_max=64, shutdown_grace="5s")
+done = os.open("done", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+COMMAND = """
+echo "$WAKEFUL_IDEMPOTENCY_KEY $WAKEFUL_ATTEMPT $$" >> done
+if [ -e sleepy ]; then exec sleep 120; fi
+"""
+
+
+async def quick(fire: Any) -> None:
+    os.write(done, f"{fire.idempotency_key} {fire.attempt}\n".encode())
+    await asyncio.sleep(0.03)
+
+
+async def main() -> None:
+    at = once(sys.argv[1])
+    async with app:
+        await asyncio.gather(
+            *(
+                app.add(f"job-{number:04}", at, command=["sh", "-c", COMMAND])
+                if number % 25 == 0
+                else app.add(f"job-{number:04}", at, call=quick)
+                for number in range(1000)
+            )
+        )
+        await asyncio.Event().wait()
+
+
+asyncio.run(main())
