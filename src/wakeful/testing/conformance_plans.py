@@ -204,13 +204,15 @@ class TestAlarms:
             assert await store.read(lambda tx: tx.alarms.next_due_at()) == due_at
 
     async def test_waiting_runs_can_be_brought_nearer(self, make_store: MakeStore) -> None:
-        """Only run alarms, only those due strictly beyond; it says how many."""
+        """Only run alarms, those due strictly beyond and those parked; it says how many."""
         store = await make_store()
         alarms = [run_alarm(1, NOW), run_alarm(2, NOW + 1), run_alarm(3, NOW + 500, priority=0), run_alarm(4, None)]
-        await store.write(lambda tx: tx.alarms.set_many([*alarms, schedule_alarm(5, NOW + 500)]))
-        assert await store.write(lambda tx: tx.alarms.shift_waiting(by=400, beyond=NOW)) == 2
-        found = await store.read(lambda tx: tx.alarms.by_refs("run", [1, 2, 3, 4]))
-        assert {ref: alarm.due_at for ref, alarm in found.items()} == {1: NOW, 2: NOW - 399, 3: NOW + 100, 4: None}
+        alarms += [run_alarm(6, NOW - 9, lane="l", parked=1), schedule_alarm(5, NOW + 500)]
+        await store.write(lambda tx: tx.alarms.set_many(alarms))
+        assert await store.write(lambda tx: tx.alarms.shift_waiting(by=400, beyond=NOW)) == 3
+        found = await store.read(lambda tx: tx.alarms.by_refs("run", range(9)))
+        expected = {1: NOW, 2: NOW - 399, 3: NOW + 100, 4: None, 6: NOW - 409}
+        assert {ref: alarm.due_at for ref, alarm in found.items()} == expected
         assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [5])))[5].due_at == NOW + 500
 
     async def test_due_is_seen_in_the_same_transaction(self, make_store: MakeStore) -> None:

@@ -22,7 +22,7 @@ APPLICATION_ID: Final = 0x57414B45
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
 
-# Up to this size the whole file is checked at every start (some 30 ms); above it, the tables whose loss would be
+# Up to this size the whole file is checked at every start (under 100 ms); above it, the tables whose loss would be
 # misread as "nothing there". `SqliteStore.check` looks at all of it, at any size.
 CHECKED_WHOLE_BYTES: Final = 8 * 1024 * 1024
 _TABLES_CHECKED: Final = ("meta", "counters", "nodes", "lanes")

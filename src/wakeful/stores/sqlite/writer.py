@@ -1,8 +1,8 @@
 """Who drives group commit: a thread in production, the loop itself in a simulation.
 
 The thread starts a group as soon as one operation waits, with all that wait by then. While its commit is in flight the
-next ones gather by themselves, so groups grow with the load; waiting for more on purpose was measured and only
-delayed.
+next ones gather by themselves, so groups grow with the load. Waiting for more on purpose was measured (0.2, 1 and 5 ms
+with 1, 10 and 200 callers): it gains nothing when many call and only delays when few do.
 """
 
 import asyncio

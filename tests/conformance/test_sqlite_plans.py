@@ -1,0 +1,101 @@
+"""How SQLite finds rows: what is asked on every tick is found by seeking, never by reading past other rows."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wakeful.core.cadence import Cadence
+from wakeful.core.runs import Attempt, Run
+from wakeful.ports.store import Alarm, Node, Schedule
+from wakeful.stores.sqlite import alarms, cadences, lanes, meta, runs, schedules
+from wakeful.stores.sqlite.connection import connect
+from wakeful.stores.sqlite.files import create
+from wakeful.stores.sqlite.migrate import migrations
+
+HOT = {
+    "alarms.SET": alarms.SET,
+    "alarms.REMOVE": alarms.REMOVE,
+    "alarms.BY_REFS": alarms.BY_REFS,
+    "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
+    "alarms.NEXT_KIND": alarms.NEXT_KIND,
+    "cadences.LOCK": cadences.LOCK,
+    "cadences.DUE": cadences.DUE,
+    "cadences.SAVE": cadences.SAVE,
+    "lanes.HOLDERS_OF": lanes.HOLDERS_OF,
+    "lanes.FREE": lanes.FREE,
+    "lanes.UNPARK_HEADS": lanes.UNPARK_HEADS,
+    "meta.GET": meta.GET,
+    "runs.RESERVE_IDS": runs.RESERVE_IDS,
+    "runs.DUE": runs.DUE,
+    "runs.LOCK": runs.LOCK,
+    "runs.HELD": runs.HELD,
+    "runs.FENCES": runs.FENCES,
+    "runs.SAVE": runs.SAVE,
+    "runs.MARK": runs.MARK,
+    "runs.OF_NODES": runs.OF_NODES,
+    "runs.TAKEN": runs.TAKEN,
+    "runs.GAPS_AHEAD": runs.GAPS_AHEAD,
+    "runs.PAGE": runs.PAGE,
+    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
+    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
+    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
+    "runs.PRUNABLE": runs.PRUNABLE,
+    "schedules.BY_IDS": schedules.BY_IDS,
+    "schedules.BY_SLUGS": schedules.BY_SLUGS,
+    "schedules.PAGE": schedules.PAGE,
+    "schedules.TAKEN": schedules.TAKEN,
+}
+
+# Reading all of these is the point: the keys that were handed in, and the few rows a subquery has found.
+WHOLE = ("SCAN json_each", "SCAN wanted", "SCAN freed", "SCAN due")
+# These sort a bounded handful: what is due, what a node holds, what lies ahead.
+MAY_SORT = {"cadences.DUE", "runs.OF_NODES", "runs.GAPS_AHEAD"}
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a new database."""
+    create(tmp_path / "wakeful.db", migrations())
+    opened = connect(tmp_path / "wakeful.db")
+    yield opened
+    opened.close()
+
+
+def plan_of(connection: sqlite3.Connection, sql: str) -> list[str]:
+    """The steps SQLite would take."""
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", sql)]
+    parameters = max(numbers) if numbers else sql.count("?")
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ["[1]"] * parameters)]
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_it_seeks(connection: sqlite3.Connection, name: str) -> None:
+    """No table is read from end to end, and nothing large is sorted."""
+    for step in plan_of(connection, HOT[name]):
+        assert not step.startswith("SCAN") or step.startswith(WHOLE), step
+        assert name in MAY_SORT or "TEMP B-TREE" not in step, step
+
+
+def test_settling_leaves_the_large_indexes_alone(connection: sqlite3.Connection) -> None:
+    """The columns they are made of are not among those a run's row is written back with."""
+    written_back = set(re.findall(r"(\w+) = \?", runs.SAVE.partition(" WHERE ")[0]))
+    for index in ("runs_occurrence", "runs_of_schedule"):
+        columns = {name for _, _, name in connection.execute(f"PRAGMA index_info({index})")}
+        assert not columns & written_back
+
+
+def test_columns_stand_in_the_order_of_the_rows(connection: sqlite3.Connection) -> None:
+    """Rows are bound and read as they are, so a column out of place would be silent."""
+    for table, row in {
+        "schedules": Schedule,
+        "cadences": Cadence,
+        "alarms": Alarm,
+        "runs": Run,
+        "attempts": Attempt,
+        "nodes": Node,
+    }.items():
+        columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
+        assert columns == row._fields
