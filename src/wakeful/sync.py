@@ -27,13 +27,23 @@ class Portal:
         self._thread = threading.Thread(target=self._loop.run_forever, name="wakeful-portal", daemon=True)
         self._thread.start()
 
+    @property
+    def is_open(self) -> bool:
+        return not self._loop.is_closed()
+
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is self._thread:  # it would wait for itself for ever
             coroutine.close()
             raise RuntimeError("an async handler cannot call the blocking API; make the handler a plain function")
+        if not self.is_open:
+            coroutine.close()
+            raise RuntimeError("stopped; make a new Wakeful to go on")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:
+        """End the thread. Asking twice is harmless."""
+        if not self.is_open:
+            return
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -44,7 +54,11 @@ class Wakeful:
 
     def __init__(self, store: str | Path = "wakeful.db", **settings: Any) -> None:
         self._portal = Portal()
-        self._app = self._portal.call(_make(store, settings))
+        try:
+            self._app = self._portal.call(_make(store, settings))
+        except BaseException:
+            self._portal.close()
+            raise
 
     def job(self, timing: Timing, slug: str | None = None, **options: Any) -> Callable[[F], F]:
         """Decorate a function to be called at these times."""
@@ -55,12 +69,17 @@ class Wakeful:
         return self._app.on_due(handler)
 
     def stop(self) -> None:
-        """Stop, and end the portal's thread; this object is of no use afterwards."""
-        self._portal.call(self._app.stop())
-        self._portal.close()
+        """Stop, and end the portal's thread; this object is of no use afterwards. Asking twice is harmless."""
+        if self._portal.is_open:
+            self._portal.call(self._app.stop())
+            self._portal.close()
 
     def __enter__(self) -> Self:
-        self._portal.call(self._app.start())
+        try:
+            self._portal.call(self._app.start())
+        except BaseException:
+            self._portal.close()
+            raise
         return self
 
     def __exit__(

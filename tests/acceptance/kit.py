@@ -33,6 +33,7 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._started: list[subprocess.Popen[str]] = []
+        self._killed: list[subprocess.Popen[str]] = []
 
     def start(self, program: str, *arguments: object, **environment: str) -> "subprocess.Popen[str]":
         """Start one of the programs, warnings being errors."""
@@ -54,6 +55,21 @@ class Nursery:
         assert child.returncode == 0, err
         assert err == ""
         return out
+
+    def eventually(self, condition: Callable[[], T], *, within: float = 30.0) -> T:
+        """Poll until the condition holds, or one of the programs ends before its time."""
+        return eventually(lambda: self._check() or condition(), within=within)
+
+    def kill(self, child: "subprocess.Popen[str]") -> None:
+        """kill -9, and wait until it is gone."""
+        self._killed.append(child)
+        child.send_signal(signal.SIGKILL)
+        child.wait(timeout=30)
+
+    def _check(self) -> None:
+        for child in self._started:
+            if child.poll() is not None and child not in self._killed:
+                raise AssertionError(f"{child.args} ended with {child.returncode}: {child.communicate()[1]}")
 
     def close(self) -> None:
         for child in self._started:
@@ -97,9 +113,3 @@ def is_alive(pid: int) -> bool:
     """Whether the process runs; one that only waits to be reaped does not."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
-
-
-def kill(child: "subprocess.Popen[str]") -> None:
-    """kill -9, and wait until it is gone."""
-    child.send_signal(signal.SIGKILL)
-    child.wait(timeout=30)

@@ -1,21 +1,19 @@
 """kill -9 in the middle of a thousand due instants (L1, L2, L6, L7)."""
 
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from acceptance.kit import Nursery, ask, count, eventually, is_alive, kill, lines
+from acceptance.kit import Nursery, ask, count, is_alive, lines
 
 
 def test_a_kill_in_the_middle_of_a_thousand_instants(children: Nursery, tmp_path: Path) -> None:
     """After the restart every instant has its one run, none had a third attempt, and orphaned commands are gone."""
     database, done = tmp_path / "wakeful.db", tmp_path / "done"
     (tmp_path / "sleepy").touch()
-    at = (datetime.now(UTC) + timedelta(seconds=3)).isoformat(timespec="milliseconds")
 
-    first = children.start("thousand.py", at)
-    eventually(lambda: count(database, "outcome = 'succeeded'") >= 200 and _commands(done))
-    kill(first)
+    first = children.start("thousand.py")
+    children.eventually(lambda: count(database, "outcome = 'succeeded'") >= 200 and _commands(done))
+    children.kill(first)
     settled = count(database, "outcome = 'succeeded'")
     assert 200 <= settled < 960, "the kill was to be in the middle"
     orphans = [pid for _, _, pid in _commands(done)]
@@ -23,9 +21,8 @@ def test_a_kill_in_the_middle_of_a_thousand_instants(children: Nursery, tmp_path
     held = count(database, "outcome = 'running'")
     (tmp_path / "sleepy").unlink()
 
-    second = children.start("thousand.py", at)
-    eventually(lambda: count(database, "outcome NOT IN ('running', 'waiting')") == 1000, within=60)
-    assert second.poll() is None
+    second = children.start("thousand.py")
+    children.eventually(lambda: count(database, "outcome NOT IN ('running', 'waiting')") == 1000, within=60)
 
     assert ask(database, "SELECT outcome, count(*), count(DISTINCT schedule_id) FROM runs GROUP BY outcome") == [
         ("succeeded", 1000, 1000)
@@ -41,7 +38,7 @@ def test_a_kill_in_the_middle_of_a_thousand_instants(children: Nursery, tmp_path
     assert all(tried in ([1], [2], [1, 2]) for tried in attempts.values())
     assert len(lines(done)) - 1000 <= held
     assert not [pid for pid in orphans if is_alive(pid)]
-    kill(second)
+    children.kill(second)
 
 
 def _commands(done: Path) -> list[tuple[str, int, int]]:

@@ -1,12 +1,13 @@
 """A thousand schedules due at one instant: most are quick calls, every twenty-fifth a command.
 
-Arguments: the instant. Handlers leave `key attempt` (commands also their pid) in `done`. A command sleeps long while
-the file `sleepy` is there.
+The instant is two seconds after the first start, kept in `at`. Handlers leave `key attempt` (commands also their pid)
+in `done`. A command sleeps long while the file `sleepy` is there.
 """
 
 import asyncio
 import os
-import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from wakeful import Wakeful, once
@@ -20,14 +21,21 @@ if [ -e sleepy ]; then exec sleep 120; fi
 """
 
 
+def instant() -> str:
+    kept = Path("at")
+    if not kept.exists():
+        kept.write_text((datetime.now(UTC) + timedelta(seconds=2)).isoformat(timespec="milliseconds"))
+    return kept.read_text()
+
+
 async def quick(fire: Any) -> None:
     os.write(done, f"{fire.idempotency_key} {fire.attempt}\n".encode())
     await asyncio.sleep(0.03)
 
 
 async def main() -> None:
-    at = once(sys.argv[1])
     async with app:
+        at = once(instant())
         await asyncio.gather(
             *(
                 app.add(f"job-{number:04}", at, command=["sh", "-c", COMMAND])
