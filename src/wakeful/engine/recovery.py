@@ -119,14 +119,13 @@ def note_clock(tx: Tx, now: Instant) -> None:
 async def turn_back(store: Store, seams: Seams, *, now: Instant, by: Duration) -> None:
     """The clock was ahead by `by` and came back: plan from now, bring waiting runs nearer, forget the false height."""
 
-    def step(tx: Tx) -> int:
-        return sum(handler.turn_back(tx, now=now, limit=STEP) for handler in seams.alarms)
-
     def finish(tx: Tx) -> None:
         # What waited on the false clock is due beyond its height: whatever was due before it was rung there.
         tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE)
         tx.meta.set(CLOCK_HIGH, str(now))
 
-    while await store.write(step):
-        pass
+    for handler in seams.alarms:
+        after_id: int | None = 0
+        while after_id is not None:
+            after_id = await store.write(partial(handler.turn_back, now=now, after_id=after_id, limit=STEP))
     await store.write(finish)

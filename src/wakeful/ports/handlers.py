@@ -57,8 +57,10 @@ class AlarmHandler(Protocol):
         """Handle at most `limit` alarms due by `due_by`; `gap_reason` names why instants went by unseen."""
         ...
 
-    def turn_back(self, tx: Tx, *, now: Instant, limit: int) -> int:
-        """The clock came back: plan at most `limit` things anew that were planned beyond now; answers how many."""
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        """The clock came back: plan anew what was planned beyond now, at most `limit` after an id.
+
+        Answers how far it got, None when nothing was left."""
         ...
 
 

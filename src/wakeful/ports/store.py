@@ -141,8 +141,8 @@ class Cadences(Protocol):
 
     def save_many(self, rows: Sequence[Cadence]) -> None: ...
 
-    def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
-        """Cadences planned beyond `now` (the clock came back), held, in id order."""
+    def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
+        """Cadences planned beyond `now` (the clock came back) after a schedule id, held, in id order."""
         ...
 
 

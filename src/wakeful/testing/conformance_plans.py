@@ -154,9 +154,9 @@ class TestCadences:
         store = await make_store()
         rows = [a_cadence(n, planned_through=NOW + n - 3) for n in (6, 2, 5, 3, 4)]
         await store.write(lambda tx: put_cadences(tx, *rows))
-        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, limit=2))
+        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, after_id=0, limit=2))
         assert [row.schedule_id for row in ahead] == [4, 5]
-        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, limit=9))
+        ahead = await store.write(lambda tx: tx.cadences.ahead_of(NOW, after_id=0, limit=9))
         assert [row.schedule_id for row in ahead] == [4, 5, 6]
 
 

@@ -35,9 +35,11 @@ class ScheduleAlarms:
         due = record(tx, decided, now=now)
         return Rung(due, len(cadences))
 
-    def turn_back(self, tx: Tx, *, now: Instant, limit: int) -> int:
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
-        cadences = tx.cadences.ahead_of(now, limit=limit)
+        cadences = tx.cadences.ahead_of(now, after_id=after_id, limit=limit)
+        if not cadences:
+            return None
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
         turned: list[Cadence] = []
         for cadence in cadences:
@@ -49,7 +51,7 @@ class ScheduleAlarms:
                 turned.append(cadence._replace(planned_through=now))
         tx.cadences.save_many(turned)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in turned])
-        return len(turned)
+        return cadences[-1].schedule_id
 
     def replan_zoned(self, tx: Tx, *, after_id: int, limit: int) -> int | None:
         """The rules of time zones changed: put zoned alarms where the new rules have them; answers how far it got."""

@@ -60,7 +60,7 @@ SELECT min(due_at) FROM walk
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
 SHIFT_WAITING = """
 WITH waiting AS (
-  SELECT ref FROM alarms WHERE kind = 'run' AND due_at > $2 ORDER BY ref FOR UPDATE
+  SELECT ref FROM alarms WHERE kind = 'run' AND (due_at > $2 OR parked = 1) ORDER BY ref FOR UPDATE
 )
 UPDATE alarms SET due_at = alarms.due_at - $1 FROM waiting WHERE alarms.kind = 'run' AND alarms.ref = waiting.ref
 """

@@ -46,7 +46,9 @@ SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")
 
 # Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
 # index on the border would be moved by every fire.
-LOOK_AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE planned_through > $1 ORDER BY schedule_id LIMIT $2"
+LOOK_AHEAD_OF = (
+    f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id > $1 AND planned_through > $2 ORDER BY schedule_id LIMIT $3"
+)
 
 # The same, held.
 AHEAD_OF = f"{LOOK_AHEAD_OF} FOR UPDATE"
@@ -71,12 +73,12 @@ class PostgresCadences:
 
     def due(self, *, now: Instant, limit: int) -> list[Cadence]:
         query = LOOK_DUE if self._session.is_reading else DUE
-        return list(map(Cadence._make, self._session.rows(query, now, limit)))
+        return list(map(Cadence._make, self._session.rows(query, after_id, now, limit)))
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
             self._session.change(SAVE, *arrays(rows, Cadence, _TEXTS))
 
-    def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
+    def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         query = LOOK_AHEAD_OF if self._session.is_reading else AHEAD_OF
-        return list(map(Cadence._make, self._session.rows(query, now, limit)))
+        return list(map(Cadence._make, self._session.rows(query, after_id, now, limit)))

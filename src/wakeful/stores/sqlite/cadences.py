@@ -33,7 +33,7 @@ SAVE = update_of("cadences", Cadence, key=("schedule_id",))
 
 # Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
 # index on the border would be moved by every fire.
-AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE planned_through > ? ORDER BY schedule_id LIMIT ?"
+AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id > ? AND planned_through > ? ORDER BY schedule_id LIMIT ?"
 
 
 class SqliteCadences:
@@ -57,5 +57,5 @@ class SqliteCadences:
     def save_many(self, rows: Sequence[Cadence]) -> None:
         self._connection.executemany(SAVE, plain(rows))
 
-    def ahead_of(self, now: Instant, *, limit: int) -> list[Cadence]:
-        return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (now, limit))))
+    def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
+        return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (after_id, now, limit))))
