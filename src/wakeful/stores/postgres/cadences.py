@@ -73,7 +73,7 @@ class PostgresCadences:
 
     def due(self, *, now: Instant, limit: int) -> list[Cadence]:
         query = LOOK_DUE if self._session.is_reading else DUE
-        return list(map(Cadence._make, self._session.rows(query, after_id, now, limit)))
+        return list(map(Cadence._make, self._session.rows(query, now, limit)))
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
