@@ -17,7 +17,8 @@ from wakeful.core.instants import DAY, Duration, format_duration, parse_duration
 T = TypeVar("T")
 
 DEPTH_MAX: Final = 64
-FAULTS_MAX: Final = 20
+FAULTS_MAX: Final = 100
+MESSAGE_MAX: Final = 400
 UNKNOWN_MAX: Final = 10
 # Ten years: a moment that far from now can still be written as an instant.
 DURATION_MAX: Final[Duration] = 3653 * DAY
@@ -46,7 +47,7 @@ def check_plain(data: Any) -> None:
         pass  # found below, with its place
     errors: list[FieldError] = []
     level: list[tuple[str, Any]] = [("", data)]
-    for _ in range(DEPTH_MAX):
+    for _ in range(DEPTH_MAX + 1):
         level = [inner for place, value in level for inner in _inside(place, value, errors)]
     errors += [FieldError(place, f"is nested deeper than {DEPTH_MAX} levels; make it flatter") for place, _ in level]
     if errors:
@@ -87,6 +88,14 @@ def _faulty_text(text: Any) -> str | None:
     except UnicodeEncodeError:
         return "holds half of a character (a lone surrogate), which cannot be stored; remove it"
     return None
+
+
+def _shortened(error: FieldError) -> FieldError:
+    """A message that quotes something huge keeps its beginning and its cure."""
+    text = error.message
+    if len(text) <= MESSAGE_MAX:
+        return error
+    return FieldError(error.field[:MESSAGE_MAX], f"{text[: MESSAGE_MAX // 2]} … {text[-MESSAGE_MAX // 2 :]}")
 
 
 class Fields:
@@ -207,7 +216,7 @@ class Fields:
         try:
             return reader(self._data.get(name))
         except Invalid as invalid:
-            self.errors.extend(invalid.errors)
+            self.errors.extend(map(_shortened, invalid.errors))
         except ValueError as error:  # a number of thousands of digits, say
             self.fail(name, f"{shown(self._data.get(name))} cannot be read ({error}); write a smaller value")
         return None
@@ -226,5 +235,8 @@ class Fields:
             )
 
     def finish(self) -> None:
+        if len(self.errors) > FAULTS_MAX:
+            more = len(self.errors) - FAULTS_MAX
+            raise Invalid(*self.errors[:FAULTS_MAX], FieldError("", f"and {more} more faults"))
         if self.errors:
             raise Invalid(*self.errors)
