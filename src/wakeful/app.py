@@ -26,6 +26,7 @@ from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
+from wakeful.core.zones import check_zone
 from wakeful.engine.batch import Batcher
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
@@ -77,6 +78,10 @@ class Wakeful:
         name: str | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if concurrency_max < 1:
+            raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
+        if timezone != "local":
+            check_zone(timezone, "timezone")
         self._url = str(store)
         self._timezone = timezone
         self._limits = Limits(

@@ -81,6 +81,20 @@ async def test_a_retry_reckoned_on_a_clock_that_was_ahead_comes_nearer(world: Wo
 
 
 @virtual
+async def test_a_clock_set_back_while_the_process_was_down_is_noticed_at_the_start(world: World) -> None:
+    """The store remembers how far the clock had got: nothing repeats, nothing falls silent."""
+    bot = Bot(world)
+    app = await world.open(bot, limits={"lease": 30_000, "renew_every": 10_000})
+    await app.add("tick", every("1h"))
+    await world.until("01-01 05:30:00")
+    await app.stop()
+    world.clock.step(-3 * HOUR)
+    await app.start()
+    await world.until("01-01 07:30:00")
+    assert bot.planned == [f"01-01 0{hour}:00:00" for hour in range(1, 8)]
+
+
+@virtual
 async def test_a_boot_in_1970_plans_nothing_until_the_clock_is_set(world: World) -> None:
     """A board without a battery: nothing runs on a clock from before the store began, and one catch-up follows."""
     bot = Bot(world)

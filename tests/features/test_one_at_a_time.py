@@ -172,6 +172,21 @@ async def test_overlap_queue_keeps_one_instant_waiting_behind_the_open_run(world
 
 
 @virtual
+async def test_a_queued_run_does_not_outlive_its_schedules_disabling(world: World) -> None:
+    """L2: the error that disables the schedule gives up what was queued behind it."""
+    bot = Bot(world, usual=lambda: fail_after(world, 15 * MINUTE))
+    app = await world.open(bot)
+    await app.add("long", every("10m"), overlap="queue", max_consecutive_errors=1)
+    await world.until("01-01 02:00:00")
+    assert len(bot.fires) == 1
+    assert await ledger(app, "long") == ["01-01 00:10:00 failed", "01-01 00:20:00 skipped (disabled)"]
+    assert world.query("SELECT count(*) FROM alarms WHERE kind = 'run'") == [(0,)]
+    await app.resume("long")
+    await world.until("01-01 02:11:00")
+    assert len(bot.fires) == 2
+
+
+@virtual
 async def test_a_queued_run_survives_a_crash_of_the_open_one(world: World) -> None:
     """The open one is tried again first, then the queued one; each once more at most."""
     bot = Bot(world, usual=15 * MINUTE)
@@ -192,3 +207,8 @@ async def ignore_cancellation(leave: asyncio.Event) -> None:
             await leave.wait()
         except asyncio.CancelledError:
             continue
+
+
+async def fail_after(world: World, duration: int) -> None:
+    await world.clock.sleep(duration)
+    raise RuntimeError("no")

@@ -207,6 +207,42 @@ async def test_pausing_gives_up_a_waiting_retry(world: World) -> None:
 
 
 @virtual
+async def test_a_run_that_fails_while_its_schedule_is_halted_is_not_retried(world: World) -> None:
+    """Paused, disabled or removed under a run: the run ends, and nothing of it starts again."""
+    bot = Bot(world, usual=lambda: fail_after(world, 20 * MINUTE))
+    app = await world.open(bot)
+    for slug in ("paused", "disabled", "removed"):
+        await app.add(slug, every("1h"), retry={"times": 5, "delay": "10m"})
+    await world.until("01-01 01:05:00")
+    await app.pause("paused")
+    await app.update("disabled", enabled=False)
+    await app.remove("removed")
+    await world.until("01-01 09:00:00")
+    assert len(bot.fires) == 3
+    assert sorted((run.outcome, run.reason) for run in await app.runs()) == [
+        ("failed", "disabled"),
+        ("failed", "paused"),
+        ("failed", "removed"),
+    ]
+
+
+@virtual
+async def test_a_crash_of_a_halted_schedule_is_not_made_up_for(world: World) -> None:
+    """CC#74055, L2: a disabled schedule never fires, not even to repeat what a crash interrupted; it is told."""
+    bot = Bot(world, usual=20 * MINUTE)
+    app = await world.open(bot)
+    await app.add("job", every("1h"))
+    await world.until("01-01 01:05:00")
+    await app.update("job", enabled=False)
+    await app.kill()
+    app = await world.open(bot)
+    await world.until("01-01 03:00:00")
+    assert len(bot.fires) == 1
+    assert await ledger(app, "job") == ["01-01 01:00:00 unknown (disabled)"]
+    assert [alert.incident.partition(":")[0] for alert in app.alerts] == ["unknown"]
+
+
+@virtual
 async def test_enabled_false_and_true_are_disable_and_resume(world: World) -> None:
     """The contract's PATCH, in Python."""
     bot = Bot(world)
@@ -444,6 +480,27 @@ async def test_what_is_not_there_is_said_so(world: World) -> None:
         await app.update("nobody", timeout="1m")
     with pytest.raises(NotFound, match="there is no run 77"):
         await app.get_run(77)
+
+
+async def fail_after(world: World, duration: int) -> None:
+    await world.clock.sleep(duration)
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"concurrency_max": 0}, "concurrency_max: 0 lets nothing run; write 1 or more"),
+        ({"timezone": "Mars/Olympus"}, "timezone.*Mars/Olympus"),
+        ({"shutdown_grace": "soon"}, "shutdown_grace: 'soon' is not a duration; write it like"),
+        ({"every_min": "x"}, "every_min: 'x' is not a duration; write it like"),
+    ],
+)
+@virtual
+async def test_settings_that_cannot_work_are_refused(world: World, settings: dict[str, Any], message: str) -> None:
+    """Before anything is opened: a program that would never run anything must not look alive."""
+    with pytest.raises(Invalid, match=message):
+        world.bench(**settings)
 
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [

@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from wakeful.core.cadence import Cadence, due_at
+from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision
 from wakeful.core.instants import Instant
 from wakeful.core.results import Done, Ending, Failed, TimedOut
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Close, Settlement, after_attempt, after_close, release
+from wakeful.core.runs import Run, rung_index
+from wakeful.core.settlement import Close, Settlement, Wait, after_attempt, after_close, release
+from wakeful.core.transitions import closed
 from wakeful.features.schedules.alarms import KIND, alarm_of
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.ports.action import Fire
@@ -47,17 +49,24 @@ class ScheduleRuns:
         cadences = dict(locked)
         settled: list[Settled] = []
         promoted: list[int] = []
+        given_up: dict[int, str] = {}
         for run, ending in ended:
             cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
             one, moved = _settle(run, ending, own[run.run_id], cadence, compiled, now)
             settled.append(one)
             if cadence is not None and moved is not None:
-                cadences[run.schedule_id] = moved
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
-                    promoted.append(moved.open_run_id)
+                    if moved.state == "active":
+                        promoted.append(moved.open_run_id)
+                    else:  # this very ending disabled it
+                        given_up[moved.open_run_id] = moved.state
+                        moved = moved._replace(open_run_id=None)
+                cadences[run.schedule_id] = moved
         self._save(tx, locked, cadences, current)
         if promoted:
             _wake_queued(tx, promoted, now)
+        if given_up:
+            _skip_queued(tx, given_up, now)
         return settled
 
     def _ask(self, tx: Tx, run: Run, now: Instant) -> Decision:
@@ -127,6 +136,8 @@ def _settle(
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=due_at(cadence, current.rules))
+    if isinstance(settlement, Wait) and cadence.state != "active":
+        settlement = _not_again(run, settlement, cadence)
     if not isinstance(settlement, Close):
         return Settled(settlement), cadence
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
@@ -135,6 +146,15 @@ def _settle(
         if ending.session_id is not None:
             moved = moved._replace(session_id=ending.session_id)
     return Settled(settlement, effects, _result(ending)), moved
+
+
+def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
+    """A halted schedule starts nothing, not even another attempt: the run ends with what is known of it."""
+    reason = "removed" if cadence.state == "done" else cadence.state
+    if wait.is_crash and rung_index(wait.rung) > 0:
+        alert = Alert(f"unknown:{run.schedule_id}", f"run {run.run_id}: {wait.error}; nobody knows how it ended")
+        return Close("unknown", wait.rung, wait.error, reason, alert=alert)
+    return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)
 
 
 def _settle_alone(
@@ -175,3 +195,11 @@ def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:
         if run.outcome == "waiting"
     ]
     tx.alarms.set_many(alarms)
+
+
+def _skip_queued(tx: Tx, run_ids: Mapping[int, str], now: Instant) -> None:
+    """The run that was queued behind the closed one will not start: its schedule was just halted."""
+    rows = [run for run in sorted(tx.runs.lock(sorted(run_ids)).values()) if run.outcome == "waiting"]
+    halted = [closed(run, Close("skipped", run.rung, None, run_ids[run.run_id]), now=now, result=None) for run in rows]
+    tx.runs.save_many(halted)
+    tx.alarms.remove_many(ALARM_RUN, [run.run_id for run in rows])
