@@ -50,6 +50,7 @@ def conclude(
         return []
     settled = keeper.settle(tx, locked, pairs, now=now)
     rows: list[Run] = []
+    done: list[Run] = []
     attempts: list[Attempt] = []
     alarms: list[Alarm] = []
     freed: list[tuple[str, int]] = []
@@ -58,7 +59,7 @@ def conclude(
         is_stuck = False
         match one.settlement:
             case Close(stuck=is_stuck) as close:
-                rows.append(closed(run, close, now=now, result=one.result))
+                (rows if is_stuck else done).append(closed(run, close, now=now, result=one.result))
                 if run.outcome == "waiting":
                     silenced.append(run.run_id)
             case Wait(until=until) as wait:
@@ -67,7 +68,10 @@ def conclude(
                 alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
         if run.lane is not None and not is_stuck:
             freed.append((run.lane, run.run_id))
-    tx.runs.save_many(sorted(rows))
+    if done:
+        tx.runs.close_many(sorted(done))
+    if rows:
+        tx.runs.save_many(sorted(rows))
     if attempts:
         tx.runs.add_attempts(sorted(attempts))
         tx.alarms.set_many(sorted(alarms, key=lambda alarm: alarm.ref))
@@ -93,7 +97,7 @@ def _apply(tx: Tx, seams: Seams, settled: Sequence[Settled], now: Instant) -> li
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     """The rows that are still ours under the fence we were given."""
-    running = {one.run.run_id: one.run.fence for one in ended if not isinstance(one.ending, Freed)}
+    running = {one.run.run_id: one.run for one in ended if not isinstance(one.ending, Freed)}
     rows = tx.runs.held(node_id, running) if running else {}
     stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, Freed)}
     if stuck:

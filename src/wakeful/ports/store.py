@@ -27,6 +27,18 @@ ALARM_SCHEDULE: Final = "schedule"
 ALARM_RUN: Final = "run"
 
 
+# What ringing an alarm changes of a cadence, and what settling a run does: the hot path writes no more than that.
+PLANNED_COLUMNS: Final = (
+    "planned_through", "next_at", "backoff_until", "catch_up_until", "open_run_id", "queued_run_id", "last_row_id",
+)  # fmt: skip
+SETTLED_COLUMNS: Final = (
+    "backoff_until", "open_run_id", "queued_run_id", "consecutive_errors", "last_run_at", "last_outcome", "last_error",
+    "last_success_at",
+)  # fmt: skip
+# What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
+CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
+
+
 class Alarm(NamedTuple):
     """A row that will ring: for a schedule its next instant, for a waiting run its next attempt."""
 
@@ -139,7 +151,17 @@ class Cadences(Protocol):
         """Cadences whose alarm is due, oldest due first, held; those another node holds are left out."""
         ...
 
-    def save_many(self, rows: Sequence[Cadence]) -> None: ...
+    def save_many(self, rows: Sequence[Cadence]) -> None:
+        """Write changed rows back whole. The caller holds them."""
+        ...
+
+    def save_planned(self, rows: Sequence[Cadence]) -> None:
+        """Write back what ringing changes (`PLANNED_COLUMNS`); the rest is as it was read."""
+        ...
+
+    def save_settled(self, rows: Sequence[Cadence]) -> None:
+        """Write back what settling changes (`SETTLED_COLUMNS`); the rest is as it was read."""
+        ...
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         """Cadences planned beyond `now` (the clock came back) after a schedule id, held, in id order."""
@@ -151,6 +173,10 @@ class Alarms(Protocol):
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
         """Write alarms, new or known, by (kind, ref)."""
+        ...
+
+    def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
+        """Give alarms of one kind that are there (ref → due time) another due time."""
         ...
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None: ...
@@ -181,8 +207,10 @@ class Runs(Protocol):
         """Waiting runs whose alarm is due, persons first, then by due time, held; others' are left out."""
         ...
 
-    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
-        """Of these runs (id → fence), those still running under this node and fence, held."""
+    def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
+        """Of these runs, as they were claimed, those still running under this node and fence: as they are now, held.
+
+        A row that nobody touched since its claim may be answered by the very object given."""
         ...
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
@@ -191,6 +219,10 @@ class Runs(Protocol):
 
     def save_many(self, rows: Sequence[Run]) -> None:
         """Write changed rows back whole. The caller holds them."""
+        ...
+
+    def close_many(self, rows: Sequence[Run]) -> None:
+        """Write back runs that closed and are not stuck: only what closing changes. The caller holds them."""
         ...
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:

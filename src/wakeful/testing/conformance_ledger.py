@@ -138,9 +138,35 @@ class TestFences:
         mine = running(1, 7, fence=3)
         others = [running(2, 8, fence=3), running(3, 7, fence=4), closed(4, NOW, owner=7, fence=3), a_run(5, fence=3)]
         await store.write(lambda tx: put_runs(tx, mine, *others))
-        fences = dict.fromkeys(range(1, 10), 3)
-        assert await store.write(lambda tx: tx.runs.held(7, fences)) == {1: mine}
+        claimed = {run_id: running(run_id, 7, fence=3) for run_id in range(1, 10)}
+        assert await store.write(lambda tx: tx.runs.held(7, claimed)) == {1: mine}
         assert await store.write(lambda tx: tx.runs.held(7, {})) == {}
+
+    async def test_held_rows_are_as_they_are_now(self, make_store: MakeStore) -> None:
+        """What was written to a run since its claim (a rung, a copy of the definition) is seen by whoever settles it."""
+        store = await make_store()
+        climbing, edited, plain = running(1, 7), running(2, 7), running(3, 7)
+        await store.write(lambda tx: put_runs(tx, climbing, edited, plain))
+        await store.write(lambda tx: tx.runs.mark_many(7, [Mark(1, climbing.fence, "started", '{"started":1}', None)]))
+        await store.write(lambda tx: tx.runs.save_many([edited._replace(definition="{}")]))
+        claimed = {run.run_id: run for run in (climbing, edited, plain)}
+        assert await store.write(lambda tx: tx.runs.held(7, claimed)) == {
+            1: climbing._replace(rung="started", ladder='{"started":1}'),
+            2: edited._replace(definition="{}"),
+            3: plain,
+        }
+
+    async def test_closing_writes_what_closing_changes(self, make_store: MakeStore) -> None:
+        """A closed run has no owner, deadline, next attempt or process left, and keeps everything else."""
+        store = await make_store()
+        run = running(1, 7)._replace(process='{"pid":1}', deadline_at=NOW + 5, ladder='{"sent":1}', definition="{}")
+        await store.write(lambda tx: put_runs(tx, run))
+        ended = run._replace(
+            outcome="failed", reason="because", rung="started", ended_at=NOW + 1, error="oh", result='{"output":"x"}',
+            owner=None, deadline_at=None, next_attempt_at=None, process=None, stuck=0,
+        )  # fmt: skip
+        await store.write(lambda tx: tx.runs.close_many([ended]))
+        assert await store.read(lambda tx: tx.runs.lock([1])) == {1: ended}
 
     async def test_a_mark_counts_only_under_the_fence(self, make_store: MakeStore) -> None:
         """The fates come in order; a late mark leaves the row as it is."""

@@ -1,7 +1,7 @@
 # ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: schedules, cadences and alarms."""
 
-from wakeful.ports.store import Schedule, Tx
+from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
     MakeStore,
@@ -148,6 +148,33 @@ class TestCadences:
         assert due == [a_cadence(n) for n in (5, 6, 2, 1)]
         assert await store.read(lambda tx: tx.cadences.due(now=NOW, limit=2)) == [a_cadence(5), a_cadence(6)]
         assert await store.read(lambda tx: tx.cadences.due(now=NOW - 10, limit=2)) == []
+
+    async def test_the_lean_saves_write_their_columns_and_leave_the_rest(self, make_store: MakeStore) -> None:
+        """Ringing and settling write what they change; what another wrote meanwhile to other columns stays."""
+        store = await make_store()
+        before = a_cadence(1)
+        await store.write(lambda tx: tx.cadences.add_many([before, a_cadence(2)]))
+        planned = before._replace(**{name: 40 + n for n, name in enumerate(PLANNED_COLUMNS)})
+        await store.write(lambda tx: tx.cadences.save_planned([planned._replace(session_id="not written")]))
+        assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == planned
+        texts = {"last_outcome": "failed", "last_error": "oh"}
+        settled = planned._replace(**{name: texts.get(name, 60 + n) for n, name in enumerate(SETTLED_COLUMNS)})
+        await store.write(lambda tx: tx.cadences.save_settled([settled._replace(session_id="not written")]))
+        assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
+
+    async def test_moving_an_alarm_changes_its_due_time_alone(self, make_store: MakeStore) -> None:
+        """Alarms of that kind ring at another time, or rest; an alarm of another kind with the same ref stays."""
+        store = await make_store()
+        rows = [
+            Alarm("schedule", 1, NOW, 1, None, 0),
+            Alarm("schedule", 2, NOW, 1, None, 0),
+            Alarm("run", 1, NOW, 0, "l", 1),
+        ]
+        await store.write(lambda tx: tx.alarms.set_many(rows))
+        await store.write(lambda tx: tx.alarms.move_many("schedule", [(1, NOW + 9), (2, None)]))
+        found = await store.read(lambda tx: tx.alarms.by_refs("schedule", [1, 2]))
+        assert found == {1: rows[0]._replace(due_at=NOW + 9), 2: rows[1]._replace(due_at=None)}
+        assert await store.read(lambda tx: tx.alarms.by_refs("run", [1])) == {1: rows[2]}
 
     async def test_cadences_ahead_of_the_clock_come_in_id_order(self, make_store: MakeStore) -> None:
         """Planned strictly beyond now, at most as many as asked."""

@@ -73,20 +73,20 @@ class ScheduleAlarms:
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
     ) -> "Decided":
         if isinstance(compiled, Broken):
-            return Decided(_invalid(cadence, compiled.reason, now), (), None, compiled)
+            return Decided(_invalid(cadence, compiled.reason, now), (), compiled)
         due = due_at(cadence, compiled.rules)
         if due is None or due > now:
-            return Decided(cadence, (), due, compiled)  # a stale alarm: put it where the facts say
+            return Decided(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
         try:
             plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=_taken(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
-            return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), None, compiled)
+            return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
         is_filtering = compiled.definition.active_hours is not None or self._is_standby()
         rows = tuple(self._filtered(row, compiled) for row in plan.rows) if is_filtering else plan.rows
         after = plan.cadence
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             after = after._replace(state="done", state_at=now)
-        return Decided(after, rows, None, compiled)
+        return Decided(after, rows, compiled, cadence)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled) -> Start | Gap:
         """An instant that may not start because of when it is."""
@@ -105,13 +105,13 @@ class Decided(NamedTuple):
 
     cadence: Cadence
     rows: Sequence[Start | Gap]
-    due_at: Instant | None  # only for a stale alarm; otherwise derived once the rows have their ids
     compiled: Compiled | Broken
+    before: Cadence | None = None  # as it was when its alarm rang; None: anything may have changed
 
 
 def decided(plan: Plan, compiled: Compiled) -> Decided:
     """A plan made outside the ring (resume, edit), ready to be recorded."""
-    return Decided(plan.cadence, plan.rows, None, compiled)
+    return Decided(plan.cadence, plan.rows, compiled)
 
 
 def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]:
@@ -120,8 +120,9 @@ def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]
     ids = iter(tx.runs.reserve_ids(sum(len(d.rows) for d in all_decided) - len(grown)))
     gaps: list[Run] = []
     due: list[Due] = []
-    cadences: list[Cadence] = []
-    alarms: list[Alarm] = []
+    planned_only: list[Cadence] = []
+    halted_or_not: list[Cadence] = []
+    moves: list[tuple[int, Instant | None]] = []
     for one in all_decided:
         cadence = one.cadence
         last_row_id, open_run_id, queued_run_id = cadence.last_row_id, cadence.open_run_id, cadence.queued_run_id
@@ -137,21 +138,29 @@ def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]
                 due.append(Due(_run(run_id, row, one.compiled), rests=True))
         if one.rows:
             cadence = cadence._replace(last_row_id=last_row_id, open_run_id=open_run_id, queued_run_id=queued_run_id)
-        cadences.append(cadence)
-        alarms.append(alarm_of(cadence, one.compiled))
+        is_planned_only = one.before is not None and one.before[:6] == cadence[:6]
+        (planned_only if is_planned_only else halted_or_not).append(cadence)
+        moves.append((cadence.schedule_id, rings_at(cadence, one.compiled)))
     if grown:
         tx.runs.save_many(sorted(grown.values()))
     if gaps:
         tx.runs.add_many(gaps)
-    tx.cadences.save_many(cadences)
-    tx.alarms.set_many(alarms)
+    if planned_only:
+        tx.cadences.save_planned(planned_only)
+    if halted_or_not:
+        tx.cadences.save_many(halted_or_not)
+    tx.alarms.move_many(ALARM_SCHEDULE, moves)
     return due
 
 
 def alarm_of(cadence: Cadence, compiled: Compiled | Broken) -> Alarm:
     """The alarm of a schedule, derived from where it stands."""
-    rings_at = None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
-    return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at, 1, None, 0)
+    return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at(cadence, compiled), 1, None, 0)
+
+
+def rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
+    """When the schedule's alarm is due; one that cannot be read never rings."""
+    return None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
 
 
 def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> None:

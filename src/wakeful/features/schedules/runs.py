@@ -11,11 +11,11 @@ from wakeful.core.results import Done, Ending, Failed, TimedOut
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import Close, Settlement, Wait, after_attempt, after_close, release
 from wakeful.core.transitions import closed
-from wakeful.features.schedules.alarms import KIND, alarm_of
+from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
-from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Tx
 
 
 class ScheduleRuns:
@@ -113,15 +113,19 @@ class ScheduleRuns:
         changed = [after[key] for key in sorted(after) if after[key] is not before[key]]
         if not changed:
             return
-        tx.cadences.save_many(changed)
-        alarms = [
-            alarm_of(cadence, known)
+        settled_only = [one for one in changed if _is_settled_only(before[one.schedule_id], one)]
+        if settled_only:
+            tx.cadences.save_settled(settled_only)
+        if len(settled_only) < len(changed):
+            tx.cadences.save_many([one for one in changed if not _is_settled_only(before[one.schedule_id], one)])
+        moves = [
+            (cadence.schedule_id, rings_at(cadence, known))
             for cadence in changed
             if (known := compiled.get(cadence.schedule_id)) is not None
-            and _rings_at(before[cadence.schedule_id], known) != _rings_at(cadence, known)
+            and rings_at(before[cadence.schedule_id], known) != rings_at(cadence, known)
         ]
-        if alarms:
-            tx.alarms.set_many(alarms)
+        if moves:
+            tx.alarms.move_many(ALARM_SCHEDULE, moves)
 
 
 def _settle(
@@ -183,8 +187,9 @@ def _result(ending: Ending) -> str | None:
     return json.dumps(kept, ensure_ascii=False) if kept else None
 
 
-def _rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
-    return None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
+def _is_settled_only(before: Cadence, after: Cadence) -> bool:
+    """Whether no more than `SETTLED_COLUMNS` can differ: neither its state nor its session moved."""
+    return before[:6] == after[:6] and before.session_id == after.session_id
 
 
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:

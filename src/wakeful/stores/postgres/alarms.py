@@ -12,7 +12,7 @@ from typing import Final
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import ALARM_RUN, Alarm
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into
+from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, int_array
 
 _COLUMNS = columns_of(Alarm, "alarms")
 _TEXTS: Final = frozenset({"kind", "lane"})
@@ -24,6 +24,12 @@ ON CONFLICT (kind, ref) DO UPDATE SET
   due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
   WHERE alarms.due_at IS DISTINCT FROM excluded.due_at OR alarms.parked <> excluded.parked
     OR alarms.priority <> excluded.priority OR alarms.lane IS DISTINCT FROM excluded.lane
+"""
+
+# Give alarms another due time.
+MOVE = """
+UPDATE alarms SET due_at = moved.due_at FROM unnest($2::bigint[], $3::bigint[]) AS moved (ref, due_at)
+WHERE alarms.kind = $1 AND alarms.ref = moved.ref
 """
 
 # The lanes that alarms about to be removed are parked behind.
@@ -82,6 +88,12 @@ class PostgresAlarms:
         if unseen:  # whether that lane is held is not known: nobody parks behind it, see `lanes`
             last = {key: row._replace(parked=0) if row.lane in unseen else row for key, row in last.items()}
         self._session.change(SET, *arrays(list(last.values()), Alarm, _TEXTS))
+
+    def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
+        if moves:
+            self._session.change(
+                MOVE, kind, int_array(ref for ref, _ in moves), int_array(due_at for _, due_at in moves)
+            )
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         if not refs:

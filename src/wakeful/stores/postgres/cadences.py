@@ -1,12 +1,23 @@
 """Where schedules stand, in PostgreSQL. The cadence row is the lock of its schedule."""
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
+from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, insert_into, update_of
+from wakeful.stores.postgres.rows import (
+    arrays,
+    arrays_of,
+    columns_of,
+    fields_of,
+    ids,
+    insert_into,
+    update_of,
+    update_some,
+)
 
 _COLUMNS = columns_of(Cadence, "cadences")
 _TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id"})
@@ -44,6 +55,14 @@ DUE = _DUE.format(
 # Write cadences back.
 SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")
 
+# Write back what ringing changes, and what settling changes: a third of the cost of the whole row.
+SAVE_PLANNED = update_some("cadences", _TEXTS, key="schedule_id", columns=PLANNED_COLUMNS)
+SAVE_SETTLED = update_some("cadences", _TEXTS, key="schedule_id", columns=SETTLED_COLUMNS)
+_PLANNED: Final = ("schedule_id", *PLANNED_COLUMNS)
+_SETTLED: Final = ("schedule_id", *SETTLED_COLUMNS)
+_planned = attrgetter(*_PLANNED)
+_settled = attrgetter(*_SETTLED)
+
 # Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
 # index on the border would be moved by every fire.
 LOOK_AHEAD_OF = (
@@ -78,6 +97,14 @@ class PostgresCadences:
     def save_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
             self._session.change(SAVE, *arrays(rows, Cadence, _TEXTS))
+
+    def save_planned(self, rows: Sequence[Cadence]) -> None:
+        if rows:
+            self._session.change(SAVE_PLANNED, *arrays_of(list(map(_planned, rows)), _PLANNED, _TEXTS))
+
+    def save_settled(self, rows: Sequence[Cadence]) -> None:
+        if rows:
+            self._session.change(SAVE_SETTLED, *arrays_of(list(map(_settled, rows)), _SETTLED, _TEXTS))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         query = LOOK_AHEAD_OF if self._session.is_reading else AHEAD_OF

@@ -42,6 +42,20 @@ def update_of(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: 
     return f"UPDATE {table} SET {changed} FROM {source} WHERE {table}.{key} = new.{key}"
 
 
+def update_some(table: str, texts: frozenset[str], *, key: str, columns: Sequence[str], also: str = "") -> str:
+    """Write some columns of rows back by their key; the arrays are the key's, then the columns'."""
+    names = (key, *columns)
+    changed = ", ".join(f"{name} = new.{name}" for name in columns)
+    source = f"{unnest_of(names, texts)} AS new ({', '.join(names)})"
+    return f"UPDATE {table} SET {changed}{also} FROM {source} WHERE {table}.{key} = new.{key}"
+
+
+def arrays_of(rows: Sequence[tuple[Any, ...]], names: Sequence[str], texts: frozenset[str]) -> list[str]:
+    """Columns by their names, each as one parameter; the rows hold just these."""
+    named = zip(names, zip(*rows, strict=True), strict=True)
+    return [text_array(values) if name in texts else int_array(values) for name, values in named]
+
+
 def arrays(
     rows: Sequence[tuple[Any, ...]], row: type[NamedTuple], texts: frozenset[str], *, fixed: Sequence[str] = ()
 ) -> list[str]:

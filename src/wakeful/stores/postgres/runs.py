@@ -5,21 +5,24 @@ those another node holds.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Attempt, Outcome, Run
-from wakeful.ports.store import Mark, Tallied
+from wakeful.ports.store import CLOSED_COLUMNS, Mark, Tallied
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.rows import (
     arrays,
+    arrays_of,
     columns_of,
     fields_of,
     ids,
     insert_into,
     unnest_of,
     update_of,
+    update_some,
 )
 
 _COLUMNS = columns_of(Run, "runs")
@@ -60,12 +63,25 @@ LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY r
 # The same, held.
 LOCK = f"{LOOK} FOR UPDATE"
 
-_HELD = f"""
-SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
+# Of these, those a node is running, with what tells whether anybody touched them since their claim.
+LOOK_UNTOUCHED = """
+SELECT run_id, fence, rung, ladder IS NULL AND process IS NULL AND definition IS NULL
+FROM runs WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
 """
 
-# Of these, those a node is running, held; the caller compares the fences.
-HELD = f"{_HELD} FOR UPDATE"
+# The same, held.
+UNTOUCHED = f"{LOOK_UNTOUCHED} FOR UPDATE"
+
+# Write closed runs back: what closing changes, and nothing else.
+CLOSE = update_some(
+    "runs",
+    _TEXTS,
+    key="run_id",
+    columns=CLOSED_COLUMNS,
+    also=", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0",
+)
+_CLOSED: Final = ("run_id", *CLOSED_COLUMNS)
+_closed = attrgetter(*_CLOSED)
 
 # Write rows back whole, but for their keys.
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
@@ -244,12 +260,20 @@ class PostgresRuns:
         query = LOOK_DUE if self._session.is_reading else DUE
         return list(map(Run._make, self._session.rows(query, now, limit)))
 
-    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
-        if not fences:
+    def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
+        if not claimed:
             return {}
-        query = _HELD if self._session.is_reading else HELD
-        rows = map(Run._make, self._session.rows(query, ids(fences), node_id))
-        return {row.run_id: row for row in rows if row.fence == fences[row.run_id]}
+        found: dict[int, Run] = {}
+        touched: list[int] = []
+        query = LOOK_UNTOUCHED if self._session.is_reading else UNTOUCHED
+        for run_id, fence, rung, is_blank in self._session.rows(query, ids(claimed), node_id):
+            ours = claimed[run_id]
+            if fence == ours.fence:
+                if is_blank and rung == ours.rung:
+                    found[run_id] = ours
+                else:
+                    touched.append(run_id)
+        return {**found, **self.lock(touched)} if touched else found
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
         if not run_ids:
@@ -261,6 +285,10 @@ class PostgresRuns:
     def save_many(self, rows: Sequence[Run]) -> None:
         if rows:
             self._session.change(SAVE, *arrays(rows, Run, _TEXTS, fixed=_FIXED))
+
+    def close_many(self, rows: Sequence[Run]) -> None:
+        if rows:
+            self._session.change(CLOSE, *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         if not marks:

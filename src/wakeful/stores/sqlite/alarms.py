@@ -16,6 +16,9 @@ ON CONFLICT (kind, ref) DO UPDATE SET
     OR lane IS NOT excluded.lane
 """
 
+# Give an alarm another due time.
+MOVE = "UPDATE alarms SET due_at = ?2 WHERE kind = ?3 AND ref = ?1"
+
 # Take an alarm away.
 REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
 
@@ -51,6 +54,9 @@ class SqliteAlarms:
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
         self._connection.executemany(SET, plain(rows))
+
+    def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
+        self._connection.executemany(MOVE, [(ref, due_at, kind) for ref, due_at in moves])
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         self._connection.execute(REMOVE, (kind, ids(refs)))

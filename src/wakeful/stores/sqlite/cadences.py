@@ -1,11 +1,13 @@
 """Where schedules stand, in SQLite. The one writer holds every row, so holding is reading."""
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
-from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of
+from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of, update_some
 
 _COLUMNS = columns_of(Cadence, "cadences")
 
@@ -30,6 +32,12 @@ SELECT {_COLUMNS} FROM due CROSS JOIN cadences ON schedule_id = due.ref ORDER BY
 
 # Write a cadence back.
 SAVE = update_of("cadences", Cadence, key=("schedule_id",))
+
+# Write back what ringing changes, and what settling changes: a third of the cost of the whole row.
+SAVE_PLANNED = update_some("cadences", key="schedule_id", columns=PLANNED_COLUMNS)
+SAVE_SETTLED = update_some("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
+_planned = attrgetter("schedule_id", *PLANNED_COLUMNS)
+_settled = attrgetter("schedule_id", *SETTLED_COLUMNS)
 
 # Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
 # index on the border would be moved by every fire.
@@ -56,6 +64,12 @@ class SqliteCadences:
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
         self._connection.executemany(SAVE, plain(rows))
+
+    def save_planned(self, rows: Sequence[Cadence]) -> None:
+        self._connection.executemany(SAVE_PLANNED, map(_planned, rows))
+
+    def save_settled(self, rows: Sequence[Cadence]) -> None:
+        self._connection.executemany(SAVE_SETTLED, map(_settled, rows))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (after_id, now, limit))))

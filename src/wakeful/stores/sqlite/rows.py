@@ -21,6 +21,12 @@ def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed:
     return f"UPDATE {table} SET {changed} WHERE {' AND '.join(f'{name} = {places[name]}' for name in key)}"
 
 
+def update_some(table: str, *, key: str, columns: tuple[str, ...], also: str = "") -> str:
+    """Write some columns of one row back by its key; parameters are the key, then the columns."""
+    changed = ", ".join(f"{name} = ?{place}" for place, name in enumerate(columns, start=2))
+    return f"UPDATE {table} SET {changed}{also} WHERE {key} = ?1"
+
+
 def columns_of(row: type[NamedTuple], table: str) -> str:
     """The columns of a row type, qualified, in order."""
     return ", ".join(f"{table}.{name}" for name in _fields(row))
