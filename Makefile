@@ -8,9 +8,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := .venv-peers
+PEERS_STAMP := $(PEERS)/.installed
 JOBS ?= 2
 
-.PHONY: help venv check test torture format lock clean
+.PHONY: help venv check test torture bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +39,16 @@ test: $(STAMP) ## all tests
 torture: $(STAMP) ## the long fault tests
 	$(BIN)/pytest -q -m torture
 
+bench: $(STAMP) $(PEERS_STAMP) ## ours beside the peers, measured in one run (QUICK=1: a look within three minutes)
+	$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+# The peers live apart: nothing of theirs is ever among our dependencies.
+$(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)
+	@rm -f $(PEERS_STAMP)
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-peers.txt
+	@touch $(PEERS_STAMP)
+
 format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -46,4 +58,4 @@ lock: ## compile the pinned requirements anew (needs uv on the PATH)
 		--group dev pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -31,7 +31,7 @@ HOT = {
     "runs.RESERVE_IDS": runs.RESERVE_IDS,
     "runs.DUE": runs.DUE,
     "runs.LOCK": runs.LOCK,
-    "runs.HELD": runs.HELD,
+    "runs.UNTOUCHED": runs.UNTOUCHED,
     "runs.FENCES": runs.FENCES,
     "runs.SAVE": runs.SAVE,
     "runs.MARK": runs.MARK,

@@ -228,6 +228,28 @@ def test_a_backlog_that_became_too_late_while_it_ran_is_missed_after_all() -> No
     assert plan.cadence.planned_through == T0 + 30 * MINUTE
 
 
+def test_the_next_of_a_backlog_starts_if_it_is_exactly_as_late_as_it_may_be() -> None:
+    """Those before it are missed, it is not."""
+    rules = rules_for(TEN_MINUTELY, catch_up="all", lateness_max=30 * MINUTE)
+    cadence = closed(opened(rung(active(rules), rules, T0 + 38 * MINUTE), 1))
+    assert rung(cadence, rules, T0 + 60 * MINUTE).rows[-1] == Start(T0 + 30 * MINUTE, T0 + 30 * MINUTE, "catchUp")
+
+
+def test_a_backlog_within_the_minute_is_not_too_late_whatever_max_lateness_says() -> None:
+    """Being late by up to a minute is never a misfire."""
+    rules = rules_for(Every(10 * SECOND, T0), catch_up="all", lateness_max=0)
+    assert rung(active(rules), rules, T0 + 35 * SECOND).rows == (Start(T0 + 10 * SECOND, T0 + 10 * SECOND, "catchUp"),)
+
+
+def test_a_backlog_begun_under_all_leaves_no_catch_up_to_the_policy_after_it() -> None:
+    """Edited to `once` meanwhile: what fell on the backlog's runs is blocked all the same."""
+    rules = rules_for(TEN_MINUTELY, catch_up="all")
+    cadence = closed(opened(rung(active(rules), rules, T0 + 29 * MINUTE), 1))
+    cadence = closed(opened(rung(cadence, rules, T0 + 45 * MINUTE), 2))
+    plan = rung(cadence, rules_for(TEN_MINUTELY), T0 + 45 * MINUTE)
+    assert plan.rows == (Gap(T0 + 30 * MINUTE, T0 + 40 * MINUTE, 2, "skipped", "blocked", 2),)
+
+
 def test_what_falls_due_while_the_backlog_runs_is_blocked_by_it() -> None:
     """It fell on open runs. It is recorded as soon as the last run of the backlog has started, not when that closes."""
     rules = rules_for(TEN_MINUTELY, catch_up="all")

@@ -199,6 +199,19 @@ def test_null_is_leaving_out() -> None:
     assert read(BASE | dict.fromkeys([*OPTIONS, *others, "agent", "sessionConfig"])) == read(BASE)
 
 
+def test_the_usual_retry_given_in_python_is_the_usual_text() -> None:
+    """An equal definition is an equal text, however it came about."""
+    for action in (Call("x:y"), Prompt("hi")):
+        plain = Definition("a", Manual(), action)
+        assert encode_definition(replace(plain, retry=usual_retry(action))) == encode_definition(plain)
+
+
+def test_an_empty_text_is_not_a_missing_one() -> None:
+    """It reads back as it was written."""
+    for action in (Event("x", ""), Command(("x",), "", {}, "")):
+        assert decode_definition(encode_definition(Definition("a", Manual(), action))).action == action
+
+
 def test_aliases_and_spelling_are_kept() -> None:
     """Read back as written."""
     for schedule in (

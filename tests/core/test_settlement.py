@@ -432,7 +432,7 @@ def test_a_stuck_instant_is_counted_once() -> None:
     freed = settled(Freed(), outcome="unknown", stuck=1)
     assert isinstance(stuck, Close) and isinstance(freed, Close)
     moved = after(freed, after(stuck), outcome="unknown", stuck=1)
-    assert (moved.consecutive_errors, moved.open_run_id) == (1, None)
+    assert (moved.consecutive_errors, moved.open_run_id, moved.last_outcome) == (1, None, "timedOut")
 
 
 @pytest.mark.parametrize("was", ["unknown", "unconfirmed"])

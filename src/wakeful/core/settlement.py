@@ -151,7 +151,7 @@ def after_close(
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and what follows from it."""
     effects: tuple[Effect, ...] = () if close.alert is None else (close.alert,)
-    if run.stuck or close.outcome in NOT_RUN:  # a stuck run was counted when it was given up
+    if close.outcome in NOT_RUN:
         return _finish_if_spent(release(cadence, run, close), rules, now), effects
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     is_success = close.outcome == "succeeded"

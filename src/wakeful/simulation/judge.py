@@ -47,6 +47,7 @@ class Book:
         "rows",
         "rules",
         "tiled_through",
+        "uncut",
         "version",
     )
 
@@ -61,6 +62,7 @@ class Book:
         self.order: list[tuple[Instant, int]] = []  # (planned, run id) of everything but manual runs, sorted
         self.open: dict[int, Run] = {}
         self.once_open: set[int] = set()
+        self.uncut: set[int] = set()
         self.backlog = 0
         self.due_at: Instant | None = None
 
@@ -106,6 +108,7 @@ class Judge:
         self.capacities: dict[int, int] = {}
         self.looks = 0
         self._keys: dict[str, int] = {}
+        self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}
 
     @property
@@ -211,7 +214,9 @@ class Judge:
             return
         ran_ahead = self._ran_ahead(book, start, after.ran_through)
         rows = book.between(start, through)
-        yield from laws.tiles(book.name, book.eras, rows, after=start, through=through, ran_ahead=ran_ahead)
+        yield from laws.tiles(
+            book.name, book.eras, rows, after=start, through=through, ran_ahead=ran_ahead, uncut=frozenset(book.uncut)
+        )
         book.tiled_through = through
         yield from self._nothing_ahead(book, after)
 
@@ -252,16 +257,19 @@ class Judge:
             for book in self.books.values()
         )
 
-    def compare(self, tx: Tx) -> Iterator[str]:
-        """At the end: what was read commit by commit is what the whole ledger says."""
+    def compare(self, tx: Tx, *, pruned_before: Instant) -> Iterator[str]:
+        """At the end: what was read commit by commit is what the whole ledger says, but for what is old enough."""
         for schedule_id, book in self.books.items():
             ids = sorted(book.rows)
             there = tx.runs.lock(ids) if ids else {}
             for run_id in ids:
+                row = book.rows[run_id]
+                if run_id not in there and row.ended_at is not None and row.ended_at < pruned_before:
+                    continue
                 if run_id not in there:
-                    yield f"L7 {book.name}: {laws.describe(book.rows[run_id])} is no longer in the ledger"
-                elif there[run_id] != book.rows[run_id]:
-                    was, now = laws.describe(book.rows[run_id]), laws.describe(there[run_id])
+                    yield f"L7 {book.name}: {laws.describe(row)} is no longer in the ledger"
+                elif there[run_id] != row:
+                    was, now = laws.describe(row), laws.describe(there[run_id])
                     yield f"L7 {book.name}: {was} changed without anybody writing it; now {now}"
             written = tx.cadences.lock([schedule_id]).get(schedule_id)
             if book.cadence != written:
@@ -287,6 +295,8 @@ class Judge:
         book.eras = [era for era in book.eras if era.after < through]
         book.eras.append(Era(through, book.rules.timing))
         book.tiled_through = min(origin, through)
+        across = (row for row in book.between(origin, through) if laws.last_instant(row) > through)
+        book.uncut.update(row.run_id for row in across if row.version != book.version and row.outcome in NOT_RUN)
 
     # -- what the world saw -------------------------------------------------------------------------------------------
 
@@ -297,7 +307,9 @@ class Judge:
         name = "an unknown schedule" if book is None else book.name
         if row is None:
             yield f"L2 {name}: run {seen.run_id} began and is not in the ledger"
-        elif row.outcome != "running" or row.attempt != seen.attempt:
+        if seen.run_id in self._remaining:
+            yield f"L6 {name}: run {seen.run_id} began anew, and the process of an earlier attempt could not be ended"
+        if row is not None and (row.outcome != "running" or row.attempt != seen.attempt):
             yield f"L2 {name}: attempt {seen.attempt} began, and the ledger says {laws.describe(row)}"
         seen = seen._replace(lane=None if row is None else row.lane)
         self.under_way[seen.run_id, seen.attempt] = seen
@@ -312,18 +324,15 @@ class Judge:
 
     def ended(self, run_id: int, attempt: int, ending: Ending, *, true_time: int) -> None:
         """An attempt really ended."""
+        self._remaining.discard(run_id)
         seen = self.under_way.pop((run_id, attempt), None)
         if seen is not None:
             self._replace(seen, seen._replace(ended_at=true_time, ending=ending))
 
-    def died(self, node: int, *, true_time: int) -> None:
-        """A node's process ended, and with it everything that ran inside it."""
-        for seen in [one for one in self.under_way.values() if one.node == node]:
-            self.ended(seen.run_id, seen.attempt, "died", true_time=true_time)
-
-    def haunting(self, node: int) -> list[Seen]:
-        """What still runs on a node although its lease was taken."""
-        return [one for one in self.under_way.values() if one.node == node and one.is_ghost]
+    def remains(self, run_id: int, attempt: int) -> None:
+        """A rescue was told that the process of this attempt cannot be ended: it may go on, the run may not."""
+        self._remaining.add(run_id)
+        self._haunt(self.under_way[run_id, attempt])
 
     def _meet_nodes(self, facts: Facts) -> None:
         for node in facts.nodes:
@@ -332,9 +341,12 @@ class Judge:
             if node.voided_at is None:
                 continue
             for seen in [one for one in self.under_way.values() if one.node == node.node_id and not one.is_ghost]:
-                ghost = seen._replace(is_ghost=True)
-                self._replace(seen, ghost)
-                self.under_way[seen.run_id, seen.attempt] = ghost
+                self._haunt(seen)
+
+    def _haunt(self, seen: Seen) -> None:
+        ghost = seen._replace(is_ghost=True)
+        self._replace(seen, ghost)
+        self.under_way[seen.run_id, seen.attempt] = ghost
 
     def _replace(self, old: Seen, new: Seen) -> None:
         of_run = self.seen[old.run_id]

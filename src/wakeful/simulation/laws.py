@@ -74,10 +74,13 @@ def tiles(
     after: Instant,
     through: Instant,
     ran_ahead: frozenset[int] = frozenset(),
+    uncut: frozenset[int] = frozenset(),
 ) -> Iterator[str]:
     """L1: the rows cover every instant in (after, through] exactly once, and each counts what it covers.
 
-    `ran_ahead` names runs that happened while the clock was ahead: they may lie off the grid of a later edit.
+    `ran_ahead` names runs that happened while the clock was ahead: they may lie off the grid of a later edit. `uncut`
+    names gaps of a timing that is no longer in force and that lay across the border when the clock came back: nobody
+    knows any more how many of their instants lie on this side.
     """
     cursor = after
     for row in sorted(rows, key=lambda row: (row.planned_at, row.run_id)):
@@ -86,7 +89,9 @@ def tiles(
             yield f"L1 {name}: {describe(row)} covers again what was covered up to {at(cursor)}"
             cursor = max(cursor, last)
             continue
-        if last > through and row.run_id not in ran_ahead:
+        if row.run_id in uncut:
+            last = min(last, through)
+        elif last > through and row.run_id not in ran_ahead:
             yield f"L1 {name}: {describe(row)} reaches beyond {at(through)}, up to where it is planned"
         expected = next_in(eras, cursor)
         if expected is not None and expected < row.planned_at:
@@ -95,7 +100,8 @@ def tiles(
             continue
         elif expected is None or expected > row.planned_at:
             yield f"L1 {name}: {describe(row)} is not at a planned instant; the next one was {at(expected)}"
-        yield from _counts_right(name, eras, row, last)
+        if row.run_id not in uncut:
+            yield from _counts_right(name, eras, row, last)
         cursor = last
     missing = next_in(eras, cursor)
     if missing is not None and missing <= through:

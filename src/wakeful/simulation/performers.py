@@ -22,6 +22,8 @@ from wakeful.simulation.laws import Ending
 from wakeful.simulation.loop import VirtualLoop
 
 HOST: Final = "simulated"
+REMAINS: Final = 0.1
+"""How often a process cannot be ended, whatever one does."""
 Sort: TypeAlias = Literal["call", "request", "program"]
 
 
@@ -40,27 +42,30 @@ class SimulatedError(Exception):
 class Programs:
     """The processes of one simulated machine; the Orphans port of its nodes."""
 
-    def __init__(self) -> None:
-        self._ends: dict[int, Callable[[], None]] = {}
+    def __init__(self, rng: random.Random, remains: Callable[[int, int], None]) -> None:
+        self._rng = rng
+        self._remains = remains
+        self._alive: dict[int, tuple[tuple[int, int], Callable[[], None]]] = {}
         self._next_pid = 100
 
-    def begin(self, end: Callable[[], None]) -> Process:
-        """A new process; `end` is called when it is killed."""
+    def begin(self, key: tuple[int, int], end: Callable[[], None]) -> Process:
+        """A new process of an attempt; `end` is called when it is killed."""
         self._next_pid += 1
-        self._ends[self._next_pid] = end
+        self._alive[self._next_pid] = (key, end)
         return Process(HOST, self._next_pid, str(self._next_pid))
-
-    def is_alive(self, process: Process) -> bool:
-        return process.pid in self._ends
 
     def exit(self, process: Process) -> None:
         """It ended by itself."""
-        self._ends.pop(process.pid, None)
+        self._alive.pop(process.pid, None)
 
     async def end(self, process: Process) -> OrphanFate:
-        end = self._ends.pop(process.pid, None)
-        if end is not None:
-            end()
+        if process.pid not in self._alive:
+            return "gone"
+        key, end = self._alive[process.pid]
+        if self._rng.random() < REMAINS:
+            self._remains(*key)
+            return "remains"
+        end()
         return "gone"
 
 
@@ -118,7 +123,7 @@ class SimAction:
             await self._clock.sleep(self._rng.randrange(300))
             await ladder.climb("accepted")
         elif self._sort == "program":
-            process = self._programs.begin(lambda: self._end(key, "died"))
+            process = self._programs.begin(key, lambda: self._end(key, "died"))
             self.under_way[key] = process
             await ladder.climb("started", process=process)
 
@@ -163,6 +168,11 @@ class SimAction:
 
             self._loop.call_later(lingers / 1000, finish)
             raise StillRunning("it does not listen", ended) from None
+
+    def outlive(self, key: tuple[int, int]) -> None:
+        """A program that its node left behind has come to its end by itself."""
+        if key in self.under_way:
+            self._end(key, "died")
 
     def _end(self, key: tuple[int, int], ending: Ending) -> None:
         process = self.under_way.pop(key, None)

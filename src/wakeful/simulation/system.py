@@ -1,26 +1,27 @@
 """The system under simulation: the real engine and the real commands, put together by the real composition root.
 
-The composition root and the features lie above this layer, because a feature may simulate. So the world knows the
-system only as a protocol, and whoever starts a world hands in how to put one together. `assemble` does that for the
-programs of this package; it finds the layers above by name.
+A world knows the system only as a protocol, and whoever starts a world hands in how to put one together; so a test can
+hand in one that is broken on purpose.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
+from wakeful.bootstrap import Parts, assemble_with
 from wakeful.core.definition_json import definition_from_json
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import ScheduleLimits, check
 from wakeful.ports.action import Action, Orphans
 from wakeful.ports.clock import Clock
-from wakeful.ports.store import Store
+from wakeful.ports.store import Store, Tx
 
-ZONE = "UTC"
+ZONE: Final = "UTC"
 
 
 class System(Protocol):
@@ -47,56 +48,49 @@ async def assemble(
     store: Store, clock: Clock, actions: Mapping[type[Any], Action], orphans: Orphans, limits: Limits, name: str
 ) -> System:
     """The system as it is shipped, over this store, on this clock, with these actions."""
-    bootstrap = import_module("wakeful.bootstrap")
-    checks = import_module("wakeful.features.schedules.checks")
     identity = Identity(name, "simulated", os.getpid())
-    parts = await bootstrap.assemble_with(
-        store, clock, actions, orphans, identity, limits, checks.ScheduleLimits(), ZONE
-    )
-    return _Assembled(parts, import_module("wakeful.features.schedules.commands"), checks)
+    return Shipped(await assemble_with(store, clock, actions, orphans, identity, limits, ScheduleLimits(), ZONE))
 
 
-class _Assembled:
-    def __init__(self, parts: Any, commands: Any, checks: Any) -> None:
+class Shipped:
+    """The parts as they are shipped, and the commands upon them."""
+
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._commands = commands
-        self._checks = checks
 
     @property
     def engine(self) -> Engine:
-        engine: Engine = self._parts.engine
-        return engine
+        return self._parts.engine
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
-        parts, now = self._parts, self._now
-        definition = definition_from_json(written, default_zone=ZONE, slug=slug)
-        checked = self._checks.check(
-            definition, parts.schedule_limits, parts.seams.actions, parts.applied, now=now, default_zone=ZONE
+        parts, now = self._parts, self._parts.clock.read().now
+        checked = check(
+            definition_from_json(written, default_zone=ZONE, slug=slug),
+            parts.schedule_limits,
+            parts.seams.actions,
+            parts.applied,
+            now=now,
+            default_zone=ZONE,
         )
-        (fate,) = await parts.store.write(
-            partial(self._commands.put_many, checked=[checked], seams=parts.seams, now=now)
-        )
+        (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], seams=parts.seams, now=now))
         if isinstance(fate, Invalid):
             raise fate
-        self.engine.ring_bell()
+        parts.engine.ring_bell()
 
     async def pause(self, slug: str, until: Instant | None) -> None:
-        await self._do("pause", slug, seams=self._parts.seams, until=until)
+        seams = self._parts.seams
+        await self._do(lambda tx, now: commands.pause(tx, slug, seams=seams, now=now, until=until))
 
     async def resume(self, slug: str) -> None:
-        await self._do("resume_schedule", slug)
+        await self._do(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
 
     async def remove(self, slug: str) -> None:
-        await self._do("remove", slug, seams=self._parts.seams)
+        await self._do(lambda tx, now: commands.remove(tx, slug, seams=self._parts.seams, now=now))
 
     async def run_now(self, slug: str) -> None:
-        await self._do("run_now", slug)
+        await self._do(lambda tx, now: commands.run_now(tx, slug, now=now))
 
-    @property
-    def _now(self) -> Instant:
-        now: Instant = self._parts.clock.read().now
-        return now
-
-    async def _do(self, command: str, slug: str, **options: Any) -> None:
-        await self._parts.store.write(partial(getattr(self._commands, command), slug=slug, now=self._now, **options))
+    async def _do(self, command: Callable[[Tx, Instant], object]) -> None:
+        now = self._parts.clock.read().now
+        await self._parts.store.write(lambda tx: command(tx, now))
         self.engine.ring_bell()

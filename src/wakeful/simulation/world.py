@@ -242,7 +242,8 @@ class World:
 
     def _last_look(self) -> Iterator[str]:
         """At the end: what a person was told is there is there (L7), and the books are what the store says."""
-        yield from self.judge.compare(self._observer.tx)
+        kept = (self.limits.ledger_days - 10) * DAY  # a clock that was a few days ahead may have pruned a few more
+        yield from self.judge.compare(self._observer.tx, pruned_before=EPOCH + self.loop.now_ms + self._steps - kept)
         there = self._observer.tx.schedules.by_slugs(list(self.slugs))
         for slug in self.slugs:
             if slug not in there:
@@ -312,7 +313,7 @@ class Machine:
         self._system: System | None = None
         self._clock: VirtualClock | None = None
         self._actions: tuple[SimAction, ...] = ()
-        self._programs = Programs()
+        self._programs = Programs(world.handler_rng, world.judge.remains)
         self._haunted: dict[tuple[int, int], int] = {}
 
     @property
@@ -391,7 +392,6 @@ class Machine:
         """The world is over."""
         if self._process is not None:
             self._die()
-        self._programs = Programs()
 
     def haunted(self) -> Iterator[str]:
         """What still runs here although the lease was taken."""
@@ -479,6 +479,9 @@ class Machine:
                 if program is None:
                     del action.under_way[run_id, attempt]
                     self.world.ended(self, run_id, attempt, "died")
+                else:
+                    alone = self.world.machine_rng.randrange(2 * HOUR)
+                    self.world.later(alone, partial(action.outlive, (run_id, attempt)))
         self._actions = ()
 
         def bury() -> None:

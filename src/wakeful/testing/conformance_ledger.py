@@ -143,7 +143,7 @@ class TestFences:
         assert await store.write(lambda tx: tx.runs.held(7, {})) == {}
 
     async def test_held_rows_are_as_they_are_now(self, make_store: MakeStore) -> None:
-        """What was written to a run since its claim (a rung, a copy of the definition) is seen by whoever settles it."""
+        """What was written to a run since its claim (a rung, a copy of the definition) is seen by who settles it."""
         store = await make_store()
         climbing, edited, plain = running(1, 7), running(2, 7), running(3, 7)
         await store.write(lambda tx: put_runs(tx, climbing, edited, plain))

@@ -1,6 +1,8 @@
 # ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: schedules, cadences and alarms."""
 
+from typing import Any
+
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -154,11 +156,12 @@ class TestCadences:
         store = await make_store()
         before = a_cadence(1)
         await store.write(lambda tx: tx.cadences.add_many([before, a_cadence(2)]))
-        planned = before._replace(**{name: 40 + n for n, name in enumerate(PLANNED_COLUMNS)})
+        numbers: dict[str, Any] = {name: 40 + n for n, name in enumerate(PLANNED_COLUMNS)}
+        planned = before._replace(**numbers)
         await store.write(lambda tx: tx.cadences.save_planned([planned._replace(session_id="not written")]))
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == planned
-        texts = {"last_outcome": "failed", "last_error": "oh"}
-        settled = planned._replace(**{name: texts.get(name, 60 + n) for n, name in enumerate(SETTLED_COLUMNS)})
+        words: dict[str, Any] = {name: 60 + n for n, name in enumerate(SETTLED_COLUMNS)}
+        settled = planned._replace(**words | {"last_outcome": "failed", "last_error": "oh"})
         await store.write(lambda tx: tx.cadences.save_settled([settled._replace(session_id="not written")]))
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
 
