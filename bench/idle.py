@@ -1,0 +1,35 @@
+"""What a process costs that has nothing to do: the same questions for everyone."""
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+from bench.lines import emit
+
+STATUS = Path("/proc/self/status")
+MEGABYTE = 1024 * 1024
+
+
+def resident() -> float:
+    """Resident memory in MB; where the system does not tell the present value, the highest so far."""
+    if STATUS.is_file():
+        for line in STATUS.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / MEGABYTE if sys.platform == "darwin" else peak / 1024
+
+
+class Idleness:
+    """Watches this process from here to `emit`."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._cpu = time.process_time()
+
+    def emit(self, jobs: int) -> None:
+        """Processor seconds per 20 s, and memory."""
+        took = time.perf_counter() - self._began
+        emit("idle cpu", (time.process_time() - self._cpu) / took * 20, seconds=took, jobs=jobs)
+        emit("idle rss", resident(), jobs=jobs)

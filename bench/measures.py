@@ -1,0 +1,36 @@
+"""Everything that is measured: its name, its unit, and whether more or less is better."""
+
+from typing import Final, Literal, NamedTuple
+
+
+class Measure(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    unit: str
+    better: Literal["more", "less"]
+    what: str
+
+
+_ALL: Final = (
+    Measure("fires", "/s", "more", "due at once, no-op handler, every run on record"),
+    Measure("fires, recurring", "/s", "more", "the same with schedules that go on"),
+    Measure("registrations", "/s", "more", "one by one (ours and Procrastinate from 200 callers)"),
+    Measure("registrations in bulk", "/s", "more", "many in one call"),
+    Measure("lateness p50", "ms", "less", "50 jobs due together, once a second"),
+    Measure("lateness p99", "ms", "less", "50 jobs due together, once a second"),
+    Measure("lateness at 1,000/s p50", "ms", "less", "1,000 fires a second, evenly spread"),
+    Measure("lateness at 1,000/s p99", "ms", "less", "1,000 fires a second, evenly spread"),
+    Measure("fires, a lane each", "/s", "more", "every schedule has a lane of its own"),
+    Measure("fires, 8 lanes", "/s", "more", "all schedules share eight lanes, one run at a time in each"),
+    Measure("fires, 1 node", "/s", "more", "one process ticks"),
+    Measure("fires, 2 nodes", "/s", "more", "two processes tick on one store"),
+    Measure("fires, 4 nodes", "/s", "more", "four processes tick on one store"),
+    Measure("idle cpu", "s per 20 s", "less", "a full store and nothing due"),
+    Measure("idle rss", "MB", "less", "a full store and nothing due"),
+    Measure("start", "s", "less", "from the first import to ticking on a full store"),
+    Measure("next cron", "/s", "more", "geometric mean of four common expressions in Europe/Berlin"),
+    Measure("next cron, rare", "/s", "more", "0 0 29 2 *"),
+)
+
+MEASURES: Final = {measure.name: measure for measure in _ALL}

@@ -1,0 +1,54 @@
+"""What the measurements of Wakeful share: an app on a store, many schedules, and the end of a burst."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from wakeful import New, Wakeful
+from wakeful.core.actions import Call
+from wakeful.core.timing import Timing
+
+# As many attempts at once as the engine rings in one transaction: more would only wait there.
+CONCURRENCY: Final = 200
+RECENT: Final = 1_000
+HANDLER: Final = "on_due"
+
+
+def make_app(store: str, handler: Callable[..., Any], **settings: Any) -> Wakeful:
+    """An app whose schedules all call this handler."""
+    app = Wakeful(store, timezone="UTC", concurrency_max=CONCURRENCY, **settings)
+    app.on_due(handler)
+    return app
+
+
+def schedules(count: int, prefix: str, timing: Callable[[int], Timing], **options: Any) -> list[New]:
+    """That many schedules, each with its timing; an option that is callable is asked for each."""
+    return [
+        New(
+            f"{prefix}-{i}",
+            timing(i),
+            Call(HANDLER, {}),
+            {name: value(i) if callable(value) else value for name, value in options.items()},
+        )
+        for i in range(count)
+    ]
+
+
+def soon(seconds: float) -> datetime:
+    """A time that far ahead."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+async def settled(app: Wakeful, within: float) -> float:
+    """The time at which the ledger says of every recent run that it succeeded; called when the last call has come."""
+    give_up = time.perf_counter() + within
+    while time.perf_counter() < give_up:
+        outcomes = {run.outcome for run in await app.runs(limit=RECENT)}
+        if outcomes == {"succeeded"}:
+            return time.perf_counter()
+        if outcomes - {"succeeded", "running", "waiting"}:
+            raise RuntimeError(f"some runs did not succeed: {sorted(outcomes)}")
+        await asyncio.sleep(0.001)
+    raise TimeoutError("the ledger did not come to rest")

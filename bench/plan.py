@@ -1,0 +1,234 @@
+"""What is measured in which order: groups of cases that stand side by side, so that ours and theirs alternate."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from bench.sizes import Sizes
+from bench.targets import Store
+
+Environment: TypeAlias = Literal["ours", "peers"]
+
+OURS = "wakeful"
+HUEY_WORKERS = (1, 4)
+CONCURRENCY = ("--concurrency", "30")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One process: a module of `bench`, run in its environment on a fresh store."""
+
+    subject: str
+    module: str
+    options: tuple[str, ...] = ()
+    fill: tuple[str, ...] = ()  # a module, and its options, that fills the store first
+
+    @property
+    def environment(self) -> Environment:
+        return "ours" if self.subject == OURS else "peers"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases that are compared with one another. `measures` is what is reported as not available if ours cannot run."""
+
+    name: str
+    store: Store
+    repeats: int
+    cases: tuple[Case, ...]
+    measures: tuple[str, ...]
+
+
+def plan(sizes: Sizes) -> list[Group]:
+    """Everything, in order."""
+    return [
+        *(_burst(sizes, store) for store in _STORES),
+        _recurring(sizes),
+        *(_lanes(sizes, store) for store in _STORES),
+        _nodes(sizes),
+        *(_lateness(sizes, store) for store in _STORES),
+        *(_lateness_of_many(sizes, store) for store in _STORES),
+        *(_idle(sizes, store) for store in _STORES),
+        _cron(sizes),
+    ]
+
+
+_STORES: tuple[Store, ...] = ("sqlite", "postgres")
+
+
+def _burst(sizes: Sizes, store: Store) -> Group:
+    is_sqlite = store == "sqlite"
+    singles, fires = (sizes.singles, sizes.fires) if is_sqlite else (sizes.singles_postgres, sizes.fires_postgres)
+    return Group(
+        "burst",
+        store,
+        sizes.repeats,
+        (
+            Case(OURS, "ours.burst", _args(singles=singles, fires=fires)),
+            *(
+                Case(
+                    f"apscheduler, {executor}",
+                    "peers.apscheduler_burst",
+                    _args(executor=executor, fires=sizes.fires_apscheduler, seconds=sizes.register_seconds),
+                )
+                for executor in ("threads", "asyncio")
+            ),
+            *(
+                (
+                    Case(
+                        _huey(n),
+                        "peers.huey_burst",
+                        _args(workers=n, fires=sizes.fires_huey, seconds=sizes.register_seconds),
+                    )
+                    for n in HUEY_WORKERS
+                )
+                if is_sqlite
+                else (
+                    Case(
+                        "procrastinate",
+                        "peers.procrastinate_burst",
+                        (
+                            *CONCURRENCY,
+                            *_args(
+                                singles=sizes.singles_postgres,
+                                seconds=sizes.register_seconds,
+                                fires=sizes.fires_procrastinate,
+                            ),
+                        ),
+                    ),
+                )
+            ),
+        ),
+        ("fires", "registrations", "registrations in bulk"),
+    )
+
+
+def _recurring(sizes: Sizes) -> Group:
+    measure = "fires, recurring"
+    return Group(
+        "recurring",
+        "sqlite",
+        sizes.lateness_repeats,
+        (
+            Case(OURS, "ours.burst", (*_args(measure=measure, fires=sizes.fires), "--recurring")),
+            Case(
+                "apscheduler, threads",
+                "peers.apscheduler_burst",
+                (
+                    *_args(measure=measure, executor="threads"),
+                    *_args(fires=sizes.fires_apscheduler, seconds=sizes.register_seconds),
+                    "--recurring",
+                ),
+            ),
+        ),
+        (measure,),
+    )
+
+
+def _lanes(sizes: Sizes, store: Store) -> Group:
+    own, shared = "fires, a lane each", "fires, 8 lanes"
+    few = sizes.fires_in_shared_lanes
+    theirs = (
+        Case(
+            "procrastinate",
+            "peers.procrastinate_burst",
+            (*CONCURRENCY, *_args(measure=shared, fires=min(few, sizes.fires_procrastinate), locks=8)),
+        ),
+    )
+    return Group(
+        "lanes",
+        store,
+        sizes.lateness_repeats,
+        (
+            Case(
+                OURS,
+                "ours.burst",
+                _args(measure=own, fires=sizes.fires_in_lanes, lanes=sizes.fires_in_lanes),
+            ),
+            Case(OURS, "ours.burst", _args(measure=shared, fires=few, lanes=8)),
+            *(theirs if store == "postgres" else ()),
+        ),
+        (own, shared),
+    )
+
+
+def _nodes(sizes: Sizes) -> Group:
+    return Group(
+        "nodes",
+        "postgres",
+        sizes.lateness_repeats,
+        tuple(Case(OURS, "ours.nodes", _args(nodes=n, fires=sizes.fires_postgres)) for n in (1, 2, 4)),
+        ("fires, 1 node", "fires, 2 nodes", "fires, 4 nodes"),
+    )
+
+
+def _lateness(sizes: Sizes, store: Store) -> Group:
+    some = _args(jobs=50, seconds=sizes.lateness_seconds)
+    return Group(
+        "lateness",
+        store,
+        sizes.lateness_repeats,
+        (
+            Case(OURS, "ours.lateness", some),
+            Case("apscheduler, threads", "peers.apscheduler_lateness", some),
+            Case(_huey(HUEY_WORKERS[0]), "peers.huey_lateness", (*some, *_args(workers=HUEY_WORKERS[0])))
+            if store == "sqlite"
+            else Case("procrastinate", "peers.procrastinate_lateness", (*some, *CONCURRENCY)),
+        ),
+        ("lateness p50", "lateness p99"),
+    )
+
+
+def _lateness_of_many(sizes: Sizes, store: Store) -> Group:
+    measure = "lateness at 1,000/s"
+    options = (*_args(measure=measure, jobs=1_000, seconds=sizes.lateness_seconds), "--spread")
+    return Group(
+        "lateness at 1,000/s",
+        store,
+        sizes.lateness_repeats,
+        (Case(OURS, "ours.lateness", options),),
+        (f"{measure} p50", f"{measure} p99"),
+    )
+
+
+def _idle(sizes: Sizes, store: Store) -> Group:
+    def case(subject: str, module: str, jobs: int, more: tuple[str, ...] = ()) -> Case:
+        watch = (*_args(jobs=jobs, seconds=sizes.idle_seconds), *more)
+        return Case(subject, f"{module}idle", watch, (f"{module}fill", *_args(jobs=jobs)))
+
+    theirs = sizes.idle_jobs_peers
+    return Group(
+        "idle",
+        store,
+        1,
+        (
+            case(OURS, "ours.", sizes.idle_jobs),
+            case("apscheduler, threads", "peers.apscheduler_", theirs),
+            case(_huey(HUEY_WORKERS[0]), "peers.huey_", theirs, _args(workers=HUEY_WORKERS[0]))
+            if store == "sqlite"
+            else case("procrastinate", "peers.procrastinate_", theirs, CONCURRENCY),
+        ),
+        ("idle cpu", "idle rss", "start"),
+    )
+
+
+def _cron(sizes: Sizes) -> Group:
+    options = _args(count=sizes.cron_steps)
+    return Group(
+        "cron",
+        "none",
+        3,
+        (
+            Case(OURS, "ours.cron", options),
+            Case("cronsim", "peers.cronsim_cron", options),
+            Case("apscheduler", "peers.apscheduler_cron", options),
+        ),
+        ("next cron", "next cron, rare"),
+    )
+
+
+def _huey(workers: int) -> str:
+    return f"huey, {workers} worker{'' if workers == 1 else 's'}"
+
+
+def _args(**options: object) -> tuple[str, ...]:
+    return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))

@@ -1,0 +1,50 @@
+"""One measuring process: started, bounded in time, its figures read."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.lines import Figure, parse
+from bench.plan import Environment
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PEERS_PYTHON: Final = ROOT / ".venv-peers" / "bin" / "python"
+ERROR_LINES: Final = 3
+
+
+class Ended(NamedTuple):
+    """How it ended: its figures, or what it said at last."""
+
+    figures: list[Figure]
+    code: int
+    error: str
+
+
+def interpreter(environment: Environment) -> str:
+    """Ours is the one that runs the runner."""
+    return sys.executable if environment == "ours" else str(PEERS_PYTHON)
+
+
+def command(environment: Environment, module: str, *options: str) -> list[str]:
+    """How a module of `bench` is started."""
+    return [interpreter(environment), "-W", "ignore", "-m", f"bench.{module}", *options]
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of every measured process: plain asyncio, no debugging, no compiling of sources in between."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONASYNCIODEBUG", "PYTHONDEVMODE")}
+
+
+def run(argv: list[str], limit: float) -> Ended:
+    """Wait for it; one that takes too long is ended."""
+    try:
+        done = subprocess.run(  # noqa: S603 - our own modules, with arguments made here
+            argv, cwd=ROOT, env=surroundings(), capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Ended([], -1, f"did not end within {limit:g} s")
+    figures = [figure for line in done.stdout.splitlines() if (figure := parse(line)) is not None]
+    said = [line for line in done.stderr.strip().splitlines() if line.strip()]
+    return Ended(figures, done.returncode, " | ".join(said[-ERROR_LINES:]) if done.returncode else "")

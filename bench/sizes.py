@@ -1,0 +1,71 @@
+"""How much is measured: enough for a steady figure, or enough for a look within three minutes."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Counts and times. Peers get as many jobs as they work off in about the same time as ours."""
+
+    process_seconds: float  # a process that takes longer is ended
+    repeats: int
+    register_seconds: float  # a peer registers no longer than this
+    fires: int
+    fires_postgres: int
+    singles: int
+    singles_postgres: int
+    fires_apscheduler: int
+    fires_huey: int
+    fires_procrastinate: int
+    fires_in_lanes: int
+    fires_in_shared_lanes: int
+    lateness_repeats: int
+    lateness_seconds: int
+    idle_jobs: int
+    idle_jobs_peers: int
+    idle_seconds: int
+    cron_steps: int
+
+
+FULL: Final = Sizes(
+    process_seconds=600,
+    repeats=5,
+    register_seconds=10.0,
+    fires=50_000,
+    fires_postgres=20_000,
+    singles=20_000,
+    singles_postgres=10_000,
+    fires_apscheduler=2_000,
+    fires_huey=4_000,
+    fires_procrastinate=1_500,
+    fires_in_lanes=10_000,
+    fires_in_shared_lanes=2_000,
+    lateness_repeats=3,
+    lateness_seconds=10,
+    idle_jobs=1_000_000,
+    idle_jobs_peers=100_000,
+    idle_seconds=20,
+    cron_steps=20_000,
+)
+
+QUICK: Final = Sizes(
+    process_seconds=45,
+    repeats=3,
+    register_seconds=0.6,
+    fires=5_000,
+    fires_postgres=3_000,
+    singles=3_000,
+    singles_postgres=1_500,
+    fires_apscheduler=400,
+    fires_huey=800,
+    fires_procrastinate=150,
+    fires_in_lanes=2_000,
+    fires_in_shared_lanes=300,
+    lateness_repeats=1,
+    lateness_seconds=2,
+    idle_jobs=100_000,
+    idle_jobs_peers=10_000,
+    idle_seconds=5,
+    cron_steps=2_000,
+)
