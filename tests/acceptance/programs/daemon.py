@@ -1,8 +1,11 @@
-"""`app.run()` with one job under way. Arguments: how long the job takes, the grace, and call or command."""
+"""`app.run()` with one job under way, which leaves a file `working`.
+
+Arguments: how long the job takes, the grace, call or command, and when to begin.
+"""
 
 import asyncio
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from wakeful import Wakeful, every
@@ -12,7 +15,7 @@ app = Wakeful("wakeful.db", every_min="100ms", shutdown_grace=grace)
 
 
 async def work(fire: Any) -> None:
-    os.write(1, b"working\n")
+    Path("working").touch()
     await asyncio.sleep(float(takes))
 
 
@@ -24,7 +27,7 @@ else:
     async def starter(fire: Any) -> None:
         await app.add("work", every("30d"), command=["sh", "-c", f"echo $$ > pid; sleep {takes}; true"])
         await app.run_now("work")
-        os.write(1, b"working\n")
+        Path("working").touch()
 
 
 app.run()

@@ -1,11 +1,13 @@
 """One of several processes on one file, as web workers are: adds a schedule of its own and the shared one, and runs.
 
-Arguments: its name. Every run leaves `name slug key attempt` in `done`.
+Arguments: its name. Every run leaves `name slug key attempt` in `done`; `seen-name` says whether it ticks, and which
+schedules it sees.
 """
 
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from wakeful import Wakeful, every
@@ -25,7 +27,8 @@ async def main() -> None:
         await app.add(f"of-{name}", every("300ms"), call=beat)
         while True:
             seen = " ".join(view.slug for view in await app.list())
-            os.write(1, f"{int(app.is_ticking)} {seen}\n".encode())
+            Path(f"{name}.new").write_text(f"{int(app.is_ticking)} {seen}")
+            Path(f"{name}.new").replace(f"seen-{name}")
             await asyncio.sleep(0.1)
 
 
