@@ -192,7 +192,8 @@ def _lateness_of_many(sizes: Sizes, store: Store) -> Group:
 
 def _idle(sizes: Sizes, store: Store) -> Group:
     def case(subject: str, module: str, jobs: int, more: tuple[str, ...] = ()) -> Case:
-        watch = (*_args(jobs=jobs, seconds=sizes.idle_seconds), *more)
+        seconds = sizes.idle_seconds if subject == OURS else sizes.idle_seconds_peers
+        watch = (*_args(jobs=jobs, seconds=seconds), *more)
         return Case(subject, f"{module}idle", watch, (f"{module}fill", *_args(jobs=jobs)))
 
     theirs = sizes.idle_jobs_peers

@@ -39,6 +39,7 @@ class Postgres:
             self._process.wait(STOP_WITHIN)
         except subprocess.TimeoutExpired:
             self._process.terminate()
+            self._process.wait(STOP_WITHIN)
 
     def _ask(self, field: str) -> str:
         line = self._process.stdout.readline() if self._process.stdout is not None else ""

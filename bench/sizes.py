@@ -25,6 +25,7 @@ class Sizes:
     idle_jobs: int
     idle_jobs_peers: int
     idle_seconds: int
+    idle_seconds_peers: int
     cron_steps: int
 
 
@@ -46,6 +47,7 @@ FULL: Final = Sizes(
     idle_jobs=1_000_000,
     idle_jobs_peers=100_000,
     idle_seconds=20,
+    idle_seconds_peers=20,
     cron_steps=20_000,
 )
 
@@ -61,11 +63,12 @@ QUICK: Final = Sizes(
     fires_huey=800,
     fires_procrastinate=150,
     fires_in_lanes=2_000,
-    fires_in_shared_lanes=300,
+    fires_in_shared_lanes=100,
     lateness_repeats=1,
     lateness_seconds=2,
     idle_jobs=100_000,
     idle_jobs_peers=10_000,
     idle_seconds=5,
+    idle_seconds_peers=3,
     cron_steps=2_000,
 )

@@ -22,7 +22,7 @@ async def measure(options: argparse.Namespace) -> None:
     spread = PERIOD / options.jobs if options.spread else timedelta(0)
     app = make_app(options.store, handler, every_min="1s")
     async with app:
-        begin = datetime.now(UTC) + timedelta(seconds=2)
+        begin = datetime.now(UTC) + timedelta(seconds=1)
         await app.add_many(schedules(options.jobs, "tick", lambda i: every(PERIOD, anchor=begin + i * spread)))
         await asyncio.sleep((begin - datetime.now(UTC)).total_seconds() + options.seconds - 0.1)
     expected = options.jobs * options.seconds

