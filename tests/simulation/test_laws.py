@@ -348,7 +348,7 @@ def test_l3_an_active_schedule_has_its_alarm(
 )
 def test_l3_no_silence_after_a_tick(row: Cadence, due_at: int | None, is_asleep: bool, words: str | None) -> None:
     """After a look at the clock nothing that was due is left lying, and nothing is planned beyond the clock."""
-    found = laws.is_not_silent("x", row, due_at, now=T0 + 3 * HOUR, is_asleep=is_asleep, slack=MINUTE)
+    found = laws.is_not_silent("x", row, due_at, now=T0 + 3 * HOUR, is_asleep=is_asleep, ahead_max=MINUTE)
     check(found, "L3", words)
 
 

@@ -2,20 +2,36 @@
 
 Theory of operation
 -------------------
-Reading the whole ledger after every commit would make years of simulated time unaffordable. So a `WatchedStore` stands
-in front of the real one, and its transactions note the ids of what they write; what they mean by it is of no interest.
-After the commit exactly these rows are *read back*, and only what the store then says is a fact. An operation that was
-rolled back, or whose commit never happened, leaves ids that read back unchanged, and nothing follows from them.
+Reading the whole ledger after every commit would make years of simulated time unaffordable. So the database itself
+notes what changes: triggers write the ids of touched rows into a table beside the others, inside the transaction that
+touches them. Nobody who writes can forget to tell, and what was rolled back or never committed was never noted. After a
+commit exactly the noted rows are read, and what the store then says of them is a fact.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from sqlite3 import Connection
+from typing import Final, NamedTuple
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.runs import Attempt, Run
-from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Node, Schedule, Store, Tx
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Node, Schedule, Tx
+from wakeful.stores.sqlite.connection import Opened
 
-T = TypeVar("T")
+_NOTES: Final = "CREATE TABLE touched (note INTEGER PRIMARY KEY, kind TEXT NOT NULL, id INTEGER NOT NULL) STRICT"
+
+# Which id names what was touched: table, events, kind of fact, and the columns as they are after and before.
+_TOUCHES: Final = (
+    ("schedules", ("INSERT", "UPDATE"), "schedule", "schedule_id"),
+    ("cadences", ("INSERT", "UPDATE", "DELETE"), "schedule", "schedule_id"),
+    ("alarms", ("INSERT", "UPDATE", "DELETE"), None, "ref"),
+    ("runs", ("INSERT", "UPDATE", "DELETE"), "run", "run_id"),
+    ("attempts", ("INSERT",), "run", "run_id"),
+    ("lanes", ("INSERT", "UPDATE", "DELETE"), "run", "holder"),
+    ("nodes", ("INSERT", "UPDATE OF voided_at"), "node", "node_id"),
+)
+
+# What was noted after a note.
+_NOTED_AFTER: Final = "SELECT note, kind, id FROM touched WHERE note > ? ORDER BY note"
 
 
 class Facts(NamedTuple):
@@ -32,23 +48,45 @@ class Facts(NamedTuple):
     nodes: Sequence[Node]
 
 
-class Touched:
-    """The ids that transactions wrote since they were last looked at."""
+class Touched(NamedTuple):
+    """What commits wrote since one last looked."""
 
-    __slots__ = ("nodes", "runs", "schedules")
+    runs: frozenset[int]
+    schedules: frozenset[int]
+    is_node: bool
 
-    def __init__(self) -> None:
-        self.runs: dict[int, None] = {}
-        self.schedules: dict[int, None] = {}
-        self.nodes = False
 
-    def __bool__(self) -> bool:
-        return bool(self.runs or self.schedules or self.nodes)
+class Notes:
+    """The notes of one database, read on."""
 
-    def clear(self) -> None:
-        self.runs.clear()
-        self.schedules.clear()
-        self.nodes = False
+    def __init__(self, observer: Opened) -> None:
+        self._connection = observer.connection
+        self._read = 0
+
+    def read_on(self) -> Touched | None:
+        """What was touched since the last call; None if nothing was."""
+        noted = self._connection.execute(_NOTED_AFTER, (self._read,)).fetchall()
+        if not noted:
+            return None
+        self._read = noted[-1][0]
+        return Touched(
+            runs=frozenset(ref for _, kind, ref in noted if kind == "run"),
+            schedules=frozenset(ref for _, kind, ref in noted if kind == "schedule"),
+            is_node=any(kind == "node" for _, kind, _ in noted),
+        )
+
+
+def take_notes(connection: Connection) -> None:
+    """Let the database note what is touched from now on."""
+    connection.execute(_NOTES)
+    for table, events, kind, column in _TOUCHES:
+        for number, event in enumerate(events):
+            row = "OLD" if event == "DELETE" else "NEW"
+            noted = f"{row}.kind" if kind is None else f"'{kind}'"
+            connection.execute(
+                f"CREATE TRIGGER note_{table}_{number} AFTER {event} ON {table} "
+                f"BEGIN INSERT INTO touched (kind, id) VALUES ({noted}, {row}.{column}); END"
+            )
 
 
 def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Facts:
@@ -68,124 +106,5 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
         attempts=tx.runs.attempts(tried) if tried else {},
         holders=tx.lanes.holders(),
         queue=list(alarms.values()),
-        nodes=tx.nodes.all() if touched.nodes else (),
+        nodes=tx.nodes.all() if touched.is_node else (),
     )
-
-
-class WatchedStore:
-    """A store whose transactions note what they write."""
-
-    def __init__(self, inner: Store, touched: Touched) -> None:
-        self._inner = inner
-        self._touched = touched
-        self.read = inner.read
-        self.hold_clock = inner.hold_clock
-        self.release_clock = inner.release_clock
-        self.changed = inner.changed
-        self.close = inner.close
-
-    @property
-    def is_exclusive(self) -> bool:
-        return self._inner.is_exclusive
-
-    async def write(self, operation: Callable[[Tx], T]) -> T:
-        return await self._inner.write(lambda tx: operation(_watched(tx, self._touched)))
-
-
-class _WatchedTx:
-    __slots__ = ("alarms", "cadences", "lanes", "meta", "nodes", "runs", "schedules")
-
-    def __init__(self, tx: Tx, touched: Touched) -> None:
-        self.schedules = _Watched(tx.schedules, touched, _SCHEDULES)
-        self.cadences = _Watched(tx.cadences, touched, _CADENCES)
-        self.alarms = _Watched(tx.alarms, touched, _ALARMS)
-        self.runs = _Watched(tx.runs, touched, _RUNS)
-        self.lanes = _Watched(tx.lanes, touched, _LANES)
-        self.nodes = _Watched(tx.nodes, touched, _NODES)
-        self.meta = tx.meta
-
-
-class _Watched:
-    """One noun of a transaction: calls that write pass by their note-taker first, all others go straight through."""
-
-    __slots__ = ("_notes", "_nouns", "_touched")
-
-    def __init__(self, nouns: Any, touched: Touched, notes: "Mapping[str, _Note]") -> None:
-        self._nouns = nouns
-        self._touched = touched
-        self._notes = notes
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._nouns, name)
-        note = self._notes.get(name)
-        if note is None:
-            return method
-        touched = self._touched
-
-        def noted(*args: Any, **options: Any) -> Any:
-            answer = method(*args, **options)
-            note(touched, args, answer)
-            return answer
-
-        return noted
-
-
-_Note = Callable[[Touched, tuple[Any, ...], Any], None]
-
-
-def _watched(tx: Tx, touched: Touched) -> Tx:
-    return cast(Tx, _WatchedTx(tx, touched))
-
-
-def _note_runs(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    for row in args[0]:
-        touched.runs[row.run_id] = None
-
-
-def _note_run_ids(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    touched.runs.update(dict.fromkeys(args[0]))
-
-
-def _note_schedules(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    for row in args[0]:
-        touched.schedules[row.schedule_id] = None
-
-
-def _note_new_schedules(touched: Touched, _: tuple[Any, ...], answer: Any) -> None:
-    touched.schedules.update(dict.fromkeys(found for found in answer if found is not None))
-
-
-def _note_alarms(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    for alarm in args[0]:
-        (touched.schedules if alarm.kind == ALARM_SCHEDULE else touched.runs)[alarm.ref] = None
-
-
-def _note_alarm_refs(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    (touched.schedules if args[0] == ALARM_SCHEDULE else touched.runs).update(dict.fromkeys(args[1]))
-
-
-def _note_lanes(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    for _lane, run_id in args[0]:
-        touched.runs[run_id] = None
-
-
-def _note_node(touched: Touched, _: tuple[Any, ...], __: Any) -> None:
-    touched.nodes = True
-
-
-def _note_voided(touched: Touched, args: tuple[Any, ...], _: Any) -> None:
-    touched.nodes = touched.nodes or bool(args[0])
-
-
-_SCHEDULES: Mapping[str, _Note] = {"add_many": _note_new_schedules, "save_many": _note_schedules}
-_CADENCES: Mapping[str, _Note] = {"add_many": _note_schedules, "save_many": _note_schedules}
-_ALARMS: Mapping[str, _Note] = {"set_many": _note_alarms, "remove_many": _note_alarm_refs}
-_RUNS: Mapping[str, _Note] = {
-    "add_many": _note_runs,
-    "save_many": _note_runs,
-    "mark_many": lambda touched, args, _: touched.runs.update(dict.fromkeys(mark.run_id for mark in args[1])),
-    "add_attempts": _note_runs,
-    "remove_many": _note_run_ids,
-}
-_LANES: Mapping[str, _Note] = {"take_many": _note_lanes, "free_many": _note_lanes}
-_NODES: Mapping[str, _Note] = {"register": _note_node, "void": _note_voided}

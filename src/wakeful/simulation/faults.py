@@ -102,6 +102,7 @@ class Climate:
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
     outage_max: Duration = 60 * DAY
+    schedules: int = 6  # how many there are at most
     pace: Duration = 6 * HOUR  # about the shortest distance between two instants of one schedule
 
 

@@ -12,20 +12,16 @@ The judge also keeps the world's own record of attempts (`Seen`), which owes not
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from wakeful.core.cadence import Cadence, Rules
 from wakeful.core.definition import rules_of
 from wakeful.core.definition_json import decode_definition
-from wakeful.core.instants import MINUTE, Duration, Instant
+from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import NOT_RUN, OPEN, Run
 from wakeful.ports.store import Schedule, Tx
 from wakeful.simulation import laws
 from wakeful.simulation.facts import Facts
 from wakeful.simulation.laws import Ending, Era, Seen, Shift
-
-STEP_BACK_SLACK: Final[Duration] = 2 * MINUTE
-"""A clock that went back by less than a minute is put up with; beyond this a schedule may not be planned ahead."""
 
 
 class Broken(AssertionError):
@@ -44,6 +40,7 @@ class Book:
         "once_open",
         "open",
         "order",
+        "pruned",
         "rows",
         "rules",
         "tiled_through",
@@ -63,6 +60,7 @@ class Book:
         self.open: dict[int, Run] = {}
         self.once_open: set[int] = set()
         self.uncut: set[int] = set()
+        self.pruned: set[int] = set()
         self.backlog = 0
         self.due_at: Instant | None = None
 
@@ -120,12 +118,12 @@ class Judge:
 
     # -- what the store says ------------------------------------------------------------------------------------------
 
-    def look(self, facts: Facts, *, now: Instant) -> Iterator[str]:
-        """Judge one commit; yields what is wrong."""
+    def look(self, facts: Facts, *, now: Instant, pruned_before: Instant) -> Iterator[str]:
+        """Judge one commit; yields what is wrong. What ended before `pruned_before` may be forgotten by the ledger."""
         self.looks += 1
         self._meet_nodes(facts)
         self.holders = facts.holders
-        removed = {run_id: book for run_id in facts.gone if (book := self._run_books.pop(run_id, None)) is not None}
+        gone = self._gone(facts, pruned_before)
         changes: dict[int, list[Shift]] = {schedule_id: [] for schedule_id in facts.cadences}
         for schedule_id, cadence in facts.cadences.items():
             if schedule_id not in self.books:
@@ -137,10 +135,30 @@ class Judge:
                 changes[run.schedule_id].append(book.put(run))
         for schedule_id, shifts in changes.items():
             book = self.books[schedule_id]
-            gone = [row for run_id, of in removed.items() if of is book and (row := book.void(run_id)) is not None]
-            yield from self._judge_schedule(book, facts, schedule_id, shifts, gone, now)
+            yield from self._judge_schedule(book, facts, schedule_id, shifts, gone.pop(schedule_id, []), now)
+        for schedule_id, rows in gone.items():
+            yield from self._lost(self.books[schedule_id], rows)
         yield from laws.one_per_lane(self._busy(), facts.holders)
         yield from laws.nobody_waits_at_a_free_lane(facts.queue, facts.holders)
+
+    def _gone(self, facts: Facts, pruned_before: Instant) -> dict[int, list[Run]]:
+        """Rows that left the ledger and were not old enough for it, by schedule."""
+        gone: dict[int, list[Run]] = {}
+        for run_id in facts.gone:
+            book = self._run_books.get(run_id)
+            row = None if book is None else book.rows.get(run_id)
+            if book is None or row is None:
+                continue
+            if row.ended_at is not None and row.ended_at < pruned_before and not row.stuck:
+                book.pruned.add(run_id)
+            else:
+                book.void(run_id)
+                gone.setdefault(row.schedule_id, []).append(row)
+        return gone
+
+    def _lost(self, book: Book, rows: Sequence[Run]) -> Iterator[str]:
+        for row in rows:
+            yield f"L7 {book.name}: {laws.describe(row)} left the ledger; it is neither old nor ahead of the clock"
 
     def _judge_schedule(
         self, book: Book, facts: Facts, schedule_id: int, shifts: list[Shift], gone: list[Run], now: Instant
@@ -153,6 +171,7 @@ class Judge:
         for shift in shifts:
             yield from self._judge_run(book, facts, shift, before, after, now)
         if after is None or (schedule is not None and schedule.deleted_at is not None):
+            yield from self._lost(book, gone)
             return
         yield from self._judge_tiling(book, before, after, shifts, gone)
         yield from laws.is_forward(book.name, after, book.rules.timing)
@@ -203,8 +222,8 @@ class Judge:
         through = after.planned_through
         if before is not None and through < before.planned_through:
             self._turn_back(book, through)
-        elif gone:
-            yield f"L1 {book.name}: {', '.join(map(laws.describe, gone))} left the ledger; the clock had not come back"
+            gone = [row for row in gone if row.outcome not in NOT_RUN or laws.last_instant(row) <= through]
+        yield from self._lost(book, gone)
         start = book.tiled_through
         for shift in shifts:
             if shift.after.trigger != "manual" and _span(shift.before) != _span(shift.after):
@@ -230,12 +249,12 @@ class Judge:
     def _ran_ahead(self, book: Book, after: Instant, ran_through: Instant) -> frozenset[int]:
         return frozenset(run.run_id for run in book.between(after, ran_through)) if ran_through > after else frozenset()
 
-    def ticked(self, *, now: Instant, is_asleep: bool) -> Iterator[str]:
+    def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
         """A node has looked at the clock, and will now sleep or look again at once."""
         for book in self.books.values():
             if book.cadence is not None:
                 yield from laws.is_not_silent(
-                    book.name, book.cadence, book.due_at, now=now, is_asleep=is_asleep, slack=STEP_BACK_SLACK
+                    book.name, book.cadence, book.due_at, now=now, is_asleep=is_asleep, ahead_max=ahead_max
                 )
 
     def row(self, run_id: int) -> Run | None:
@@ -257,23 +276,18 @@ class Judge:
             for book in self.books.values()
         )
 
-    def compare(self, tx: Tx, *, pruned_before: Instant) -> Iterator[str]:
-        """At the end: what was read commit by commit is what the whole ledger says, but for what is old enough."""
+    def compare(self, tx: Tx) -> Iterator[str]:
+        """At the end: what was read commit by commit is what the whole ledger says."""
         for schedule_id, book in self.books.items():
-            ids = sorted(book.rows)
+            ids = sorted(book.rows.keys() - book.pruned)
             there = tx.runs.lock(ids) if ids else {}
             for run_id in ids:
-                row = book.rows[run_id]
-                if run_id not in there and row.ended_at is not None and row.ended_at < pruned_before:
-                    continue
-                if run_id not in there:
-                    yield f"L7 {book.name}: {laws.describe(row)} is no longer in the ledger"
-                elif there[run_id] != row:
-                    was, now = laws.describe(row), laws.describe(there[run_id])
-                    yield f"L7 {book.name}: {was} changed without anybody writing it; now {now}"
+                if there.get(run_id) != book.rows[run_id]:
+                    was, now = laws.describe(book.rows[run_id]), there.get(run_id)
+                    yield f"L7 {book.name}: {was} changed unnoticed, and is now {now and laws.describe(now)}"
             written = tx.cadences.lock([schedule_id]).get(schedule_id)
             if book.cadence != written:
-                yield f"L7 {book.name}: its cadence changed without anybody writing it: {book.cadence} is now {written}"
+                yield f"L7 {book.name}: its cadence changed unnoticed: {book.cadence} is now {written}"
 
     # -- pages of a book ----------------------------------------------------------------------------------------------
 

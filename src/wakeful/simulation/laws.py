@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.instants import Duration, Instant, format_duration, format_instant
+from wakeful.core.instants import MINUTE, Duration, Instant, format_duration, format_instant
 from wakeful.core.policies import CRASHES_MAX, GRACE
 from wakeful.core.runs import NOT_RUN, OPEN, Attempt, Run, may_become
 from wakeful.core.timing import Timing, instants_after, next_after, tally
@@ -29,6 +29,9 @@ Ending: TypeAlias = Literal["done", "failed", "raised", "cancelled", "died"]
 
 ENUMERATED_MAX: Final = 300
 """Stretches up to this long are counted by visiting every instant; longer ones by the timing's own count."""
+
+LEFT_LYING_MAX: Final[Duration] = 2 * MINUTE
+"""How long something due may be left unrung while there is no room for it; beyond this it was overlooked."""
 
 HALTED: Final = frozenset({"paused", "disabled", "invalid", "done"})
 CRASH_OUTCOMES: Final = frozenset({"crashed", "interrupted"})
@@ -250,7 +253,7 @@ def has_its_alarm(name: str, cadence: Cadence, alarm: Alarm | None, rules: Rules
 
 
 def is_not_silent(
-    name: str, cadence: Cadence, due_at: Instant | None, *, now: Instant, is_asleep: bool, slack: Duration
+    name: str, cadence: Cadence, due_at: Instant | None, *, now: Instant, is_asleep: bool, ahead_max: Duration
 ) -> Iterator[str]:
     """L3: after a look at the clock nothing due is left lying, and nothing is planned beyond the clock.
 
@@ -258,9 +261,9 @@ def is_not_silent(
     """
     if cadence.state != "active" or cadence.next_at is None:
         return
-    if cadence.planned_through > now + slack:
+    if cadence.planned_through > now + ahead_max:
         yield f"L3 {name}: it is {at(now)} and planned through {at(cadence.planned_through)}: silent until then"
-    if is_asleep and due_at is not None and due_at < now - slack:
+    if is_asleep and due_at is not None and due_at < now - LEFT_LYING_MAX:
         yield f"L3 {name}: it is {at(now)}, its alarm was due at {at(due_at)}, and the clock went to sleep over it"
 
 

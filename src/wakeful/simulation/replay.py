@@ -27,14 +27,15 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    climate = Climate(days=days or rng.randrange(150, 350), deeds_per_day=0.5, lease=12 * HOUR, pace=DAY)
-    limits = Limits(concurrency_max=rng.choice((3, 64)), lease=12 * HOUR, renew_every=4 * HOUR, sleep_max=4 * HOUR)
+    climate = Climate(days=days or rng.randrange(200, 400), schedules=6, deeds_per_day=0.4, lease=DAY, pace=DAY)
+    limits = Limits(concurrency_max=rng.choice((3, 64)), lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR)
     return climate, limits
 
 
 def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
     climate = Climate(
         days=days or rng.randrange(3, 9),
+        schedules=12,
         outages_per_day=3,
         steps_per_day=1,
         wrong_clocks_per_day=0.3,
@@ -56,6 +57,7 @@ def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate,
     climate = Climate(
         days=days or rng.randrange(20, 60),
         nodes=nodes,
+        schedules=10,
         outages_per_day=0.4,
         freezes_per_day=1.5,
         deeds_per_day=1,

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from wakeful.core.actions import Call, Http
 from wakeful.core.actions import Command as Program
 from wakeful.core.errors import Invalid
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, format_duration, format_instant
+from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.engine.limits import Limits
 from wakeful.ports.action import Action, Fire
@@ -34,7 +34,7 @@ from wakeful.ports.clock import Moment
 from wakeful.ports.store import StoreUnavailable
 from wakeful.simulation import laws
 from wakeful.simulation.clock import EPOCH, VirtualClock, Wall
-from wakeful.simulation.facts import Touched, WatchedStore, read_facts
+from wakeful.simulation.facts import Notes, read_facts, take_notes
 from wakeful.simulation.faults import (
     Climate,
     ClockStep,
@@ -55,13 +55,12 @@ from wakeful.simulation.laws import Ending, Seen
 from wakeful.simulation.loop import Process, VirtualLoop, drain
 from wakeful.simulation.performers import Programs, SimAction
 from wakeful.simulation.system import Assemble, System
-from wakeful.stores.sqlite.connection import open_reader
+from wakeful.stores.sqlite.connection import connect, open_reader
 from wakeful.stores.sqlite.group import Crashed
 from wakeful.stores.sqlite.store import SqliteStore
 
 REFUSALS: Final = (Invalid, Conflict, NotFound)
 GHOST_PATIENCE: Final = 2 * MINUTE
-SCHEDULES_MAX: Final = 14
 NAP: Final = 10 * SECOND
 """A node that is full looks again this soon; sleeping longer is sleeping."""
 
@@ -96,7 +95,6 @@ class World:
         self.loop = VirtualLoop()
         self.wall = Wall(self.loop)
         self.judge = Judge()
-        self.touched = Touched()
         (self.rng, self.machine_rng, self.handler_rng, commit_rng) = streams(
             seed, "troubles", "machines", "handlers", "commits"
         )
@@ -110,6 +108,7 @@ class World:
         self._broken: asyncio.Future[None] = self.loop.create_future()
         self._context = copy_context()
         self._observer: Any = None
+        self._notes: Notes | None = None
         self._is_over = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -138,7 +137,11 @@ class World:
     async def _main(self) -> None:
         maker = SqliteStore.open_inline(self.path, hook=_Calm())
         await maker.close()
+        connection = connect(self.path)
+        take_notes(connection)
+        connection.close()
         self._observer = open_reader(self.path)
+        self._notes = Notes(self._observer)
         driver = asyncio.create_task(self._drive())
         await asyncio.wait([driver, self._broken], return_when=asyncio.FIRST_COMPLETED)
         if self._broken.done():
@@ -152,7 +155,7 @@ class World:
         for machine in self._machines:
             machine.boot()
         await asyncio.sleep(1)
-        for _ in range(self.rng.randrange(4, 10)):
+        for _ in range(self.rng.randint(2, self.climate.schedules)):
             self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
             await asyncio.sleep(self.rng.random())
         for trouble in draw_troubles(self.rng, self.climate, self._definition):
@@ -197,22 +200,26 @@ class World:
 
     def look(self) -> None:
         """Hold what the last commit wrote against the laws."""
-        if not self.touched or self._broken.done():
+        if self._notes is None or self._broken.done():
             return
-        waiting = self.judge.waiting
         connection = self._observer.connection
         connection.execute("BEGIN")
-        facts = read_facts(self._observer.tx, self.touched, waiting=waiting)
+        touched = self._notes.read_on()
+        facts = None if touched is None else read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
         connection.execute("ROLLBACK")
-        self.touched.clear()
-        self.report(self.judge.look(facts, now=self.wall.read()))
+        if facts is not None:
+            kept = (self.limits.ledger_days - 10) * DAY  # a clock a few days ahead may forget a few days more
+            self.report(self.judge.look(facts, now=self.wall.read(), pruned_before=self._true_wall() - kept))
 
     def ticked(self, machine: "Machine", moment: Moment, deadline: int) -> None:
         """A node has looked at its clock."""
         self.ticks += 1
         if self.is_clock_unset or self.wall.read() != moment.now:
             return  # nothing is planned on a clock that is not set; and this one moved under the tick
-        self.report(self.judge.ticked(now=moment.now, is_asleep=deadline > moment.monotonic + NAP))
+        # A clock that comes back while nobody is up is compared with how far it was when a lease was last renewed.
+        ahead_max = 2 * MINUTE + self.limits.renew_every
+        is_asleep = deadline > moment.monotonic + NAP
+        self.report(self.judge.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
 
@@ -242,8 +249,7 @@ class World:
 
     def _last_look(self) -> Iterator[str]:
         """At the end: what a person was told is there is there (L7), and the books are what the store says."""
-        kept = (self.limits.ledger_days - 10) * DAY  # a clock that was a few days ahead may have pruned a few more
-        yield from self.judge.compare(self._observer.tx, pruned_before=EPOCH + self.loop.now_ms + self._steps - kept)
+        yield from self.judge.compare(self._observer.tx)
         there = self._observer.tx.schedules.by_slugs(list(self.slugs))
         for slug in self.slugs:
             if slug not in there:
@@ -273,8 +279,12 @@ class World:
                     for machine in self._machines:
                         machine.kill(boots_after=self.machine_rng.randrange(SECOND, MINUTE))
 
+    def _true_wall(self) -> Instant:
+        """What the wall says when it is not altogether wrong."""
+        return EPOCH + self.loop.now_ms + self._steps
+
     def _correct(self) -> None:
-        self.wall.set(EPOCH + self.loop.now_ms + self._steps)
+        self.wall.set(self._true_wall())
         self.say(lambda: "the clock is corrected")
 
     def _do(self, deed: Deed) -> None:
@@ -287,7 +297,7 @@ class World:
         if deed.what == "resume":  # people resume what stands still, mostly
             slugs = [slug for slug in slugs if self.judge.is_halted(slug)] or slugs
         slug = slugs[int(deed.draw * len(slugs))] if slugs else None
-        if deed.what == "add" and len(slugs) < SCHEDULES_MAX:
+        if deed.what == "add" and len(slugs) < self.climate.schedules:
             self._named += 1
             slug = f"s{self._named}"
         if slug is not None:
@@ -419,8 +429,7 @@ class Machine:
         world = self.world
         kinds: tuple[type[Any], ...] = (Call, Http, Program)
         actions: Mapping[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
-        watched = WatchedStore(store, world.touched)
-        system = await world.assemble(watched, clock, actions, self._programs, world.limits, self.name)
+        system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name)
         tick = system.engine.tick
 
         async def watched_tick(moment: Moment) -> int:
