@@ -69,19 +69,24 @@ def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) ->
 
 def _take(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
     """Apply what is missing by the time it is our turn."""
-    with connection.transaction():
-        # Whoever migrates may take long: our patience with other locks does not hold for this one.
-        connection.execute("SET LOCAL lock_timeout = 0")
-        connection.execute("SET LOCAL statement_timeout = 0")
-        connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})".encode())
-        version = version_of(connection, schema)
-        if version == 0:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
-            connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)")
-        for step in steps:
-            if step.number > version:
-                connection.execute(step.sql.encode(), prepare=False)
-                connection.execute(SET_VERSION, [str(step.number)])
+    # Whoever migrates may take long: our patience with other locks does not hold for this one.
+    connection.execute(b"SET lock_timeout = 0", prepare=False)
+    connection.execute(b"SET statement_timeout = 0", prepare=False)
+    # Before the transaction and not in it: a transaction that waited still remembers tables as missing that were not
+    # there when it began.
+    connection.execute(f"SELECT pg_advisory_lock({_MIGRATING})".encode())
+    try:
+        with connection.transaction():
+            version = version_of(connection, schema)
+            if version == 0:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
+                connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)")
+            for step in steps:
+                if step.number > version:
+                    connection.execute(step.sql.encode(), prepare=False)
+                    connection.execute(SET_VERSION, [str(step.number)])
+    finally:
+        connection.execute(f"SELECT pg_advisory_unlock({_MIGRATING})".encode())
 
 
 def _one(connection: Connection[Any], query: str, params: list[str] | None = None) -> Any:

@@ -136,6 +136,11 @@ ORDER BY run_id
 # The same, held.
 GAPS_AHEAD = f"{LOOK_GAPS_AHEAD} FOR UPDATE"
 
+# A copy of an earlier definition, left when it changed. A walk over the schedule's rows, after a clock step only.
+KEPT_DEFINITION = """
+SELECT definition FROM runs WHERE schedule_id = $1 AND version = $2 AND definition IS NOT NULL LIMIT 1
+"""
+
 # Take rows out of the ledger.
 REMOVE = "DELETE FROM runs WHERE run_id = ANY($1::bigint[])"
 
@@ -334,6 +339,11 @@ class PostgresRuns:
     def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
         query = LOOK_GAPS_AHEAD if self._session.is_reading else GAPS_AHEAD
         return list(map(Run._make, self._session.rows(query, schedule_id, after)))
+
+    def kept_definition(self, schedule_id: int, version: int) -> str | None:
+        for (definition,) in self._session.rows(KEPT_DEFINITION, schedule_id, version):
+            return str(definition)
+        return None
 
     def remove_many(self, run_ids: Sequence[int]) -> None:
         wanted = ids(run_ids)

@@ -96,14 +96,8 @@ class WritingHand:
         return session, tx, xid
 
     def _commit(self, session: Session, xid: str) -> None:
-        pgconn = session.connection.pgconn
-        doubt = Doubt(xid, pgconn.backend_pid)
-        try:
-            result = pgconn.exec_(self._commit_with_news if session.is_changed else b"COMMIT")
-            is_kept = result.status == ExecStatus.COMMAND_OK
-        except psycopg.Error:
-            is_kept = False
-        if not is_kept:
+        doubt = Doubt(xid, session.connection.pgconn.backend_pid)
+        if not _is_answered(session, self._commit_with_news if session.is_changed else b"COMMIT"):
             self.close()
             resolve(doubt, self._door)
 
@@ -129,3 +123,11 @@ def _begin(session: Session) -> str | None:
         return None
     number = result.get_value(0, 0) if result.status == ExecStatus.TUPLES_OK else None
     return None if number is None else number.decode()
+
+
+def _is_answered(session: Session, commit: bytes) -> bool:
+    """Send COMMIT; whether the server said that all went well."""
+    try:
+        return session.connection.pgconn.exec_(commit).status == ExecStatus.COMMAND_OK
+    except psycopg.Error:
+        return False

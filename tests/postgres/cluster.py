@@ -1,0 +1,164 @@
+"""Several nodes in one test process: real engines, real connections, real threads, one schema."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from wakeful import bootstrap
+from wakeful.actions.call import CallAction
+from wakeful.actions.registry import CallRegistry
+from wakeful.core.actions import Call
+from wakeful.core.definition import Definition
+from wakeful.core.timing import Once
+from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import Checked, ScheduleLimits
+from wakeful.ports.action import OrphanFate, Process
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import Store, StoreUnavailable, Tx
+from wakeful.stores.postgres import Patience, PostgresStore
+
+T = TypeVar("T")
+
+# Short, so that a lost lease is seen within a second or two.
+SHORT = Limits(concurrency_max=32, lease=1_500, renew_every=300, shutdown_grace=2_000, ending_grace=500, poll=50)
+
+
+class NoOrphans:
+    """These tests start no processes."""
+
+    async def end(self, process: Process) -> OrphanFate:
+        return "gone"
+
+
+class Tap:
+    """The store as one node sees it; the line can be cut."""
+
+    def __init__(self, inner: PostgresStore) -> None:
+        self.inner = inner
+        self.is_cut = False
+
+    async def write(self, operation: Callable[[Tx], T]) -> T:
+        self._check()
+        return await self.inner.write(operation)
+
+    async def read(self, operation: Callable[[Tx], T]) -> T:
+        self._check()
+        return await self.inner.read(operation)
+
+    async def hold_clock(self) -> bool:
+        return await self.inner.hold_clock()
+
+    async def release_clock(self) -> None:
+        await self.inner.release_clock()
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self.inner.is_exclusive
+
+    async def changed(self) -> bool:
+        return await self.inner.changed()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def _check(self) -> None:
+        if self.is_cut:
+            raise StoreUnavailable("the line is cut")
+
+
+class Node:
+    """One node of the cluster, and how often it was asked to do what."""
+
+    def __init__(self, tap: Tap, parts: bootstrap.Parts) -> None:
+        self.tap = tap
+        self.parts = parts
+        self.fires: Counter[str] = Counter()
+
+    @property
+    def store(self) -> Store:
+        return self.tap
+
+    @property
+    def engine(self) -> Engine:
+        return self.parts.engine
+
+    @property
+    def now(self) -> int:
+        return self.parts.clock.read().now
+
+    async def put(self, definitions: Sequence[Definition]) -> None:
+        """Write schedules."""
+        checked = [Checked(definition, False) for definition in definitions]
+        await self.command(lambda tx: commands.put_many(tx, checked, seams=self.parts.seams, now=self.now))
+
+    async def command(self, operation: Callable[[Tx], T]) -> T:
+        """Do something, and let this node look at once."""
+        answer = await self.tap.write(operation)
+        self.engine.ring_bell()
+        return answer
+
+
+async def make_node(
+    url: str, name: str, on_fire: Callable[[str, Any], Awaitable[None]] | None = None, limits: Limits = SHORT
+) -> Node:
+    """A node that is not started yet; `on_fire` gets the node's name and the fire."""
+    tap = Tap(await PostgresStore.open(url, patience=Patience(lock=5_000)))
+    registry = CallRegistry()
+    clock: Clock = tap.inner.clock
+    actions: dict[type[Any], Any] = {Call: CallAction(registry)}
+    identity = Identity(name, "here", 1)
+    parts = await bootstrap.assemble_with(tap, clock, actions, NoOrphans(), identity, limits, ScheduleLimits(), "UTC")
+    node = Node(tap, parts)
+
+    async def fire(fire: Any) -> None:
+        node.fires[fire.slug] += 1
+        if on_fire is not None:
+            await on_fire(name, fire)
+
+    registry.register("f", fire)
+    return node
+
+
+@asynccontextmanager
+async def cluster(
+    url: str,
+    names: str = "abc",
+    on_fire: Callable[[str, Any], Awaitable[None]] | None = None,
+    **limits: Any,
+) -> AsyncIterator[list[Node]]:
+    """Nodes that tick, one for each letter."""
+    nodes = [await make_node(url, name, on_fire, replace(SHORT, **limits)) for name in names]
+    try:
+        for node in nodes:
+            await node.engine.start()
+        yield nodes
+    finally:
+        for node in nodes:
+            node.tap.is_cut = False
+            await node.engine.stop()
+            await node.store.close()
+
+
+def once(slug: str, at: int, **options: Any) -> Definition:
+    """A schedule of one instant."""
+    return Definition(slug, Once(at), Call("f", {}), **options)
+
+
+async def until(question: Callable[[], Awaitable[bool]], within: float = 30.0) -> None:
+    """Wait for something to become true."""
+    async with asyncio.timeout(within):
+        while not await question():
+            await asyncio.sleep(0.02)
+
+
+async def is_idle(store: Store) -> bool:
+    """Whether nothing runs or waits."""
+    open_runs = await store.read(
+        lambda tx: tx.runs.page(limit=1, outcome="running") + tx.runs.page(limit=1, outcome="waiting")
+    )
+    return not open_runs

@@ -1,0 +1,159 @@
+"""The schema: made by whoever comes first, refused when it is from too far ahead, and sought in, never scanned."""
+
+import asyncio
+import re
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres.server import Server
+from wakeful.stores.postgres import DatabaseRefused, PostgresStore, alarms, cadences, lanes, nodes, runs, schedules
+from wakeful.stores.postgres.address import parse
+from wakeful.stores.postgres.connection import Patience, connect
+from wakeful.stores.postgres.migrate import migrations, version_of
+
+
+def _schema(url: str) -> str:
+    return url.rpartition("schema=")[2]
+
+
+async def test_many_openers_make_the_schema_once(url: str, server: Server) -> None:
+    """They wait for each other, and all of them find it ready."""
+    stores = await asyncio.gather(*(PostgresStore.open(url) for _ in range(6)))
+    await asyncio.gather(*(store.write(lambda tx, n=n: tx.meta.set(f"k{n}", "v")) for n, store in enumerate(stores)))
+    for store in stores:
+        await store.close()
+    with server.connect() as connection:
+        taken = connection.execute(f"SELECT number FROM {_schema(url)}.schema_version ORDER BY 1".encode()).fetchall()
+    assert taken == [(step.number,) for step in migrations()]
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+async def test_one_release_ahead_is_fine_and_two_are_not(url: str, server: Server, ahead: int) -> None:
+    """So that nodes can be brought up to date one by one; what is refused is left as it is."""
+    await (await PostgresStore.open(url)).close()
+    newest = migrations()[-1].number
+    with server.connect() as connection:
+        connection.execute(f"INSERT INTO {_schema(url)}.schema_version VALUES (%s)".encode(), [newest + ahead])
+    if ahead == 1:
+        await (await PostgresStore.open(url)).close()
+    else:
+        with pytest.raises(DatabaseRefused, match=f"is at {newest + 2}, and this release knows {newest}"):
+            await PostgresStore.open(url)
+    with connect(parse(url), Patience()) as connection:
+        assert version_of(connection, _schema(url)) == newest + ahead
+
+
+async def test_two_schemas_of_one_database_are_two_stores(server: Server) -> None:
+    """Nothing of one is seen in the other, not even a hint."""
+    with server.schema() as here, server.schema() as there:
+        one, two = await PostgresStore.open(here), await PostgresStore.open(there)
+        try:
+            await one.write(lambda tx: tx.meta.set("x", "here"))
+            assert await two.read(lambda tx: tx.meta.get("x")) is None
+            assert not await two.changed()
+        finally:
+            await one.close()
+            await two.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["sqlite:///x", "mysql://h/d", "postgresql:///d?schema=Big", "postgresql:///d?schema=pg_x", "postgresql:///d?x=y"],
+)
+async def test_an_address_that_makes_no_sense_is_refused(address: str) -> None:
+    """Before anything is connected to."""
+    with pytest.raises(DatabaseRefused):
+        await PostgresStore.open(address)
+
+
+def test_an_address_in_words_tells_no_secret() -> None:
+    """Messages and logs show where the store is, and not how to get in."""
+    address = parse("postgresql://me:secret@example.org:5433/tasks?schema=mine&sslmode=require")
+    assert address.in_words == repr(address) == "schema mine of tasks on example.org"
+    assert "sslmode=require" in address.conninfo
+    assert "schema" not in address.conninfo
+    assert parse("postgresql:///tasks").schema == "wakeful"
+
+
+HOT = {
+    "cadences.DUE": cadences.DUE,
+    "cadences.LOCK": cadences.LOCK,
+    "cadences.SAVE_PLANNED": cadences.SAVE_PLANNED,
+    "cadences.SAVE_SETTLED": cadences.SAVE_SETTLED,
+    "runs.DUE": runs.DUE,
+    "runs.UNTOUCHED": runs.UNTOUCHED,
+    "runs.CLOSE": runs.CLOSE,
+    "runs.MARK": runs.MARK,
+    "runs.SAVE": runs.SAVE,
+    "runs.OF_NODES": runs.OF_NODES,
+    "runs.TAKEN": runs.TAKEN,
+    "runs.PAGE": runs.PAGE,
+    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
+    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
+    "runs.PAGE_OF_RUNNING": runs.PAGE_OF_RUNNING,
+    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
+    "runs.TALLY": runs.TALLY,
+    "alarms.NEXT_DUE_AT": alarms.NEXT_DUE_AT,
+    "alarms.MOVE": alarms.MOVE,
+    "alarms.REMOVE": alarms.REMOVE,
+    "lanes.SEE": lanes.SEE,
+    "lanes.UNPARK_HEADS": lanes.UNPARK_HEADS,
+    "schedules.BY_SLUGS": schedules.BY_SLUGS,
+    "schedules.BY_IDS": schedules.BY_IDS,
+    "schedules.PAGE": schedules.PAGE,
+    "nodes.WITH_LEFTOVERS": nodes.WITH_LEFTOVERS,
+}
+# `nodes` has a row for each incarnation of the last weeks; `walk` and the like are the query's own.
+SMALL = {"nodes"}
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_what_is_asked_often_is_sought_and_never_scanned(url: str, server: Server, analyzed: bool) -> None:
+    """Whatever the planner knows or does not know of the tables: an index leads to every row that is touched."""
+    store = await PostgresStore.open(url)
+    await store.close()
+    with server.connect() as filling:
+        filling.execute(f"SET search_path = {_schema(url)}".encode())
+        _fill(filling)
+        if analyzed:
+            filling.execute("ANALYZE")
+    with connect(parse(url), Patience()) as connection:
+        for name, query in HOT.items():
+            plan = _plan(connection, query)
+            scanned = {node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"} - SMALL
+            assert not scanned, f"{name} scans {scanned}"
+
+
+def _fill(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(
+        "INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at)"
+        " SELECT 's' || n, '{}', 1, 0, n, n FROM generate_series(1, 5000) AS n"
+    )
+    connection.execute(
+        "INSERT INTO cadences (schedule_id, version, state, state_at, planned_through, ran_through, consecutive_errors)"
+        " SELECT n, 1, 'active', 0, 0, 0, 0 FROM generate_series(1, 5000) AS n"
+    )
+    connection.execute(
+        "INSERT INTO alarms (kind, ref, due_at, priority, lane, parked)"
+        " SELECT 'schedule', n, n, 1, NULL, 0 FROM generate_series(1, 5000) AS n"
+    )
+
+
+def _plan(connection: Any, query: str) -> Any:
+    """The generic plan, as the store's own connections make it."""
+    params = max(int(number) for number in re.findall(r"\$(\d+)", query)) if "$" in query else 0
+    connection.execute(f"PREPARE hot AS {query}".encode(), prepare=False)
+    try:
+        given = f"({', '.join(['NULL'] * params)})" if params else ""
+        found = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}".encode(), prepare=False).fetchone()
+        return found[0][0]["Plan"]
+    finally:
+        connection.execute(b"DEALLOCATE hot", prepare=False)
+
+
+def _nodes(plan: Any) -> Any:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
