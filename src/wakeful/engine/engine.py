@@ -34,6 +34,8 @@ TRY_AGAIN: Final = SECOND
 PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
 PRUNE_EVERY: Final = HOUR
+# A clock that went ahead by this much since it was last seen may be wrong: nothing is forgotten by it for as long.
+PRUNE_DOUBT: Final = DAY
 BORN_AT: Final = "created_at"
 
 
@@ -203,13 +205,16 @@ class Engine:
         if self._last is not None:
             jumped = (moment.now - self._last.now) - (moment.monotonic - self._last.monotonic)
         self._last = moment
-        if abs(jumped) >= JUMP_MIN:
-            self._gap_reason = "clock" if jumped > 0 else self._gap_reason
+        if jumped >= JUMP_MIN:
+            self._gap_reason = "clock"
+        if jumped >= PRUNE_DOUBT:
+            self._prune_at = moment.monotonic + PRUNE_DOUBT
         if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._renew_at:
             await self._renew(moment)
-        if moment.now < self._high - STEP_BACK_MIN and not self._is_clock_unset(moment.now):
-            log.warning("the clock came back by %d s: planning from now", (self._high - moment.now) // 1000)
-            await turn_back(self._store, self._seams, now=moment.now, by=self._high - moment.now)
+        came_back = max(self._high - moment.now, -jumped)
+        if came_back >= STEP_BACK_MIN and not self._is_clock_unset(moment.now):
+            log.warning("the clock came back by %d s: planning from now", came_back // 1000)
+            await turn_back(self._store, self._seams, now=moment.now, by=came_back)
             self._high = moment.now
         self._high = max(self._high, moment.now)
 
@@ -239,9 +244,14 @@ class Engine:
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
-            return node_id, read_clock_high(tx) or 0, int(born)
+            # What was planned furthest ahead counts as well: a process may die before it notes how far the clock got.
+            ahead = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=0, limit=1)
+            high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
+            return node_id, high, int(born)
 
         node_id, self._high, self._born_at = await self._store.write(enter)
+        is_doubtful = moment.now - self._high >= PRUNE_DOUBT and self._high > 0
+        self._prune_at = moment.monotonic + (PRUNE_DOUBT if is_doubtful else PRUNE_PAUSE)
         self._last = None
         self._renew_at = moment.monotonic + self._limits.renew_every
         self._node_id = node_id

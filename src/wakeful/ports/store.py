@@ -245,6 +245,10 @@ class Runs(Protocol):
         """Skipped or missed rows that reach beyond `after`, held."""
         ...
 
+    def kept_definition(self, schedule_id: int, version: int) -> str | None:
+        """The text of an earlier version of a schedule, if one of its rows of that version carries a copy."""
+        ...
+
     def remove_many(self, run_ids: Sequence[int]) -> None:
         """Void rows that lie ahead after the clock came back."""
         ...

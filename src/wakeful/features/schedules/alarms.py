@@ -7,9 +7,9 @@ from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run, stretch
-from wakeful.core.timing import next_after, tally
+from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
-from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
+from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
@@ -107,11 +107,12 @@ class Decided(NamedTuple):
     rows: Sequence[Start | Gap]
     compiled: Compiled | Broken
     before: Cadence | None = None  # as it was when its alarm rang; None: anything may have changed
+    gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if it is not the cadence's own
 
 
-def decided(plan: Plan, compiled: Compiled) -> Decided:
+def decided(plan: Plan, compiled: Compiled, *, gaps_of: tuple[int, str] | None = None) -> Decided:
     """A plan made outside the ring (resume, edit), ready to be recorded."""
-    return Decided(plan.cadence, plan.rows, compiled)
+    return Decided(plan.cadence, plan.rows, compiled, None, gaps_of)
 
 
 def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]:
@@ -129,7 +130,7 @@ def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]
         for row in one.rows[1:] if cadence.schedule_id in grown else one.rows:
             last_row_id = run_id = next(ids)
             if isinstance(row, Gap):
-                gaps.append(_gap_row(run_id, cadence, row, now))
+                gaps.append(_gap_row(run_id, one, row, now))
             elif row.behind is None:
                 open_run_id = run_id
                 due.append(Due(_run(run_id, row, one.compiled)))
@@ -168,7 +169,7 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
     void: list[int] = []
     cut: list[Run] = []
     for row in tx.runs.gaps_ahead(cadence.schedule_id, after=now):
-        counted = tally(compiled.rules.timing, row.planned_at - 1, now)
+        counted = tally(_timing_of(tx, row, compiled), row.planned_at - 1, now)
         if counted.count == 0 or counted.last is None:
             void.append(row.run_id)
         else:
@@ -180,33 +181,40 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
         tx.runs.save_many(cut)
 
 
+def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing:
+    """The timing a gap was counted by: that of its own version, as far as a copy of it is left."""
+    if row.version == compiled.version:
+        return compiled.rules.timing
+    text = row.definition or tx.runs.kept_definition(row.schedule_id, row.version)
+    own = None if text is None else read_stored(row.schedule_id, row.version, text)
+    return own.rules.timing if isinstance(own, Compiled) else compiled.rules.timing
+
+
 def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:
     """For schedules whose newest row is the same kind of gap as the one to be written: that row, grown."""
     candidates = {
-        one.cadence.last_row_id: (one.cadence.schedule_id, one.rows[0])
+        one.before.last_row_id: (one.before, one.rows[0])
         for one in all_decided
-        if one.rows and one.cadence.last_row_id and isinstance(one.rows[0], Gap) and one.rows[0].reason in REPEATING
+        if one.before is not None and one.rows and isinstance(one.rows[0], Gap) and one.rows[0].reason in REPEATING
     }
     if not candidates:
         return {}
     grown: dict[int, Run] = {}
     for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
-        schedule_id, gap = candidates[row.run_id]
-        if isinstance(gap, Gap) and (row.outcome, row.reason, row.blocked_by) == (
-            gap.outcome,
-            gap.reason,
-            gap.blocked_by,
-        ):
-            grown[schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+        before, gap = candidates[row.run_id]
+        is_same = row[9:11] == gap[3:5] and row.blocked_by == gap.blocked_by and row.version == before.version
+        if is_same and (row.planned_until or row.planned_at) == before.planned_through:  # nothing lies in between
+            grown[before.schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
     return grown
 
 
-def _gap_row(run_id: int, cadence: Cadence, gap: Gap, now: Instant) -> Run:
-    return stretch(
+def _gap_row(run_id: int, one: Decided, gap: Gap, now: Instant) -> Run:
+    version, text = one.gaps_of or (one.cadence.version, None)
+    row = stretch(
         run_id=run_id,
         kind=KIND,
-        schedule_id=cadence.schedule_id,
-        version=cadence.version,
+        schedule_id=one.cadence.schedule_id,
+        version=version,
         first=gap.first,
         last=gap.last,
         instants=gap.instants,
@@ -215,6 +223,7 @@ def _gap_row(run_id: int, cadence: Cadence, gap: Gap, now: Instant) -> Run:
         now=now,
         blocked_by=gap.blocked_by,
     )
+    return row if text is None else row._replace(definition=text)
 
 
 def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:

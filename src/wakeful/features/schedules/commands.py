@@ -205,7 +205,7 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
     if cadence.state in ("done", "invalid"):
         cadence = cadence._replace(state="active", state_reason=None, state_at=now, planned_through=now, next_at=None)
     plan = replan(cadence, old, compiled.rules, now=now, taken=_taken(tx, cadence, now))
-    record(tx, [decided(plan, compiled)], now=now)
+    record(tx, [decided(plan, compiled, gaps_of=(schedule.version, schedule.definition))], now=now)
 
 
 def _refuse_past_edit(schedule: Schedule, compiled: Compiled, now: Instant) -> None:
@@ -242,8 +242,14 @@ def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Inst
 
 
 def _leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
-    """A run ends under the definition it began with: before that changes, open runs get a copy."""
-    rows = [run for run in tx.runs.lock(_open_ids(cadence)).values() if run.is_open and run.definition is None]
+    """A run ends under the definition it began with: before that changes, open runs get a copy. So does the newest
+    row, because a clock that comes back asks by which timing a gap was counted."""
+    kept = {*_open_ids(cadence), *([cadence.last_row_id] if cadence.last_row_id is not None else [])}
+    rows = [
+        run
+        for run in tx.runs.lock(sorted(kept)).values()
+        if run.definition is None and (run.is_open or run.version == cadence.version)
+    ]
     if rows:
         tx.runs.save_many(sorted(run._replace(definition=text) for run in rows))
 

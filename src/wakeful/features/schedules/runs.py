@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from wakeful.core.cadence import Cadence, due_at
+from wakeful.core.cadence import Cadence
 from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision
 from wakeful.core.instants import Instant
+from wakeful.core.policies import DAY
 from wakeful.core.results import Done, Ending, Failed, TimedOut
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import Close, Settlement, Wait, after_attempt, after_close, release
@@ -139,7 +140,7 @@ def _settle(
     """One run under the definition it began with; its schedule moves on under the one in force now."""
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
-    settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=due_at(cadence, current.rules))
+    settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
     if isinstance(settlement, Wait) and cadence.state != "active":
         settlement = _not_again(run, settlement, cadence)
     if not isinstance(settlement, Close):
@@ -172,6 +173,13 @@ def _settle_alone(
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
     return Settled(settlement, (), _result(ending)), cadence
+
+
+def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
+    """Until when the same instant may be tried again: the next regular one, or a day where none follows.
+
+    Not the alarm's due time: in a backlog the alarm rests while a run is open."""
+    return run.due_at + DAY if cadence.next_at is None else cadence.next_at + compiled.rules.offset
 
 
 def _result(ending: Ending) -> str | None:

@@ -103,6 +103,12 @@ WHERE schedule_id = ?1 AND outcome IN ('skipped', 'missed') AND coalesce(planned
 ORDER BY run_id
 """
 
+# A copy of an earlier definition, left when it changed. A walk over the schedule's rows, after a clock step only.
+KEPT_DEFINITION = """
+SELECT definition FROM runs INDEXED BY runs_of_schedule
+WHERE schedule_id = ? AND version = ? AND definition IS NOT NULL LIMIT 1
+"""
+
 # Take rows out of the ledger.
 REMOVE = "DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
 
@@ -294,6 +300,10 @@ class SqliteRuns:
 
     def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
         return list(map(Run._make, self._connection.execute(GAPS_AHEAD, (schedule_id, after))))
+
+    def kept_definition(self, schedule_id: int, version: int) -> str | None:
+        found = self._connection.execute(KEPT_DEFINITION, (schedule_id, version)).fetchone()
+        return None if found is None else found[0]
 
     def remove_many(self, run_ids: Sequence[int]) -> None:
         wanted = (ids(run_ids),)
