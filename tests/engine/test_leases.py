@@ -115,6 +115,24 @@ async def test_a_node_that_was_voided_tries_its_own_runs_again_and_keeps_their_d
 
 
 @virtual
+async def test_a_late_end_of_a_fenced_attempt_does_not_take_the_newer_one_with_it(world: World) -> None:
+    """The old attempt outlasts every grace: when it ends at last, the newer one keeps its place and its deadline."""
+    bot = Bot(world, usual=HOUR)
+    bot.script = [lambda: tidy_up(world, 2 * MINUTE)]
+    app = await world.open(bot, is_shared=True, limits=LEASED)
+    await app.add("job", every("1h"), timeout="20m")
+    await world.until("01-01 01:01:00")
+    run_id = app.engine.running[0]
+    world.tamper("UPDATE nodes SET voided_at = 1")
+    await world.until("01-01 01:05:00")
+    assert [fire.attempt for fire in bot.fires] == [1, 2]
+    assert app.engine.running == [run_id]
+    await world.until("01-01 01:30:00")
+    assert bot.running == 0
+    assert await ledger(app, "job") == ["01-01 01:00:00 timedOut"]
+
+
+@virtual
 async def test_a_suspended_machine_renews_before_it_scans(world: World) -> None:
     """§4: after an hour of sleep the lone node finds its lease over, keeps its runs, and doubles nothing."""
     bot = Bot(world)
