@@ -221,7 +221,7 @@ async def test_what_outlasts_the_grace_is_ended_recorded_and_tried_again_at_the_
     assert bot.running == 0
     app = await world.open(bot)
     (run,) = await app.runs("long")
-    assert [(a.outcome, a.error) for a in run.attempts] == [("interrupted", "ended by shutdown")]
+    assert [(a.outcome, a.error) for a in run.attempts[:1]] == [("interrupted", "ended by shutdown")]
     await world.until("01-01 04:30:00")
     (run,) = await app.runs("long")
     assert (run.outcome, run.attempt, len(set(bot.keys))) == ("succeeded", 2, 1)

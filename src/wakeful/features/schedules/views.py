@@ -176,11 +176,9 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
     )
     current: tuple[AttemptView, ...] = ()
     if run.attempt and run.outcome != "waiting":
-        current = (
-            AttemptView(
-                run.attempt, as_datetime(run.claimed_at), as_datetime(run.ended_at), run.outcome, run.rung, run.error
-            ),
-        )
+        error = None if run.outcome == "running" else run.error  # while it runs, the row's error is of an earlier one
+        started_at, ended_at = as_datetime(run.claimed_at), as_datetime(run.ended_at)
+        current = (AttemptView(run.attempt, started_at, ended_at, run.outcome, run.rung, error),)
     return RunView(
         run_id=run.run_id,
         slug=slug,
