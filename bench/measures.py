@@ -15,7 +15,7 @@ class Measure(NamedTuple):
 _ALL: Final = (
     Measure("fires", "/s", "more", "due at once, no-op handler, every run on record"),
     Measure("fires, recurring", "/s", "more", "the same with schedules that go on"),
-    Measure("registrations", "/s", "more", "one by one (ours and Procrastinate from 200 callers)"),
+    Measure("registrations", "/s", "more", "one by one, from several callers at once"),
     Measure("registrations in bulk", "/s", "more", "many in one call"),
     Measure("lateness p50", "ms", "less", "50 jobs due together, once a second"),
     Measure("lateness p99", "ms", "less", "50 jobs due together, once a second"),

@@ -10,6 +10,7 @@ Environment: TypeAlias = Literal["ours", "peers"]
 
 OURS = "wakeful"
 HUEY_WORKERS = (1, 4)
+CALLERS = 8  # threads that register with a peer that is used from threads
 CONCURRENCY = ("--concurrency", "30")
 
 
@@ -68,16 +69,26 @@ def _burst(sizes: Sizes, store: Store) -> Group:
                 Case(
                     f"apscheduler, {executor}",
                     "peers.apscheduler_burst",
-                    _args(executor=executor, fires=sizes.fires_apscheduler, seconds=sizes.register_seconds),
+                    _args(
+                        executor=executor,
+                        fires=sizes.fires_apscheduler,
+                        seconds=sizes.register_seconds,
+                        callers=callers,
+                    ),
                 )
-                for executor in ("threads", "asyncio")
+                for executor, callers in (("threads", CALLERS), ("asyncio", 1))
             ),
             *(
                 (
                     Case(
                         _huey(n),
                         "peers.huey_burst",
-                        _args(workers=n, fires=sizes.fires_huey, seconds=sizes.register_seconds),
+                        _args(
+                            workers=n,
+                            fires=sizes.fires_huey,
+                            seconds=sizes.register_seconds,
+                            callers=1 if n == 1 else CALLERS,
+                        ),
                     )
                     for n in HUEY_WORKERS
                 )

@@ -11,7 +11,7 @@ from bench.plan import Environment
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PEERS_PYTHON: Final = ROOT / ".venv-peers" / "bin" / "python"
-ERROR_LINES: Final = 3
+ERROR_MAX: Final = 200
 
 
 class Ended(NamedTuple):
@@ -46,5 +46,10 @@ def run(argv: list[str], limit: float) -> Ended:
     except subprocess.TimeoutExpired:
         return Ended([], -1, f"did not end within {limit:g} s")
     figures = [figure for line in done.stdout.splitlines() if (figure := parse(line)) is not None]
-    said = [line for line in done.stderr.strip().splitlines() if line.strip()]
-    return Ended(figures, done.returncode, " | ".join(said[-ERROR_LINES:]) if done.returncode else "")
+    return Ended(figures, done.returncode, _last_words(done.stderr, done.returncode) if done.returncode else "")
+
+
+def _last_words(stderr: str, code: int) -> str:
+    """The line that names the error, without the traceback and the paths in it."""
+    lines = stderr.strip().splitlines()
+    return (lines[-1][:ERROR_MAX] if lines else "") or f"it ended with {code}"

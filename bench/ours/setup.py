@@ -12,7 +12,7 @@ from wakeful.core.timing import Timing
 
 # As many attempts at once as the engine rings in one transaction: more would only wait there.
 CONCURRENCY: Final = 200
-RECENT: Final = 1_000
+RECENT: Final = 2 * CONCURRENCY
 HANDLER: Final = "on_due"
 
 
@@ -50,5 +50,5 @@ async def settled(app: Wakeful, within: float) -> float:
             return time.perf_counter()
         if outcomes - {"succeeded", "running", "waiting"}:
             raise RuntimeError(f"some runs did not succeed: {sorted(outcomes)}")
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.002)
     raise TimeoutError("the ledger did not come to rest")

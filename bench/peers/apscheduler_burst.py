@@ -13,10 +13,10 @@ from typing import Any
 
 from apscheduler.schedulers.base import BaseScheduler
 
-from bench.budget import within
 from bench.calls import Calls, ThreadCalls
 from bench.lines import emit
 from bench.peers.apscheduler_setup import make_scheduler
+from bench.peers.registering import register
 
 calls: Calls | ThreadCalls = ThreadCalls(
     0
@@ -31,26 +31,24 @@ async def note_async() -> None:
     calls.note()
 
 
-def register(scheduler: BaseScheduler, function: Any, options: argparse.Namespace) -> int:
-    """One after the other from one thread: the scheduler holds a lock over each, so more callers only wait. Answers how
-    many there are when their number or the time is used up."""
+def add_all(scheduler: BaseScheduler, function: Any, options: argparse.Namespace) -> int:
+    """Register them, due at once; answers how many."""
     now = datetime.now(UTC)
     timing: dict[str, Any] = {"trigger": "date", "run_date": now}
     if options.recurring:
         timing = {"trigger": "interval", "hours": 1, "next_run_time": now}
-    count = 0
-    began = time.perf_counter()
-    for count in within(options.fires, options.seconds):
-        scheduler.add_job(function, id=f"fire-{count}", **timing)
-    emit("registrations", count / (time.perf_counter() - began), count=count)
-    return count
+
+    def add(number: int) -> None:
+        scheduler.add_job(function, id=f"fire-{number}", **timing)
+
+    return register(add, options.fires, options.seconds, options.callers)
 
 
 def burst_threads(options: argparse.Namespace) -> None:
     global calls  # noqa: PLW0603 - see above
     scheduler = make_scheduler(options.store, "threads")
     scheduler.start(paused=True)
-    count = register(scheduler, note, options)
+    count = add_all(scheduler, note, options)
     calls = arrived = ThreadCalls(count)
     due = time.perf_counter()
     scheduler.resume()
@@ -63,7 +61,7 @@ async def burst_asyncio(options: argparse.Namespace) -> None:
     global calls  # noqa: PLW0603 - see above
     scheduler = make_scheduler(options.store, "asyncio")
     scheduler.start(paused=True)
-    count = register(scheduler, note_async, options)
+    count = add_all(scheduler, note_async, options)
     calls = arrived = Calls(count)
     due = time.perf_counter()
     scheduler.resume()
@@ -78,6 +76,7 @@ def main() -> None:
     parser.add_argument("--measure", default="fires")
     parser.add_argument("--executor", choices=("threads", "asyncio"), required=True)
     parser.add_argument("--fires", type=int, required=True)
+    parser.add_argument("--callers", type=int, default=1, help="register from that many threads")
     parser.add_argument("--seconds", type=float, required=True, help="register no longer than this")
     parser.add_argument("--recurring", action="store_true")
     options = parser.parse_args()

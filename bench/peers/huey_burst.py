@@ -8,10 +8,10 @@ import argparse
 import time
 from datetime import UTC, datetime
 
-from bench.budget import within
 from bench.calls import ThreadCalls
 from bench.lines import emit
 from bench.peers.huey_setup import make_consumer, make_huey
+from bench.peers.registering import register
 
 
 def main() -> None:
@@ -20,6 +20,7 @@ def main() -> None:
     parser.add_argument("--measure", default="fires")
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--fires", type=int, required=True)
+    parser.add_argument("--callers", type=int, default=1, help="register from that many threads")
     parser.add_argument("--seconds", type=float, required=True, help="register no longer than this")
     options = parser.parse_args()
     huey = make_huey(options.store)
@@ -30,12 +31,12 @@ def main() -> None:
         return True
 
     due_at = datetime.now(UTC)
-    began = time.perf_counter()
-    for _ in within(options.fires, options.seconds):
+
+    def add(_: int) -> None:
         # `note.schedule` would put it into the queue, for a worker to move it into the schedule: one write more.
         huey.add_schedule(note.s(eta=due_at))
-    count = huey.scheduled_count()
-    emit("registrations", count / (time.perf_counter() - began), count=count)
+
+    count = register(add, options.fires, options.seconds, options.callers)
     calls = ThreadCalls(count)
     consumer = make_consumer(huey, options.workers)
     due = time.perf_counter()
