@@ -9,7 +9,7 @@ import re
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 ON_DUE: Final = "on_due"
 PAGE: Final = 500
 WAIT_STEP: Final = 20
-POLL: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,9 @@ class New:
 class Wakeful:
     """A durable scheduler over one store.
 
-    `store` is the path of a SQLite file. Several processes may open the same file: one of them ticks, the others add
-    and read, and when it ends another takes over. `tick=False` keeps this process from ever ticking.
+    `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one
+    of them ticks, the others add and read, and when it ends another takes over. On PostgreSQL all of them tick.
+    `tick=False` keeps this process from ever ticking.
     """
 
     def __init__(
@@ -88,7 +88,6 @@ class Wakeful:
             concurrency_max=concurrency_max,
             shutdown_grace=parse_duration(shutdown_grace, "shutdown_grace"),
             ledger_days=ledger_days,
-            poll=POLL,
         )
         self._schedule_limits = ScheduleLimits(
             agent_interval_min=parse_duration(agent_interval_min, "agent_interval_min"),
@@ -96,6 +95,7 @@ class Wakeful:
         )
         self._ticks = tick
         self._name = name
+        self._has_own_clock = clock is not None
         self._clock: Clock = clock or SystemClock()
         self._registry = CallRegistry()
         self._declared: list[New] = []
@@ -131,13 +131,15 @@ class Wakeful:
         """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
         if self._parts is not None:
             return
-        store = await bootstrap.open_store(self._url)
+        store, clock, poll = await bootstrap.open_store(self._url)
+        if not self._has_own_clock:
+            self._clock = clock
         try:
             self._parts = parts = await bootstrap.assemble(
                 store,
                 self._clock,
                 registry=self._registry,
-                limits=self._limits,
+                limits=replace(self._limits, poll=poll),
                 schedule_limits=self._schedule_limits,
                 timezone=self._timezone,
                 name=self._name,

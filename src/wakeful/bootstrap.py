@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import tzlocal
 
@@ -18,6 +18,8 @@ from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
 from wakeful.core.actions import Call, Command, Http
 from wakeful.core.effects import EffectKind
+from wakeful.core.instants import Duration
+from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
@@ -33,6 +35,9 @@ from wakeful.stores.sqlite.store import SqliteStore
 STORE_ID: Final = "store_id"
 ZONE_RULES: Final = "zone_rules"
 REPLAN_STEP: Final = 500
+# Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
+POLL_FILE: Final[Duration] = 500
+POLL_SERVER: Final[Duration] = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,31 @@ class Parts:
     applied: frozenset[EffectKind]
 
 
-async def open_store(url: str) -> Store:
-    """The store an address names: a file path, or sqlite:///PATH."""
+class Opened(NamedTuple):
+    """A store, and the clock that those who share it agree on."""
+
+    store: Store
+    clock: Clock
+    poll: Duration  # how often to look whether another process wrote
+
+
+async def open_store(url: str) -> Opened:
+    """The store an address names: a file path, sqlite:///PATH, or postgresql://…"""
+    if url.startswith(("postgresql://", "postgres://")):
+        return await _open_postgres(url)
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url
     if "://" in path:
-        raise ValueError(f"{url!r} is not a store; give the path of a file, or sqlite:///PATH")
-    return await SqliteStore.open(Path(path))
+        raise ValueError(f"{url!r} is not a store; give the path of a file, sqlite:///PATH, or postgresql://…")
+    return Opened(await SqliteStore.open(Path(path)), SystemClock(), POLL_FILE)
+
+
+async def _open_postgres(url: str) -> Opened:
+    try:
+        from wakeful.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        raise ValueError("PostgreSQL needs its driver; install it with pip install 'wakeful[postgres]'") from error
+    store = await PostgresStore.open(url)
+    return Opened(store, store.clock, POLL_SERVER)
 
 
 async def assemble(

@@ -156,9 +156,9 @@ class Bench(Wakeful):
         assert parts is not None
         await parts.store.close()
 
-    async def _open_store(self, url: str) -> Store:
+    async def _open_store(self, url: str) -> bootstrap.Opened:
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=AllTogether(), shared_clock=self._is_shared))
-        return self.tap
+        return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL_FILE)
 
     async def _assemble(
         self,

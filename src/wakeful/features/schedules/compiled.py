@@ -44,8 +44,10 @@ class Compilations:
     """A bounded memory of compiled definitions, keyed by schedule and valid for one version."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+        # Two generations: a full one becomes the old one, and what is still used moves over. Forgetting costs nothing.
         self._kept: dict[int, Compiled | Broken] = {}
-        self._kept_max = kept_max
+        self._older: dict[int, Compiled | Broken] = {}
+        self._kept_max = kept_max // 2
 
     def of(self, tx: Tx, wanted: Iterable[tuple[int, int]]) -> dict[int, Compiled | Broken]:
         """Compiled definitions for (schedule id, version); whatever is not kept is read in one query."""
@@ -54,6 +56,8 @@ class Compilations:
         missing: list[int] = []
         for schedule_id, version in wanted:
             known = kept.get(schedule_id)
+            if known is None and (known := self._older.get(schedule_id)) is not None:
+                self.keep(known)
             if known is not None and known.version == version:
                 found[schedule_id] = known
             else:
@@ -64,9 +68,9 @@ class Compilations:
         return found
 
     def keep(self, compiled: Compiled | Broken) -> None:
-        """Remember it, forgetting the oldest if there are too many: one in use comes back at once."""
-        while len(self._kept) >= self._kept_max:
-            del self._kept[next(iter(self._kept))]
+        """Remember it."""
+        if len(self._kept) >= self._kept_max:
+            self._older, self._kept = self._kept, {}
         self._kept[compiled.schedule_id] = compiled
 
     def _read(self, schedule: Schedule) -> Compiled | Broken:
