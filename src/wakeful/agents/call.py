@@ -1,0 +1,74 @@
+"""The call agent: a Python callable takes the prompt.
+
+It is called with the fire, `prompt` and `session_id`, or with as many of them as it has room for; only `prompt` it must
+take. It returns the reply as text, None for nothing to say, or a `Done` with reply, usage and session_id.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.actions.call import CallAction
+from wakeful.actions.registry import CallRegistry
+from wakeful.actions.sessions import END_GRACE
+from wakeful.actions.threads import in_thread
+from wakeful.agents.config import wrong_config
+from wakeful.agents.one_shot import OneShot
+from wakeful.agents.reply import marked, reply_of, session_id_of, usage_of
+from wakeful.core.actions import Call
+from wakeful.core.instants import Duration
+from wakeful.core.results import Busy, Done, Failed, Throttled
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+
+
+class CallAgent:
+    """Performs turns through the call action, which knows threads, coroutines and how each ends."""
+
+    proves: RungName = "finished"
+
+    def __init__(self, target: str, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
+        self._target = target
+        self._registry = registry
+        self._action = CallAction(registry, grace=grace)
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        wrong = wrong_config(config, {"model": str})
+        return wrong or self._action.check(Call(self._target, self._args("", None)))
+
+    def begin(self, turn: Turn) -> Exchange:
+        async def send(ladder: Ladder) -> Answer:
+            args = await self._fitting(marked(turn.prompt, turn.fire.slug), turn.session_id)
+            result = await self._action.perform(Call(self._target, args), turn.fire, ladder)
+            match result:
+                case Done():
+                    return _replied(result)
+                case Failed() | Busy() | Throttled():
+                    return result
+                case _:
+                    return Failed(f"it returned {type(result).__name__}, which is not for it to say", permanent=True)
+
+        return OneShot(send)
+
+    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
+        return "unknown"
+
+    async def close(self) -> None:
+        await self._action.close()
+
+    async def _fitting(self, prompt: str, session_id: str | None) -> dict[str, Any]:
+        if self._registry.at_hand(self._target) is not None:
+            return self._args(prompt, session_id)
+        # In a thread, because it has to be imported first, which may take long.
+        return await in_thread(lambda: self._args(prompt, session_id), name="import")
+
+    def _args(self, prompt: str, session_id: str | None) -> dict[str, Any]:
+        args = {"prompt": prompt, "session_id": session_id}
+        # A callable that knows no sessions is as good an agent as one that does.
+        return args if self._action.check(Call(self._target, args)) is None else {"prompt": prompt}
+
+
+def _replied(done: Done) -> Replied:
+    said = done.output if done.reply is None else done.reply
+    output = None if done.reply is None else done.output
+    return Replied(reply_of(said), session_id_of(done.session_id), usage_of(done.usage), output)

@@ -1,0 +1,32 @@
+"""The echo agent: says what it is asked. For a first try, without a model, a key or a cost."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.agents.config import wrong_config
+from wakeful.agents.one_shot import OneShot
+from wakeful.agents.reply import marked, reply_of
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+
+
+class EchoAgent:
+    """Built in."""
+
+    proves: RungName = "finished"
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        return wrong_config(config, {"model": str})
+
+    def begin(self, turn: Turn) -> Exchange:
+        async def send(ladder: Ladder) -> Answer:
+            await ladder.climb("sent")
+            return Replied(reply_of(marked(turn.prompt, turn.fire.slug)))
+
+        return OneShot(send)
+
+    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
+        return "nothing"  # it has no effect that could be repeated
+
+    async def close(self) -> None: ...

@@ -1,0 +1,24 @@
+"""The exchange with an agent that answers in one go: when `send` returns, the turn is over."""
+
+from collections.abc import Awaitable, Callable
+
+from wakeful.ports.action import Ladder
+from wakeful.ports.agent import Answer, Quiet, Sight
+
+
+class OneShot:
+    """Sends once. Being cancelled ends the request, the process or the task behind it, or `send` itself says so."""
+
+    def __init__(self, send: Callable[[Ladder], Awaitable[Answer]]) -> None:
+        self._send = send
+
+    async def send(self, ladder: Ladder) -> Answer:
+        return await self._send(ladder)
+
+    async def look(self) -> Sight:
+        return Quiet()
+
+    async def cancel(self) -> bool:
+        return True
+
+    async def clean_up(self) -> None: ...

@@ -1,0 +1,251 @@
+"""The turn action: gives a prompt to an agent, and stays until it is proven what became of it.
+
+The ladder: `sent` before the prompt leaves, `accepted` when the agent took it, `started` at the first sign of life,
+`finished` when its end is proven, by a receipt or by what is seen of the agent. Between accepted and the first sign of
+life runs `confirm_within`; after that the run's own timeout governs. What is never proven is unconfirmed.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from wakeful.actions.cancellation import see_through
+from wakeful.agents.config import is_persistent
+from wakeful.agents.receipts import Inbox, Receipts
+from wakeful.core.actions import ActionSpec, Prompt
+from wakeful.core.instants import MINUTE, SECOND, Duration, format_duration
+from wakeful.core.results import Done, Failed, Result, Unconfirmed
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder, StillRunning
+from wakeful.ports.agent import (
+    Accepted,
+    Agent,
+    Broken,
+    Exchange,
+    Fate,
+    Finished,
+    Gone,
+    Quiet,
+    Replied,
+    Sight,
+    Turn,
+    Unseen,
+    Working,
+)
+from wakeful.ports.clock import Clock
+
+POLL_FIRST: Final[Duration] = 100
+POLL_LAST: Final[Duration] = 5 * SECOND
+"""Soon at first, because a short turn is busy only for a moment; then ever more seldom."""
+
+LEFT_QUIET: Final[Duration] = 5 * MINUTE
+"""How long what could not be ended must be quiet to be taken for ended."""
+
+_REMEMBERED_MAX: Final = 1_000
+
+Sessions: TypeAlias = Callable[[Fire], Awaitable[str | None]]
+"""The session that the fire's schedule goes on with."""
+
+
+class TurnAction:
+    """Performs `Prompt`."""
+
+    proves: RungName = "finished"
+    is_local = False
+
+    def __init__(self, agents: Mapping[str, Agent], clock: Clock, *, sessions: Sessions, receipts: Receipts) -> None:
+        self._agents = agents
+        self._clock = clock
+        self._sessions = sessions
+        self._receipts = receipts
+        # Sessions made in attempts whose result has no place for them: (the one we were given, the new one).
+        self._remembered: OrderedDict[int, tuple[str | None, str]] = OrderedDict()
+        self._watches: set[asyncio.Task[None]] = set()
+
+    def check(self, spec: ActionSpec) -> str | None:
+        prompt = _expect(spec)
+        agent = self._agents.get(prompt.agent)
+        if agent is None:
+            return self._unknown(prompt.agent)
+        wrong = agent.check(prompt.session_config)
+        return None if wrong is None else f"agent '{prompt.agent}': {wrong}"
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        prompt = _expect(spec)
+        wrong = self.check(prompt)
+        if wrong is not None:
+            return Failed(wrong, permanent=True)
+        agent = self._agents[prompt.agent]
+        with self._receipts.expecting(fire.run_id) as inbox:
+            given = await self._sessions(fire) if is_persistent(prompt.session_config) else None
+            if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
+                return inbox.receipt.result()
+            return await self._take(agent, self._turn(prompt, fire, given), given, inbox, ladder)
+
+    async def ask(self, spec: ActionSpec, fire: Fire) -> Fate:
+        """What became of a turn that a crash interrupted: the agent's own receipt, else what the agent can tell."""
+        prompt = _expect(spec)
+        receipt = self._receipts.kept(fire.run_id)
+        if receipt is not None and receipt.is_success:
+            return "done"
+        agent = self._agents.get(prompt.agent)
+        if agent is None:
+            return "unknown"
+        session_id = await self._sessions(fire) if is_persistent(prompt.session_config) else None
+        return await agent.ask(fire, session_id)
+
+    async def close(self) -> None:
+        for watch in tuple(self._watches):
+            watch.cancel()
+        if self._watches:
+            await asyncio.wait(tuple(self._watches))
+        for agent in self._agents.values():
+            await agent.close()
+
+    def _turn(self, prompt: Prompt, fire: Fire, given: str | None) -> Turn:
+        if fire.receipt_url is None:
+            fire = fire._replace(receipt_url=self._receipts.url(fire.run_id))
+        known = self._remembered.get(fire.schedule_id)
+        session_id = known[1] if known is not None and known[0] == given else given
+        config = prompt.session_config
+        return Turn(prompt.text, fire, session_id, is_persistent(config), config)
+
+    async def _take(self, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder) -> Result:
+        """The turn from its beginning to its proven end, and nothing of it left behind."""
+        exchange = agent.begin(turn)
+        try:
+            result = await self._go(exchange, agent, turn, given, inbox, ladder)
+        except asyncio.CancelledError:
+            if not await see_through(exchange.cancel()):
+                message = "the agent was told to stop and cannot be seen to have done so"
+                raise StillRunning(message, self._watch(exchange)) from None
+            await see_through(exchange.clean_up())
+            raise
+        if isinstance(result, Unconfirmed):  # its session is all that could still tell what became of it
+            return result
+        await see_through(exchange.clean_up())
+        return self._handed_back(turn, result)
+
+    async def _go(
+        self, exchange: Exchange, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder
+    ) -> Result:
+        answer = await exchange.send(ladder)
+        match answer:
+            case Replied():
+                return _replied(answer, inbox)
+            case Accepted():
+                self._remember(turn, given, answer.session_id)
+                return await self._prove(exchange, agent, answer, inbox, ladder)
+            case _:
+                return _final(inbox) or answer
+
+    async def _prove(
+        self, exchange: Exchange, agent: Agent, accepted: Accepted, inbox: Inbox, ladder: Ladder
+    ) -> Result:
+        """Look, and listen for receipts, until the end of an accepted turn is proven."""
+        await ladder.climb("accepted")
+        if agent.proves == "accepted":
+            return _final(inbox) or Done("accepted", session_id=accepted.session_id)
+        accepted_at = self._clock.read().monotonic
+        is_alive, poll = False, POLL_FIRST
+        while True:
+            inbox.bell.clear()
+            sight = await exchange.look()
+            ended = _ended(sight, inbox, accepted.session_id)
+            if ended is not None:
+                return ended
+            if not is_alive and (isinstance(sight, Working) or inbox.is_alive):
+                is_alive = True
+                await ladder.climb("started")
+            left = accepted_at + accepted.confirm_within - self._clock.read().monotonic
+            if not is_alive and left <= 0:
+                within = format_duration(accepted.confirm_within)
+                return Unconfirmed(f"accepted, and no sign of life within {within}; look at session {_shown(accepted)}")
+            await self._clock.wait(inbox.bell, poll if is_alive else min(poll, left))
+            poll = min(poll * 3 // 2, POLL_LAST)
+
+    def _remember(self, turn: Turn, given: str | None, session_id: str) -> None:
+        """Until the session is handed back in a result: most results have no place for it."""
+        if turn.is_persistent and session_id != given:
+            self._remembered[turn.fire.schedule_id] = (given, session_id)
+            while len(self._remembered) > _REMEMBERED_MAX:
+                self._remembered.popitem(last=False)
+
+    def _handed_back(self, turn: Turn, result: Result) -> Result:
+        if not isinstance(result, Done):
+            return result
+        if not turn.is_persistent:
+            return replace(result, session_id=None)
+        known = self._remembered.pop(turn.fire.schedule_id, None)
+        if result.session_id is None and known is not None:
+            return replace(result, session_id=known[1])
+        return result
+
+    def _watch(self, exchange: Exchange) -> "asyncio.Future[None]":
+        """Resolved when what could not be ended is at last seen to have ended."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        watch = asyncio.ensure_future(self._until_ended(exchange, ended))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        return ended
+
+    async def _until_ended(self, exchange: Exchange, ended: "asyncio.Future[None]") -> None:
+        quiet_since = self._clock.read().monotonic
+        while True:
+            await self._clock.sleep(POLL_LAST)
+            sight = await exchange.look()
+            now = self._clock.read().monotonic
+            if isinstance(sight, Working | Unseen):
+                quiet_since = now
+            if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
+                break
+        await exchange.clean_up()
+        if not ended.done():
+            ended.set_result(None)
+
+    def _unknown(self, name: str) -> str:
+        known = ", ".join(sorted(self._agents)) or "none"
+        return f"there is no agent '{name}'; add [agents.{name}] to the settings, or name one of those there: {known}"
+
+
+def _expect(spec: ActionSpec) -> Prompt:
+    if not isinstance(spec, Prompt):
+        raise TypeError(f"an action for Prompt was handed {type(spec).__name__}")
+    return spec
+
+
+def _final(inbox: Inbox) -> Done | Failed | None:
+    receipt = inbox.receipt
+    return receipt.result() if receipt is not None and receipt.is_final else None
+
+
+def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
+    """An answer beside a receipt: the receipt's error and text come first."""
+    receipt = inbox.receipt
+    if receipt is not None and receipt.error is not None:
+        return receipt.result()
+    text = replied.text if inbox.text is None else inbox.text
+    usage = replied.usage if receipt is None or receipt.usage is None else receipt.usage
+    return Done(reply=text, usage=usage, session_id=replied.session_id, output=replied.output)
+
+
+def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
+    """How the turn ended, if that is proven: by a receipt first, because only the agent itself knows what it did."""
+    receipt = inbox.receipt
+    if receipt is not None and receipt.error is not None:
+        return receipt.result()
+    match sight:
+        case Finished(reply=reply, usage=usage):
+            return _replied(Replied(reply, session_id, usage), inbox)
+        case Broken(error=error):
+            return _final(inbox) or Failed(error, rung="started")
+        case Gone(error=error):
+            return _final(inbox) or Unconfirmed(error)
+        case _:
+            return _final(inbox)
+
+
+def _shown(accepted: Accepted) -> str:
+    return accepted.session_id[:100]

@@ -1,0 +1,150 @@
+"""The agent port: one prompt given to an agent, and the proof of what became of it.
+
+An agent makes an `Exchange` for every turn. Some agents answer in one go: `send` returns `Replied`, and the turn is
+over. Others only take the prompt: `send` returns `Accepted`, which proves nothing yet, and the exchange is then looked
+at until it shows how the turn ended (L8). Nothing an agent says is trusted: adapters bound and clean every text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from wakeful.core.instants import Duration
+from wakeful.core.results import Busy, Failed, Throttled
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Fire, Ladder
+
+
+class Turn(NamedTuple):
+    """One prompt on its way to an agent."""
+
+    prompt: str  # as its owner wrote it
+    fire: Fire
+    session_id: str | None  # the session to go on with; None: begin one
+    is_persistent: bool  # whether the session is to be there for the next turn
+    config: Mapping[str, Any]  # the definition's `sessionConfig`
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The agent took the prompt; that it does anything with it is still to be proven."""
+
+    session_id: str
+    confirm_within: Duration  # how long it may take to the first sign of life
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The agent is done. `text = None`: it said nothing, which is not the same as an empty reply."""
+
+    text: str | None
+    session_id: str | None = None
+    usage: dict[str, int] | None = None
+    output: str | None = None  # what a person should see beside the reply
+
+
+Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """No sign of life so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """It cannot be looked at now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """It is at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Proven to have come to its end."""
+
+    reply: str | None = None
+    usage: dict[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Proven to have ended in error."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What could have proven it is no longer there."""
+
+    error: str
+
+
+Sight: TypeAlias = Quiet | Unseen | Working | Finished | Broken | Gone
+
+Fate: TypeAlias = Literal["done", "running", "unknown", "nothing"]
+"""What an agent knows of a turn after a crash of ours: it is done, it is at it, it cannot tell, it never got it."""
+
+
+class Exchange(Protocol):
+    """One turn with an agent."""
+
+    async def send(self, ladder: Ladder) -> Answer:
+        """Give it the prompt, after recording `sent`."""
+        ...
+
+    async def look(self) -> Sight:
+        """What can be seen of an accepted turn now. Never raises for what the other side does, never takes long."""
+        ...
+
+    async def cancel(self) -> bool:
+        """End the turn, whatever state it is in; True when its end is proven. Takes a few seconds at most."""
+        ...
+
+    async def clean_up(self) -> None:
+        """Remove what nobody needs after this turn. Never raises for what the other side does."""
+        ...
+
+
+class Agent(Protocol):
+    """A named target for prompts."""
+
+    @property
+    def proves(self) -> RungName:
+        """The highest rung it can prove; with `accepted` nothing is waited for after that."""
+        ...
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        """A sentence naming what is wrong with a `sessionConfig`, or with the agent itself, and the cure."""
+        ...
+
+    def begin(self, turn: Turn) -> Exchange: ...
+
+    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
+        """What became of a turn that a crash of ours interrupted, by its idempotency key."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Spoken(NamedTuple):
+    """One turn of a transcript: what was asked under which key, and what came back."""
+
+    key: str
+    prompt: str
+    reply: str
+
+
+class Transcripts(Protocol):
+    """Keeps what was said, for agents that remember nothing themselves. What it keeps is bounded."""
+
+    async def read(self, session_id: str) -> Sequence[Spoken]:
+        """What was said, oldest first; nothing for a session that is not known."""
+        ...
+
+    async def add(self, session_id: str, spoken: Spoken) -> None:
+        """Keep one more turn; one under the same key takes the place of the older."""
+        ...
