@@ -219,7 +219,9 @@ def test_a_throttled_target_is_asked_again_when_it_said_and_never_in_the_past() 
         NOW + 17 * MINUTE, "throttled", "throttled", "claimed", "429", is_busy=True
     )
     past = settled(Throttled("429", T0))
-    assert isinstance(past, Wait) and past.until == NOW
+    assert isinstance(past, Wait) and past.until == NOW + SECOND
+    again = settled(Throttled("429", NOW), waits=5)
+    assert isinstance(again, Wait) and again.until == NOW + 32 * SECOND, "never as fast as it can answer"
 
 
 def test_a_target_that_throttles_for_ever_is_given_up() -> None:

@@ -90,7 +90,7 @@ async def test_a_deferred_run_holds_no_lane(world: World) -> None:
 
 @virtual
 async def test_a_gate_that_breaks_does_not_stop_the_clock(world: World) -> None:
-    """L9: the tick fails, is tried again, and goes on when the gate is well."""
+    """L9: the run waits a minute with the reason, others go on, and it starts when the gate is well."""
     broken = [True]
 
     def gate(_: Tx, run: Run, now: Instant) -> Decision:
@@ -103,6 +103,8 @@ async def test_a_gate_that_breaks_does_not_stop_the_clock(world: World) -> None:
     await app.add("job", every("1h"))
     await world.until("01-01 01:00:30")
     assert bot.fires == []
+    (waiting,) = await app.runs("job")
+    assert waiting.reason == "a gate failed: RuntimeError: the gate is out of order"
     broken[0] = False
-    await world.sleep("5s")
+    await world.sleep("45s")
     assert bot.planned == ["01-01 01:00:00"]

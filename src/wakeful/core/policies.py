@@ -29,6 +29,7 @@ LADDER: Final[tuple[Duration, ...]] = (30 * SECOND, MINUTE, 5 * MINUTE, 15 * MIN
 GRACE: Final[Duration] = MINUTE
 BUSY_WAIT: Final[Duration] = HOUR
 BUSY_WAITS_MAX: Final = 24
+THROTTLE_WAIT: Final[Duration] = SECOND
 CRASHES_MAX: Final = 2
 TIMEOUT: Final[Duration] = 2 * HOUR
 ERRORS_MAX: Final = 5

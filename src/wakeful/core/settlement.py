@@ -19,6 +19,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
+    THROTTLE_WAIT,
     AfterCrash,
     OnCrash,
     Retry,
@@ -102,7 +103,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
                 return Close("failed", run.rung, error, "throttled")
             if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
                 return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
-            return Wait(max(until, now), "throttled", "throttled", run.rung, error, is_busy=True)
+            pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # whatever it says: never as fast as it can answer
+            return Wait(max(until, now + pause), "throttled", "throttled", run.rung, error, is_busy=True)
         case Unproven(error=error):
             alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
             return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)

@@ -14,7 +14,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.results import Dropped, Ending, Failed
 from wakeful.core.runs import Run
 from wakeful.core.transitions import claimed
-from wakeful.engine.limits import HELD_BACK_MAX, RING_BATCH
+from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
 from wakeful.ports.handlers import Due, Job, RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
@@ -106,6 +106,7 @@ def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now
     for run, decision in zip(runs, keeper.admit(tx, runs, now=now), strict=True):
         match decision:
             case Defer(until=until, reason=reason):
+                until = max(until, now + DEFERRED_MIN)  # a gate that says "at once" would be asked without end
                 moved = run._replace(reason=reason, next_attempt_at=until)
                 found.waiting.append((moved, _alarm(moved, until)))
             case Skip(reason=reason):

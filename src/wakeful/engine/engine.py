@@ -7,12 +7,12 @@ somebody rings the bell (a command wrote something, an attempt ended, room came 
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wakeful.core.effects import Alert
-from wakeful.core.instants import Instant
+from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import DAY, HOUR, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
@@ -112,11 +112,12 @@ class Engine:
         self._is_draining = True
         self._bell.set()
         if self._node_id is not None:
-            await self._within(self._limits.shutdown_grace)
+            await self._within(self._limits.shutdown_grace, self._runner.wait_idle())
             self._runner.end_all("shutdown")
-            await self._within(self._limits.ending_grace)
+            await self._within(self._limits.ending_grace, self._runner.wait_idle())
             self._runner.give_up_rest()
-            await self._settler.wait_empty()
+            # A store that cannot be written must not keep us for ever: the next start takes what is left for lost.
+            await self._within(self._limits.store_grace, self._settler.wait_empty())
         self._is_stopped = True
         self._bell.set()
         if self._loop_task is not None:
@@ -286,7 +287,9 @@ class Engine:
             self._node_id = None
             self._runner.end_all("fenced")
             self._settler.clear()
-            await self._within(self._limits.ending_grace)  # we may be the one to try these runs again
+            await self._within(
+                self._limits.ending_grace, self._runner.wait_idle()
+            )  # we may be the one to try these runs again
             await self._enter()
         elif is_work:
             await self._rescue(moment.now)
@@ -299,7 +302,10 @@ class Engine:
         node_id, self._node_id = self._node_id, None
         moment = self._clock.read()
         if node_id is not None:
-            await self._store.write(lambda tx: tx.nodes.void([node_id], now=moment.now))
+            try:
+                await self._store.write(lambda tx: tx.nodes.void([node_id], now=moment.now))
+            except StoreUnavailable as error:
+                log.warning("left without saying so, the lease will run out: %s", error)
             await self._store.release_clock()
 
     async def _prune(self, moment: Moment) -> None:
@@ -339,12 +345,12 @@ class Engine:
             return [False] * len(marks)
         return await self._store.write(lambda tx: tx.runs.mark_many(node_id, marks))
 
-    async def _within(self, grace: int) -> None:
-        """Wait until nothing runs, at most `grace`."""
+    async def _within(self, grace: Duration, waiting: Coroutine[Any, Any, None]) -> None:
+        """Wait for it, at most `grace`."""
         idle = asyncio.Event()
 
         async def watch() -> None:
-            await self._runner.wait_idle()
+            await waiting
             idle.set()
 
         watcher = asyncio.create_task(watch())

@@ -16,6 +16,7 @@ class Limits:
     sleep_max: Duration = MINUTE  # a wake-up is only a hint, and clocks jump: look at least this often
     shutdown_grace: Duration = 30 * SECOND
     ending_grace: Duration = 15 * SECOND  # for what was told to end, on top of the action's own patience
+    store_grace: Duration = 2 * MINUTE  # at shutdown, for a store that cannot be written
     poll: Duration | None = None  # how often to look whether another process wrote; None: nobody else can
     ledger_days: int = 90
 
@@ -24,6 +25,7 @@ class Limits:
 # but never so long that being late because of our own queue could count as a misfire.
 HELD_BACK_MAX: Duration = 30 * SECOND
 RING_BATCH = 200
+DEFERRED_MIN: Duration = SECOND
 # A wall clock that went back by more than this was wrong before: plan anew. Less is put up with.
 STEP_BACK_MIN: Duration = MINUTE
 # Wall and monotonic time that drift apart by more than this between two ticks mean a jump or a suspend.

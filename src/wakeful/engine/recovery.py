@@ -83,16 +83,20 @@ def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int], 
     # Only those whose processes were looked after: more may have been lost since.
     lost = [run for run in _leftovers(tx) if run.run_id in wanted]
     alerts: list[Alert] = []
+    settled = 0
     for kind in dict.fromkeys(run.kind for run in lost):
         keeper = seams.keepers[kind]
         of_kind = [run for run in lost if run.kind == kind]
         locked = keeper.lock(tx, of_kind)
         rows = tx.runs.lock([run.run_id for run in of_kind])
         pairs = [
-            (row, _ending(row, remaining)) for row in (rows[run.run_id] for run in of_kind) if row.owner is not None
+            (row, _ending(row, remaining))
+            for row in (rows[run.run_id] for run in of_kind)
+            if row.owner is not None and not (row.stuck and row.run_id in remaining)
         ]
+        settled += len(pairs)
         alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
-    return Rescued(len(lost), alerts)
+    return Rescued(settled, alerts)
 
 
 def _ending(row: Run, remaining: frozenset[int]) -> Ending:

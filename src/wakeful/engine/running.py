@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from wakeful.core.instants import Duration
+from wakeful.core.policies import SECOND
 from wakeful.core.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
 from wakeful.core.runs import Run, RungName, rung_index
 from wakeful.core.transitions import climbed
@@ -21,10 +22,11 @@ from wakeful.engine.claiming import Claim
 from wakeful.ports.action import FencedOff, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Job, Seams
-from wakeful.ports.store import Mark
+from wakeful.ports.store import Mark, StoreUnavailable
 
 Why: TypeAlias = Literal["deadline", "shutdown", "fenced"]
 ERROR_MAX = 4000
+TRY_AGAIN: Duration = SECOND
 
 
 class RunLadder:
@@ -41,7 +43,14 @@ class RunLadder:
             return  # the claim already says so
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
-        if not await self._marks.submit(Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)):
+        mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
+        while True:
+            try:
+                is_ours = await self._marks.submit(mark)
+                break
+            except StoreUnavailable:  # no failure of the target: it goes on when the rung can be written
+                await self._clock.sleep(TRY_AGAIN)
+        if not is_ours:
             raise FencedOff(f"run {self._run.run_id} was taken from this node")
 
 

@@ -1,22 +1,26 @@
 """Looking after the runs of schedules: what to perform, and what an ending means for the schedule."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.effects import Alert
-from wakeful.core.gates import ADMIT, Admit, Decision
+from wakeful.core.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.instants import Instant
-from wakeful.core.policies import DAY
+from wakeful.core.policies import DAY, MINUTE, NO_RETRY
 from wakeful.core.results import Done, Ending, Failed, TimedOut
 from wakeful.core.runs import Run, rung_index
-from wakeful.core.settlement import Close, Settlement, Wait, after_attempt, after_close, release
+from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, release
 from wakeful.core.transitions import closed
 from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
-from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Tx
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailable, Tx
+
+log = logging.getLogger("wakeful.schedules")
 
 
 class ScheduleRuns:
@@ -72,7 +76,13 @@ class ScheduleRuns:
 
     def _ask(self, tx: Tx, run: Run, now: Instant) -> Decision:
         for gate in self._gates:
-            decision = gate(tx, run, now)
+            try:
+                decision = gate(tx, run, now)
+            except StoreUnavailable:
+                raise
+            except Exception as error:  # a gate that fails must not stop the clock for the others (L9)
+                log.exception("a gate failed for run %d", run.run_id)
+                return Defer(now + MINUTE, f"a gate failed: {type(error).__name__}: {error}")
             if not isinstance(decision, Admit):
                 return decision
         return ADMIT
@@ -166,13 +176,17 @@ def _settle_alone(
     run: Run, ending: Ending, own: Compiled | Broken, cadence: Cadence | None, now: Instant
 ) -> tuple[Settled, Cadence | None]:
     """A run whose schedule is gone or unreadable: it ends, and plans nothing."""
-    if isinstance(own, Broken):
-        settlement: Settlement = Close("failed", run.rung, own.reason, "invalid")
-    else:
-        settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=None)
+    policy = _UNREADABLE if isinstance(own, Broken) else own.policy
+    settlement = after_attempt(run, policy, ending, now=now, next_due_at=None)
+    if isinstance(own, Broken) and isinstance(settlement, Close) and isinstance(ending, Failed):
+        settlement = settlement._replace(reason="invalid")
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
     return Settled(settlement, (), _result(ending)), cadence
+
+
+# How a run ends whose definition can no longer be read: as what it was, and for good.
+_UNREADABLE: Final = Policy(NO_RETRY, "unknown", 0, None)
 
 
 def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
