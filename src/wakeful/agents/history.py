@@ -45,8 +45,8 @@ class Story:
 class History(Protocol):
     """Where the events of sessions are read from."""
 
-    async def mark(self, session_id: str) -> int:
-        """Where the history ends now."""
+    async def mark(self, session_id: str) -> int | None:
+        """Where the history ends now; None if it cannot be read here."""
         ...
 
     async def since(self, session_id: str, mark: int) -> list[Event] | None:
@@ -62,8 +62,9 @@ class HttpHistory:
         self._path = path
         self._limit = limit
 
-    async def mark(self, session_id: str) -> int:
-        return len(await self.since(session_id, 0) or ())
+    async def mark(self, session_id: str) -> int | None:
+        events = await self.since(session_id, 0)
+        return None if events is None else len(events)
 
     async def since(self, session_id: str, mark: int) -> list[Event] | None:
         path = self._path.replace("{id}", quote(session_id, safe=""))
@@ -83,7 +84,7 @@ class FileHistory:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    async def mark(self, session_id: str) -> int:
+    async def mark(self, session_id: str) -> int | None:
         return await in_thread(partial(self._size, session_id), name="history")
 
     async def since(self, session_id: str, mark: int) -> list[Event] | None:
@@ -136,14 +137,19 @@ def _turn(events: Sequence[Event], *, has_others: bool, has_keys: bool) -> Story
         is_alive = is_alive or kind.startswith(_LIFE)
         usage = added(usage, _usage(kind, event))
         if kind == "assistant.message":
-            text = reply_of(_text(event))
-            # A message that only calls a tool is empty; the last that says something is the reply.
-            reply = text if text is not None and (text.strip() or reply is None) else reply
+            reply = _later(reply, reply_of(_text(event)))
         elif kind in ("session.idle", "session.error"):
             is_ended = True
             error = (one_line(_text(event) or "") or "the session ended in error") if kind == "session.error" else None
             break
     return Story(True, is_alive, is_ended, error, reply, usage, has_others, has_keys)
+
+
+def _later(reply: str | None, text: str | None) -> str | None:
+    """The reply after one more message: the last that says something, as one that only calls a tool is empty."""
+    if text is None or not text.strip():
+        return reply if reply is not None and reply.strip() else text
+    return text
 
 
 def _listed(value: Any) -> list[Event] | None:

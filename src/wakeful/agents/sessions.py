@@ -264,7 +264,7 @@ class _Exchange:
         self._is_fresh = False
         self._is_sent = False
         self._is_accepted = False
-        self._mark = 0
+        self._mark: int | None = 0  # None: nobody knows where the history ended before, so it proves nothing
         self._was_known = False
         self._was_busy = False
         self._was_away = False
@@ -317,14 +317,20 @@ class _Exchange:
 
     async def _message(self, ladder: Ladder) -> Response | NoConnection | NoAnswer:
         session_id = self._session_id or ""
+        if not self._is_fresh:
+            self._mark = await self._marked(session_id)
+        await ladder.climb("sent")
+        self._is_sent = True
         try:
-            if not self._is_fresh:
-                self._mark = await self._server.history.mark(session_id)
-            await ladder.climb("sent")
-            self._is_sent = True
             return await self._server.message(session_id, self._turn)
         except (NoConnection, NoAnswer) as error:
             return error
+
+    async def _marked(self, session_id: str) -> int | None:
+        try:
+            return await self._server.history.mark(session_id)
+        except (NoConnection, NoAnswer):
+            return None
 
     async def _answer(self, answer: Response | NoConnection | NoAnswer) -> Answer:
         match answer:
@@ -361,6 +367,8 @@ class _Exchange:
             return False
 
     async def _story(self, session_id: str) -> Story:
+        if self._mark is None:
+            return Story()
         events = await self._server.history.since(session_id, self._mark)
         prompt, slug = self._turn.prompt, self._turn.fire.slug
         return tell(events or (), self._turn.fire.idempotency_key, (prompt, marked(prompt, slug)))
@@ -405,8 +413,8 @@ class _Exchange:
 class _NoHistory:
     """A server whose history cannot be read."""
 
-    async def mark(self, session_id: str) -> int:
-        return 0
+    async def mark(self, session_id: str) -> None:
+        return None
 
     async def since(self, session_id: str, mark: int) -> None:
         return None
