@@ -170,10 +170,15 @@ class Judge:
             self._turn_page(book, schedule, before)
         for shift in shifts:
             yield from self._judge_run(book, facts, shift, before, after, now)
+        if before is not None and after is not None and after.planned_through < before.planned_through:
+            gone = [
+                row for row in gone if row.outcome not in NOT_RUN or laws.last_instant(row) <= after.planned_through
+            ]
+            self._turn_back(book, after.planned_through)
+        yield from self._lost(book, gone)
         if after is None or (schedule is not None and schedule.deleted_at is not None):
-            yield from self._lost(book, gone)
             return
-        yield from self._judge_tiling(book, before, after, shifts, gone)
+        yield from self._judge_tiling(book, after, shifts)
         yield from laws.is_forward(book.name, after, book.rules.timing)
         if after.state == "done":
             ran = frozenset(row.planned_at for row in book.rows.values() if row.planned_at > after.planned_through)
@@ -216,14 +221,8 @@ class Judge:
         book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
         yield from laws.start_obeys_policy(book.name, row, book.rules, now=now, backlog=book.backlog)
 
-    def _judge_tiling(
-        self, book: Book, before: Cadence | None, after: Cadence, shifts: Sequence[Shift], gone: Sequence[Run]
-    ) -> Iterator[str]:
+    def _judge_tiling(self, book: Book, after: Cadence, shifts: Sequence[Shift]) -> Iterator[str]:
         through = after.planned_through
-        if before is not None and through < before.planned_through:
-            self._turn_back(book, through)
-            gone = [row for row in gone if row.outcome not in NOT_RUN or laws.last_instant(row) <= through]
-        yield from self._lost(book, gone)
         start = book.tiled_through
         for shift in shifts:
             if shift.after.trigger != "manual" and _span(shift.before) != _span(shift.after):

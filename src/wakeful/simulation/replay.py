@@ -27,7 +27,7 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    climate = Climate(days=days or rng.randrange(200, 400), schedules=6, deeds_per_day=0.4, lease=DAY, pace=DAY)
+    climate = Climate(days=days or rng.randrange(250, 450), schedules=5, deeds_per_day=0.3, lease=DAY, pace=DAY)
     limits = Limits(concurrency_max=rng.choice((3, 64)), lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR)
     return climate, limits
 

@@ -1,0 +1,154 @@
+"""A simulation is worth as much as it would find. So here the system is broken on purpose, one law at a time, and
+within a few seeds the judge must say which law it was."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeful.core import cadence as core_cadence
+from wakeful.core.cadence import Cadence, Gap, Plan, Rules
+from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
+from wakeful.core.runs import Run
+from wakeful.core.settlement import Wait
+from wakeful.core.timing import next_after
+from wakeful.core.transitions import waiting
+from wakeful.engine import engine as engine_module
+from wakeful.engine import settling
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules import alarms, commands
+from wakeful.simulation import performers
+from wakeful.simulation.faults import Behaviour, Climate
+from wakeful.simulation.judge import Broken
+from wakeful.simulation.system import assemble
+from wakeful.simulation.world import World
+from wakeful.stores.sqlite.lanes import SqliteLanes
+from wakeful.stores.sqlite.runs import SqliteRuns
+
+Patch = pytest.MonkeyPatch
+
+
+def no_fence(patch: Patch) -> None:
+    """Whoever answers, settles: also a node that froze, lost its lease, and comes back with a late answer."""
+
+    def held(self: SqliteRuns, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
+        return {run_id: run for run_id, run in self.lock(sorted(claimed)).items() if run.outcome == "running"}
+
+    patch.setattr(SqliteRuns, "held", held)
+
+
+def drop_what_was_missed(patch: Patch) -> None:
+    """After an outage only the instant that runs is written down."""
+
+    def ring(cadence: Cadence, rules: Rules, **options: Any) -> Plan:
+        plan = core_cadence.ring(cadence, rules, **options)
+        return plan._replace(rows=tuple(row for row in plan.rows if not isinstance(row, Gap)))
+
+    patch.setattr(alarms, "ring", ring)
+
+
+def plan_from_now(patch: Patch) -> None:
+    """The next instant is one interval after the clock was looked at, and not the next one on the grid."""
+
+    def ring(cadence: Cadence, rules: Rules, *, now: Instant, **options: Any) -> Plan:
+        plan = core_cadence.ring(cadence, rules, now=now, **options)
+        if plan.cadence.next_at is None or not plan.rows:
+            return plan
+        moved = plan.cadence.next_at + (now - plan.cadence.planned_through)
+        return plan._replace(cadence=plan.cadence._replace(next_at=moved))
+
+    patch.setattr(alarms, "ring", ring)
+
+
+def skip_ahead_in_silence(patch: Patch) -> None:
+    """A look at the clock moves on over an instant that nobody has decided."""
+
+    def ring(cadence: Cadence, rules: Rules, **options: Any) -> Plan:
+        plan = core_cadence.ring(cadence, rules, **options)
+        following = plan.cadence.next_at
+        if following is None or not plan.rows:
+            return plan
+        after = next_after(rules.timing, following)
+        return plan._replace(cadence=plan.cadence._replace(planned_through=following, next_at=after))
+
+    patch.setattr(alarms, "ring", ring)
+
+
+def lanes_for_everyone(patch: Patch) -> None:
+    """Whoever asks for a lane gets it."""
+
+    def take_many(self: SqliteLanes, wanted: Sequence[tuple[str, int]]) -> set[int]:
+        self._connection.executemany("INSERT OR REPLACE INTO lanes (lane, holder) VALUES (?, ?)", wanted)
+        return {run_id for _, run_id in wanted}
+
+    patch.setattr(SqliteLanes, "take_many", take_many)
+
+
+def forget_crashes(patch: Patch) -> None:
+    """A run whose node died is tried again, however often that was."""
+
+    def uncounted(run: Run, wait: Wait) -> Run:
+        return waiting(run, wait)._replace(crashes=0)
+
+    patch.setattr(settling, "waiting", uncounted)
+
+
+def pause_without_effect(patch: Patch) -> None:
+    """A pause leaves what waits for its retry alone."""
+    patch.setattr(commands, "_drop_waiting", lambda _tx, cadence, *_: cadence)
+
+
+def never_turn_back(patch: Patch) -> None:
+    """A clock that comes back is not noticed: schedules stay silent until time has caught up with them."""
+
+    async def unmoved(*_: Any, **__: Any) -> None: ...
+
+    patch.setattr(engine_module, "turn_back", unmoved)
+
+
+ALONE = Climate(days=20, outages_per_day=1, deeds_per_day=3, schedules=8, pace=3 * HOUR, outage_max=DAY)
+ROUGH = Climate(days=6, crash_per_commit=0.05, schedules=8, pace=20 * MINUTE)
+BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
+WRONG_CLOCKS = Climate(days=20, steps_per_day=1, wrong_clocks_per_day=0.3, schedules=6)
+FREEZING = Climate(days=10, nodes=2, freezes_per_day=20, lease=HOUR, schedules=10, pace=HOUR, crash_per_commit=0)
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "law", "climate"),
+    [
+        pytest.param(no_fence, "L6", FREEZING, id="no fence"),
+        pytest.param(drop_what_was_missed, "L1", ALONE, id="missed instants dropped"),
+        pytest.param(plan_from_now, "L3", ALONE, id="planned from now"),
+        pytest.param(skip_ahead_in_silence, "L1", ALONE, id="an instant skipped in silence"),
+        pytest.param(lanes_for_everyone, "L5", ALONE, id="lanes for everyone"),
+        pytest.param(forget_crashes, "L2", ROUGH, id="crashes not counted"),
+        pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, id="pauses without effect"),
+        pytest.param(never_turn_back, "L3", WRONG_CLOCKS, id="never turned back"),
+    ],
+)
+def test_a_broken_law_is_caught_and_named(
+    sabotage: Callable[[Patch], None], law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
+) -> None:
+    """Within a dozen seeds, and by its number."""
+    if sabotage is no_fence:  # late answers need something that is under way for long
+        monkeypatch.setattr(performers, "draw_behaviour", lambda rng: Behaviour("done", rng.randrange(90 * MINUTE)))
+    assert _first_violation(climate, tmp_path, SEEDS[:1]) is None, "the world must be sound before it is broken"
+    sabotage(monkeypatch)
+    found = _first_violation(climate, tmp_path, SEEDS)
+    assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
+    assert f"  {law} " in found, found
+    assert "python -m wakeful.simulation --seed" in found
+
+
+def _first_violation(climate: Climate, folder: Path, seeds: Iterable[int]) -> str | None:
+    limits = Limits(concurrency_max=8, lease=HOUR, renew_every=20 * MINUTE, sleep_max=HOUR)
+    for seed in seeds:
+        with tempfile.TemporaryDirectory(dir=folder) as home:
+            try:
+                World(seed, climate, limits, Path(home), assemble).run()
+            except Broken as broken:
+                return str(broken)
+    return None
