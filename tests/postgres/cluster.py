@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from wakeful import bootstrap
@@ -26,6 +25,7 @@ T = TypeVar("T")
 
 # Short, so that a lost lease is seen within a second or two.
 SHORT = Limits(concurrency_max=32, lease=1_500, renew_every=300, shutdown_grace=2_000, ending_grace=500, poll=50)
+BRISK = Patience(lock=5_000)
 
 
 class NoOrphans:
@@ -104,10 +104,14 @@ class Node:
 
 
 async def make_node(
-    url: str, name: str, on_fire: Callable[[str, Any], Awaitable[None]] | None = None, limits: Limits = SHORT
+    url: str,
+    name: str,
+    on_fire: Callable[[str, Any], Awaitable[None]] | None = None,
+    limits: Limits = SHORT,
+    patience: Patience = BRISK,
 ) -> Node:
     """A node that is not started yet; `on_fire` gets the node's name and the fire."""
-    tap = Tap(await PostgresStore.open(url, patience=Patience(lock=5_000)))
+    tap = Tap(await PostgresStore.open(url, patience=patience))
     registry = CallRegistry()
     clock: Clock = tap.inner.clock
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
@@ -129,10 +133,10 @@ async def cluster(
     url: str,
     names: str = "abc",
     on_fire: Callable[[str, Any], Awaitable[None]] | None = None,
-    **limits: Any,
+    patience: Patience = BRISK,
 ) -> AsyncIterator[list[Node]]:
     """Nodes that tick, one for each letter."""
-    nodes = [await make_node(url, name, on_fire, replace(SHORT, **limits)) for name in names]
+    nodes = [await make_node(url, name, on_fire, SHORT, patience) for name in names]
     try:
         for node in nodes:
             await node.engine.start()

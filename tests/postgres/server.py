@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +54,11 @@ class Server(NamedTuple):
         return "" if self.log is None else self.log.read_bytes()[since:].decode(errors="replace")
 
 
+def schema_of(url: str) -> str:
+    """The schema an address names."""
+    return url.rpartition("schema=")[2]
+
+
 @cache
 def start() -> Server:
     """The server of this process."""
@@ -79,7 +84,8 @@ def _stop_at_exit(server: Any, folder: Path) -> None:
 
     # The package registered its own end before; ours runs first, and leaves nothing for it to do.
     def stop() -> None:
-        server.stop()
+        with suppress(OSError):  # its programs are gone: the environment was made anew under us
+            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
         atexit.unregister(server._cleanup)
 

@@ -8,13 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from postgres.server import Server
+from postgres.server import Server, schema_of
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres import CommitUnknown, Patience, PostgresStore, fate, writer
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Door
 from wakeful.stores.postgres.tx import PostgresTx
-from wakeful.testing.conformance_rows import NOW, a_cadence, a_run, put_cadences, put_runs, run_alarm
+from wakeful.testing.conformance_rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 
 IMPATIENT = Patience(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
 
@@ -138,6 +138,28 @@ async def test_a_commit_nobody_can_speak_for_is_unknown(store: PostgresStore, mo
         await store.write(lambda tx: tx.meta.set("x", "perhaps"))
 
 
+async def test_a_node_that_does_not_know_what_it_owns_begins_anew(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After such a doubt its next renewal gives the lease up, so that whatever a lost claim took is rescued."""
+    node_id = await store.write(a_node)
+    monkeypatch.setattr(writer, "_is_answered", lambda session, commit: False)
+    monkeypatch.setattr(fate, "_ask", lambda doubt, door: None)
+    with pytest.raises(CommitUnknown):
+        await store.write(lambda tx: tx.meta.set("x", "perhaps"))
+    monkeypatch.undo()
+
+    def renew(tx: Tx, node: int) -> bool:
+        return tx.nodes.renew(node, now=NOW, lease_until=NOW + 9, lag=0, running=0)
+
+    assert not await store.write(lambda tx: renew(tx, node_id))
+    assert not await store.write(lambda tx: renew(tx, node_id))
+    anew = await store.write(a_node)
+    assert await store.write(lambda tx: renew(tx, anew))
+    known = await store.read(lambda tx: {node.node_id: node.voided_at for node in tx.nodes.all()})
+    assert known == {node_id: NOW, anew: None}
+
+
 async def test_transactions_that_collide_are_run_again(store: PostgresStore) -> None:
     """Two that lock the same rows in opposite orders: the database ends one, it starts anew, both succeed."""
     await store.write(lambda tx: put_cadences(tx, a_cadence(1), a_cadence(2)))
@@ -180,7 +202,7 @@ async def test_an_error_the_operation_hides_is_not_hidden(store: PostgresStore) 
 async def test_a_lock_that_is_not_to_be_had_is_given_up(store: PostgresStore, server: Server, url: str) -> None:
     """A frozen neighbour costs patience, not the thread."""
     await store.write(lambda tx: put_cadences(tx, a_cadence(1)))
-    schema = url.rpartition("schema=")[2]
+    schema = schema_of(url)
     with server.connect() as connection, connection.transaction():
         connection.execute(f"SELECT * FROM {schema}.cadences FOR UPDATE".encode())
         with pytest.raises(StoreUnavailable, match="another transaction keeps what this one needs"):

@@ -7,14 +7,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import pytest
+
 from postgres.cluster import Node, cluster, is_idle, once, until
-from postgres.server import Server
+from postgres.server import Server, schema_of
 from wakeful.core.actions import Call
 from wakeful.core.definition import Definition
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.timing import Every
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Store
+from wakeful.stores.postgres import Patience, fate, writer
 
 
 async def _ledger(store: Store) -> Any:
@@ -95,6 +98,36 @@ async def test_runs_of_a_node_that_lost_its_lease_are_tried_once_more(url: str) 
             assert (first.fires["tea"], second.fires["tea"]) == (1, 1)
 
 
+async def test_a_claim_of_which_nobody_knows_is_found_again(
+    url: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit was kept, its answer lost, the server gone for long: the run is ours and nobody performs it, until the
+    node gives up its lease, begins anew, and rescues what it owned before."""
+    async with cluster(url, "a", patience=Patience(doubt=200)) as (node,):
+        is_answered = writer._is_answered
+        claims: list[bytes] = []
+
+        def lose_a_claim(session: Any, commit: bytes) -> bool:
+            known = is_answered(session, commit)
+            with server.connect() as connection:
+                running = connection.execute(
+                    f"SELECT 1 FROM {schema_of(url)}.runs WHERE outcome = 'running'".encode()
+                ).fetchall()
+            if running and not claims:
+                claims.append(commit)
+                return False
+            return known
+
+        monkeypatch.setattr(writer, "_is_answered", lose_a_claim)
+        monkeypatch.setattr(fate, "_ask", lambda doubt, door: None)
+        await node.put([once("tea", node.now + 200)])
+        await until(lambda: _has([node], 1))
+        await until(lambda: is_idle(node.store))
+        (row,) = await _ledger(node.store)
+        assert (row.outcome, row.attempt, row.crashes) == ("succeeded", 2, 1)
+        assert claims
+
+
 async def test_a_lane_of_a_dead_node_is_free_again(url: str) -> None:
     """Rescue lets the lane go, and the next in line gets it."""
     hangs = asyncio.Event()
@@ -139,7 +172,7 @@ async def test_a_storm_of_commands_leaves_nothing_behind(url: str, server: Serve
         await until(lambda: is_idle(nodes[0].store))
         assert await nodes[0].store.read(lambda tx: tx.lanes.holders()) == {}
         with server.connect() as connection:
-            schema = url.rpartition("schema=")[2]
+            schema = schema_of(url)
             left = connection.execute(f"SELECT * FROM {schema}.alarms WHERE kind = 'run'".encode()).fetchall()
         assert left == []
     assert "deadlock" not in server.logged(since)

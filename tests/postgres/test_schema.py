@@ -7,15 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from postgres.server import Server
+from postgres.server import Server, schema_of
 from wakeful.stores.postgres import DatabaseRefused, PostgresStore, alarms, cadences, lanes, nodes, runs, schedules
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Patience, connect
 from wakeful.stores.postgres.migrate import migrations, version_of
-
-
-def _schema(url: str) -> str:
-    return url.rpartition("schema=")[2]
 
 
 async def test_many_openers_make_the_schema_once(url: str, server: Server) -> None:
@@ -25,7 +21,7 @@ async def test_many_openers_make_the_schema_once(url: str, server: Server) -> No
     for store in stores:
         await store.close()
     with server.connect() as connection:
-        taken = connection.execute(f"SELECT number FROM {_schema(url)}.schema_version ORDER BY 1".encode()).fetchall()
+        taken = connection.execute(f"SELECT number FROM {schema_of(url)}.schema_version ORDER BY 1".encode()).fetchall()
     assert taken == [(step.number,) for step in migrations()]
 
 
@@ -35,14 +31,14 @@ async def test_one_release_ahead_is_fine_and_two_are_not(url: str, server: Serve
     await (await PostgresStore.open(url)).close()
     newest = migrations()[-1].number
     with server.connect() as connection:
-        connection.execute(f"INSERT INTO {_schema(url)}.schema_version VALUES (%s)".encode(), [newest + ahead])
+        connection.execute(f"INSERT INTO {schema_of(url)}.schema_version VALUES (%s)".encode(), [newest + ahead])
     if ahead == 1:
         await (await PostgresStore.open(url)).close()
     else:
         with pytest.raises(DatabaseRefused, match=f"is at {newest + 2}, and this release knows {newest}"):
             await PostgresStore.open(url)
     with connect(parse(url), Patience()) as connection:
-        assert version_of(connection, _schema(url)) == newest + ahead
+        assert version_of(connection, schema_of(url)) == newest + ahead
 
 
 async def test_two_schemas_of_one_database_are_two_stores(server: Server) -> None:
@@ -115,7 +111,7 @@ async def test_what_is_asked_often_is_sought_and_never_scanned(url: str, server:
     store = await PostgresStore.open(url)
     await store.close()
     with server.connect() as filling:
-        filling.execute(f"SET search_path = {_schema(url)}".encode())
+        filling.execute(f"SET search_path = {schema_of(url)}".encode())
         _fill(filling)
         if analyzed:
             filling.execute("ANALYZE")

@@ -15,7 +15,7 @@ import pytest
 
 from postgres.cluster import make_node, until
 from postgres.node import LIMITS
-from postgres.server import Server
+from postgres.server import Server, schema_of
 from wakeful.core.actions import Call
 from wakeful.core.definition import Definition
 from wakeful.core.timing import Once
@@ -151,5 +151,5 @@ async def _is_true(question: Callable[[], bool]) -> bool:
 
 def _ask(url: str, server: Server, query: str) -> list[tuple[Any, ...]]:
     with server.connect() as connection:
-        connection.execute(f"SET search_path = {url.rpartition('schema=')[2]}".encode())
+        connection.execute(f"SET search_path = {schema_of(url)}".encode())
         return connection.execute(query.encode()).fetchall()

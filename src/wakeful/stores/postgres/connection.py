@@ -150,15 +150,30 @@ class Door:
             self._shut_until = time.monotonic() + self._pause / SECOND
 
 
+class Doubts:
+    """Whether this process has ever been left without an answer about what it owns, see `fate`."""
+
+    def __init__(self) -> None:
+        self.is_any = False
+
+
 class Session:
     """One connection as the nouns use it: statements by `$n`, and what the transaction under way has met."""
 
-    __slots__ = ("_execute", "connection", "failure", "is_changed", "is_reading", "on_time", "unseen_lanes")
+    __slots__ = ("_execute", "connection", "doubts", "failure", "is_changed", "is_reading", "on_time", "unseen_lanes")
 
-    def __init__(self, connection: Connection, *, is_reading: bool, on_time: Callable[["Session"], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        is_reading: bool,
+        on_time: Callable[["Session"], None],
+        doubts: Doubts | None = None,
+    ) -> None:
         self.connection = connection
         self.is_reading = is_reading
         self.on_time = on_time  # called when the lease is renewed: the moment to set our clock by the server's
+        self.doubts = doubts or Doubts()
         self._execute = connection.cursor().execute
         self.reset()
 

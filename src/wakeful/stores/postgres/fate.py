@@ -1,4 +1,11 @@
-"""What became of a commit whose answer was lost."""
+"""What became of a commit whose answer was lost.
+
+Usually the server can be asked. When it cannot for too long, the caller is told `CommitUnknown`, and most operations
+are safe to repeat: a settlement finds its run closed and leaves it alone, an identical definition changes nothing, a
+mark is written twice. A claim is not: if it was kept, runs are ours that we know nothing of, and nobody would perform
+them. So a node that had such a doubt gives up its lease at its next renewal (`Doubts`, `nodes.renew`) and begins anew:
+whatever the old incarnation owned is then found and rescued like the runs of any node that died.
+"""
 
 import time
 from typing import Final, NamedTuple
@@ -7,7 +14,7 @@ import psycopg
 
 from wakeful.core.policies import SECOND
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres.connection import Connection, Door
+from wakeful.stores.postgres.connection import Connection, Door, Doubts
 
 # What the server knows of a transaction: committed, aborted, in progress; nothing, if it is too old.
 STATUS = "SELECT pg_xact_status($1::xid8)"
@@ -27,13 +34,10 @@ class Doubt(NamedTuple):
 
 
 class CommitUnknown(StoreUnavailable):
-    """COMMIT was sent, the connection broke, and the server could not be asked since: it was kept or it was not.
-
-    Whoever repeats the operation must be safe either way; see `docs` of the operation.
-    """
+    """COMMIT was sent, the connection broke, and the server could not be asked since: it was kept or it was not."""
 
 
-def resolve(doubt: Doubt, door: Door) -> None:
+def resolve(doubt: Doubt, door: Door, doubts: Doubts) -> None:
     """Return if it was kept; raise `StoreUnavailable` if it was not, `CommitUnknown` if nobody could say."""
     until = time.monotonic() + door.patience.doubt / SECOND
     while True:
@@ -43,6 +47,7 @@ def resolve(doubt: Doubt, door: Door) -> None:
         if status == "aborted":
             raise StoreUnavailable("the connection was lost during commit; nothing of this was kept")
         if time.monotonic() >= until:
+            doubts.is_any = True
             raise CommitUnknown("the connection was lost during commit, and the server cannot say what became of it")
         time.sleep(PAUSE_S)
 

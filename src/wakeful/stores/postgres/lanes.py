@@ -66,7 +66,7 @@ DELETE FROM lanes WHERE lane = ANY(ARRAY(
   SELECT lane FROM lanes WHERE holder IS NULL AND NOT EXISTS (
     SELECT 1 FROM alarms WHERE alarms.lane = lanes.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
   ) ORDER BY lane LIMIT $1 FOR UPDATE SKIP LOCKED
-))
+)) RETURNING lane
 """
 
 

@@ -4,12 +4,10 @@ Registering and renewing is also the moment at which this node sets its clock by
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import Node
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
 from wakeful.stores.postgres.rows import columns_of, ids
 
 _COLUMNS = columns_of(Node, "nodes")
@@ -52,9 +50,6 @@ ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
 # Forget incarnations long gone that own nothing.
 PRUNE = f"DELETE FROM nodes WHERE voided_at < $1 AND NOT {_OWNS} RETURNING node_id"
 
-# How many free lanes are forgotten at once.
-LANES_PRUNED_MAX: Final = 1_000
-
 
 class PostgresNodes:
     """See `ports.store.Nodes`. What nodes do is no news to the others, so nothing here rings for them."""
@@ -66,11 +61,17 @@ class PostgresNodes:
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
         self._session.on_time(self._session)
+        self._session.doubts.is_any = False  # a new incarnation owns nothing yet, and knows it
         ((node_id,),) = self._session.rows(REGISTER, name, host, pid, now, lease_until, capacity)
         return int(node_id)
 
     def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
+        """Push the lease out; False when it was taken, and also when we do not know what we own: then it is given up
+        here, and the caller begins anew as it would had it been taken."""
         self._session.on_time(self._session)
+        if self._session.doubts.is_any:
+            self.void([node_id], now=now)
+            return False
         return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running))
 
     def expired(self, *, now: Instant) -> list[Node]:
@@ -88,6 +89,4 @@ class PostgresNodes:
         return list(map(Node._make, self._session.rows(ALL)))
 
     def prune(self, *, before: Instant) -> None:
-        """Forget voided nodes that own nothing, and lanes nobody uses (in this store free lanes keep their rows)."""
         self._session.rows(PRUNE, before)
-        self._session.rows(f"{PRUNE_LANES} RETURNING lane", LANES_PRUNED_MAX)

@@ -46,14 +46,14 @@ class ReadingHand:
     def _begin(self) -> PostgresTx:
         """Begin on the connection there is; one that died while it was idle is replaced without a word."""
         if self._session is not None and self._tx is not None:
-            if _begin(self._session):
+            try:
+                _begin(self._session)
                 return self._tx
-            self.close()
+            except psycopg.Error:
+                self.close()
         self._session = Session(self._door.open(), is_reading=True, on_time=self._on_time)
         self._tx = PostgresTx(self._session)
-        if not _begin(self._session):
-            self.close()
-            raise psycopg.OperationalError("the connection was lost")
+        _begin(self._session)
         return self._tx
 
     def _end(self) -> None:
@@ -66,9 +66,8 @@ class ReadingHand:
             self.close()
 
 
-def _begin(session: Session) -> bool:
+def _begin(session: Session) -> None:
     session.reset()
-    try:
-        return session.connection.pgconn.exec_(_BEGIN).status == ExecStatus.COMMAND_OK
-    except psycopg.Error:
-        return False
+    result = session.connection.pgconn.exec_(_BEGIN)
+    if result.status != ExecStatus.COMMAND_OK:
+        raise psycopg.errors.error_from_result(result)

@@ -13,6 +13,7 @@ from wakeful.core.runs import Attempt, Outcome, Run
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, Tallied
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
+from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
 from wakeful.stores.postgres.rows import (
     arrays,
     arrays_of,
@@ -36,6 +37,18 @@ RESERVE_IDS = "SELECT nextval('run_ids') FROM generate_series(1, $1::bigint)"
 
 # Write new ledger rows.
 ADD = insert_into("runs", Run, _TEXTS)
+
+# Write runs that start as they are written: what is blank in every such row does not travel, which halves the cost.
+_STARTED: Final = (
+    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",
+    "owner", "version", "started_at", "claimed_at", "deadline_at",
+)  # fmt: skip
+ADD_STARTED = f"""
+INSERT INTO runs ({", ".join(_STARTED)}, instants, outcome, attempt, crashes, waits, fence, stuck)
+SELECT new.*, 1, 'running', 1, 0, 0, 1, 0 FROM {unnest_of(_STARTED, _TEXTS)} AS new
+"""
+_started = attrgetter(*_STARTED)
+_BLANK: Final = (None, None, None, None, None, None, None, 0)  # from `next_attempt_at` on
 
 _OF_PRIORITY = f"""
 SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
@@ -236,7 +249,7 @@ NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
 PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through' FOR UPDATE SKIP LOCKED"
 
 # Remember up to which id pruning has looked.
-SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through'"
+SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through' RETURNING value"
 
 # Beyond every id.
 _NO_ID: Final = 2**63 - 1
@@ -244,6 +257,7 @@ _NO_ID: Final = 2**63 - 1
 # How many rows one pruning step reads at once, and how many it looks at in all.
 PRUNE_WINDOW: Final = 1_000
 PRUNE_EXAMINED_MAX: Final = 10_000
+LANES_PRUNED_MAX: Final = 1_000
 
 
 class PostgresRuns:
@@ -258,8 +272,12 @@ class PostgresRuns:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        if rows:
-            self._session.change(ADD, *arrays(rows, Run, _TEXTS))
+        started = [_started(row) for row in rows if _is_just_started(row)]
+        if started:
+            self._session.change(ADD_STARTED, *arrays_of(started, _STARTED, _TEXTS))
+        if len(started) < len(rows):
+            others = [row for row in rows if not _is_just_started(row)]
+            self._session.change(ADD, *arrays(others, Run, _TEXTS))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         query = LOOK_DUE if self._session.is_reading else DUE
@@ -380,7 +398,8 @@ class PostgresRuns:
         if doomed:
             self.remove_many(doomed)
         if cursor != start:
-            self._session.rows(f"{SET_PRUNED_THROUGH} RETURNING value", cursor)
+            self._session.rows(SET_PRUNED_THROUGH, cursor)
+        self._session.rows(PRUNE_LANES, LANES_PRUNED_MAX)  # in this store free lanes keep their rows
         return len(doomed)
 
     def _doomed(
@@ -413,6 +432,18 @@ class PostgresRuns:
             return False
         ((newest_due_at,),) = self._session.rows(NEWEST_DUE_AT)
         return all(due_at <= newest_due_at for _, _, due_at in window)
+
+
+def _is_just_started(row: Run) -> bool:
+    """Whether every column that `ADD_STARTED` leaves out is what it takes it for."""
+    return (
+        row[24:] == _BLANK
+        and row[9:11] == ("running", None)
+        and row[12:15] == (1, 0, 0)
+        and row[5:7] == (None, 1)
+        and row[18] == 1
+        and row[22] is None
+    )
 
 
 def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[Param, ...]]:

@@ -10,7 +10,7 @@ import psycopg
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
-from wakeful.stores.postgres.connection import Connection, Door, Patience, Session, unavailable
+from wakeful.stores.postgres.connection import Connection, Door, Doubts, Patience, Session, unavailable
 from wakeful.stores.postgres.listener import ListeningHand, news_of
 from wakeful.stores.postgres.migrate import Migration, migrate, migrations
 from wakeful.stores.postgres.reader import ReadingHand
@@ -34,7 +34,8 @@ class PostgresStore:
         news = news_of(door.address.schema, token)
         self._address = door.address
         self._clock = clock
-        self._writers = Workers("wakeful-writer", writers, lambda: WritingHand(door, clock.set_by, news))
+        doubts = Doubts()
+        self._writers = Workers("wakeful-writer", writers, lambda: WritingHand(door, clock.set_by, doubts, news))
         self._readers = Workers("wakeful-reader", readers, lambda: ReadingHand(door, _ignore))
         self._listener = Workers("wakeful-listener", 1, lambda: ListeningHand(door, token))
         self._is_closed = False

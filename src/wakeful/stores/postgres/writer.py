@@ -20,7 +20,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres.connection import Door, Session, is_to_repeat, is_unavailable, unavailable
+from wakeful.stores.postgres.connection import Door, Doubts, Session, is_to_repeat, is_unavailable, unavailable
 from wakeful.stores.postgres.fate import Doubt, resolve
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Fate
@@ -35,8 +35,9 @@ _BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_cur
 class WritingHand:
     """One connection that writes; a broken one is replaced before the next operation."""
 
-    def __init__(self, door: Door, on_time: Callable[[Session], None], news: bytes) -> None:
+    def __init__(self, door: Door, on_time: Callable[[Session], None], doubts: Doubts, news: bytes) -> None:
         self._door = door
+        self._doubts = doubts
         self._on_time = on_time
         # The hint to others follows the commit in the same round trip: inside the transaction it would make all commits
         # of all nodes wait for one another, and undo the transaction if the server's queue of hints is full.
@@ -83,23 +84,21 @@ class WritingHand:
     def _begin(self) -> tuple[Session, PostgresTx, str]:
         """Begin on the connection there is; one that died while it was idle is replaced without a word."""
         if self._session is not None and self._tx is not None:
-            xid = _begin(self._session)
-            if xid is not None:
-                return self._session, self._tx, xid
-            self.close()
-        self._session = session = Session(self._door.open(), is_reading=False, on_time=self._on_time)
+            try:
+                return self._session, self._tx, _begin(self._session)
+            except psycopg.Error:
+                self.close()
+        self._session = session = Session(
+            self._door.open(), is_reading=False, on_time=self._on_time, doubts=self._doubts
+        )
         self._tx = tx = PostgresTx(session)
-        xid = _begin(session)
-        if xid is None:
-            self.close()
-            raise psycopg.OperationalError("the connection was lost")
-        return session, tx, xid
+        return session, tx, _begin(session)
 
     def _commit(self, session: Session, xid: str) -> None:
         doubt = Doubt(xid, session.connection.pgconn.backend_pid)
         if not _is_answered(session, self._commit_with_news if session.is_changed else b"COMMIT"):
             self.close()
-            resolve(doubt, self._door)
+            resolve(doubt, self._door, self._doubts)
 
     def _tidy_up(self) -> None:
         """Undo what is open; a connection that cannot do even that is let go."""
@@ -114,15 +113,14 @@ class WritingHand:
             self.close()
 
 
-def _begin(session: Session) -> str | None:
-    """The number of the new transaction; None if the connection is dead."""
+def _begin(session: Session) -> str:
+    """The number of the new transaction."""
     session.reset()
-    try:
-        result = session.connection.pgconn.exec_(_BEGIN)
-    except psycopg.Error:
-        return None
+    result = session.connection.pgconn.exec_(_BEGIN)
     number = result.get_value(0, 0) if result.status == ExecStatus.TUPLES_OK else None
-    return None if number is None else number.decode()
+    if number is None:
+        raise psycopg.errors.error_from_result(result)
+    return number.decode()
 
 
 def _is_answered(session: Session, commit: bytes) -> bool:
