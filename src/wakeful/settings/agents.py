@@ -1,0 +1,171 @@
+"""`[agents.NAME]`: the targets of prompts, each with the fields its adapter needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Discriminator, Tag, ValidationInfo, field_validator
+
+from wakeful.settings import kinds
+from wakeful.settings.faults import refusal
+from wakeful.settings.kinds import setting
+from wakeful.settings.secrets import Secret
+from wakeful.settings.table import Entries, Table
+
+SESSION: Final = "{session}"
+
+ConfirmWithin: TypeAlias = Annotated[int, kinds.duration("1s", "24h")]
+SessionsMax: TypeAlias = Annotated[int, kinds.count(1, 10_000)]
+TranscriptMax: TypeAlias = Annotated[int, kinds.size("1KiB", "64MiB")]
+ModelName: TypeAlias = Annotated[str, kinds.text("name of a model", most=200, example='"some-model"')]
+
+_CONFIRM_SAYS: Final = "how long after it accepted a prompt the agent may stay without a sign of life"
+_SESSIONS_SAYS: Final = "how many sessions are kept; the oldest go first"
+_TRANSCRIPT_SAYS: Final = "how much of a conversation is kept and sent again"
+_SYSTEM_SAYS: Final = "the system prompt"
+
+
+class EchoAgent(Table):
+    """Answers with the prompt, for a first try."""
+
+    adapter: Literal["echo"] = setting("echo", says="how the agent is reached")
+    url: Annotated[str | None, kinds.url()] = setting(None, says="not used; may stay when an agent is switched to echo")
+    model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="not used; may stay as well")
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+
+class SessionsAgent(Table):
+    """An agent server with sessions over HTTP."""
+
+    adapter: Literal["sessions"] = setting(says="how the agent is reached")
+    url: Annotated[str, kinds.url()] = setting("http://127.0.0.1:53000", says="where the server listens")
+    model: Annotated[str | None, kinds.text(most=200)] = setting(
+        None, says="the model of new sessions; unset: the server's"
+    )
+    cwd: Annotated[str | None, kinds.text("folder, on the server", most=4_096)] = setting(
+        None, says="the folder of new sessions; unset: the server's"
+    )
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+
+class OpenAIAgent(Table):
+    """Any chat endpoint that speaks OpenAI's protocol; the conversation is kept here."""
+
+    adapter: Literal["openai"] = setting(says="how the agent is reached")
+    model: ModelName = setting(says="the model to ask")
+    url: Annotated[str, kinds.url()] = setting("https://api.openai.com/v1", says="the address before /chat/completions")
+    api_key: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
+    max_tokens: Annotated[int | None, kinds.count(1, 10_000_000)] = setting(
+        None, says="the longest answer; unset: theirs"
+    )
+    system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    transcript_max: TranscriptMax = setting("256KiB", says=_TRANSCRIPT_SAYS)
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+
+class AnthropicAgent(Table):
+    """Anthropic's messages endpoint; the conversation is kept here."""
+
+    adapter: Literal["anthropic"] = setting(says="how the agent is reached")
+    model: ModelName = setting(says="the model to ask")
+    api_key: Annotated[Secret, kinds.secret()] = setting(says="sent as x-api-key")
+    url: Annotated[str, kinds.url()] = setting("https://api.anthropic.com", says="the address before /v1/messages")
+    max_tokens: Annotated[int, kinds.count(1, 10_000_000)] = setting(4096, says="the longest answer")
+    system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    transcript_max: TranscriptMax = setting("256KiB", says=_TRANSCRIPT_SAYS)
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+
+class CommandAgent(Table):
+    """A command-line agent, run once for each prompt."""
+
+    adapter: Literal["command"] = setting(says="how the agent is reached")
+    argv: Annotated[tuple[str, ...], kinds.argv()] = setting(
+        says="the program and its arguments; {prompt} is replaced, without it the prompt goes to its input"
+    )
+    model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="replaces {model} in the arguments")
+    cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="where it runs; unset: the home folder")
+    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to its environment")
+    output_max: Annotated[int, kinds.size("1KiB", "64MiB")] = setting("1MiB", says="how much of its output is kept")
+    reply_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+        None, says="where the reply stands in its output, if that is JSON; unset: all of the output is the reply"
+    )
+    session_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+        None, says="where the session's id stands in its output, if that is JSON"
+    )
+    session_pattern: Annotated[re.Pattern[str] | None, kinds.regex()] = setting(
+        None, says="finds the session's id in its output"
+    )
+    resume_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(
+        None, says="used instead of argv once a session is known; {session} is replaced by its id"
+    )
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+    @field_validator("session_pattern")
+    @classmethod
+    def _one_way(cls, found: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
+        if found is not None and info.data.get("session_key") is not None:
+            raise refusal("stands beside session_key; keep one of the two")
+        return found
+
+    @field_validator("resume_argv")
+    @classmethod
+    def _resumable(cls, found: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if found is None:
+            return None
+        if not any(SESSION in word for word in found):
+            raise refusal(f"does not say which session; put {SESSION} where the id belongs")
+        ways = ("session_key", "session_pattern")
+        if all(way in info.data and info.data[way] is None for way in ways):
+            raise refusal(
+                "can never be used: nothing finds the session's id; set session_key or session_pattern",
+                at=("resume_argv",),
+            )
+        return found
+
+
+class CallAgent(Table):
+    """A Python function."""
+
+    adapter: Literal["call"] = setting(says="how the agent is reached")
+    target: Annotated[str, kinds.call_target()] = setting(says="the function")
+    model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="passed to the function")
+    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+
+
+AGENTS: Final = Entries(
+    by="adapter",
+    default="echo",
+    models={
+        "sessions": SessionsAgent,
+        "openai": OpenAIAgent,
+        "anthropic": AnthropicAgent,
+        "command": CommandAgent,
+        "call": CallAgent,
+        "echo": EchoAgent,
+    },
+)
+
+
+def _adapter(written: Any) -> str | None:
+    return AGENTS.tag(written)
+
+
+Agent: TypeAlias = Annotated[
+    Annotated[SessionsAgent, Tag("sessions")]
+    | Annotated[OpenAIAgent, Tag("openai")]
+    | Annotated[AnthropicAgent, Tag("anthropic")]
+    | Annotated[CommandAgent, Tag("command")]
+    | Annotated[CallAgent, Tag("call")]
+    | Annotated[EchoAgent, Tag("echo")],
+    Discriminator(_adapter),
+]
