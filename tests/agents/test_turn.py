@@ -37,6 +37,7 @@ class Puppet:
     """An agent and its exchange in one: answers and looks as its script says."""
 
     proves: RungName = "finished"
+    knows: Mapping[str, type] = {"bad": int}
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -423,9 +424,12 @@ async def test_an_unknown_agent(stage: Stage) -> None:
 
 @virtual
 async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
-    """Refused with the agent's own words."""
+    """Refused with the agent's own words; what it does not know at all is refused when it is due, too."""
     assert stage.action.check(Prompt("hi", session_config={"bad": 1})) == "agent 'default': this will not do"
-    assert await stage.turn(bad=1) == Failed("agent 'default': this will not do", permanent=True)
+    wrong = stage.action.check(Prompt("hi", session_config={"worse": 1}))
+    assert wrong is not None and "sessionConfig.worse is not known" in wrong
+    assert await stage.turn(worse=1) == Failed(wrong, permanent=True)
+    assert stage.puppet.turns == []
 
 
 @virtual

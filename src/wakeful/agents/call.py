@@ -11,7 +11,6 @@ from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.threads import in_thread
-from wakeful.agents.config import wrong_config
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of, session_id_of, usage_of
 from wakeful.core.actions import Call
@@ -26,6 +25,7 @@ class CallAgent:
     """Performs turns through the call action, which knows threads, coroutines and how each ends."""
 
     proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
 
     def __init__(self, target: str, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
         self._target = target
@@ -33,8 +33,7 @@ class CallAgent:
         self._action = CallAction(registry, grace=grace)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
-        wrong = wrong_config(config, {"model": str})
-        return wrong or self._action.check(Call(self._target, self._args("", None)))
+        return self._action.check(Call(self._target, self._args("", None)))
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from wakeful.agents.client import Client, NoAnswer, NoConnection, Response, is_web_address
-from wakeful.agents.config import wrong_config
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
 from wakeful.core.results import Failed
@@ -22,8 +21,6 @@ from wakeful.ports.clock import Clock
 
 CUT: Final = "\n[cut off at the limit of tokens]"
 """Stands at the end of a reply that the model could not finish."""
-
-_KNOWN: Final[Mapping[str, type]] = {"model": str, "system": str, "maxTokens": int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +69,7 @@ class ChatAgent:
     """An agent behind a chat endpoint."""
 
     proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str, "system": str, "maxTokens": int}
 
     def __init__(self, dialect: Dialect, settings: ChatSettings, clock: Clock, transcripts: Transcripts) -> None:
         self._dialect = dialect
@@ -84,10 +82,9 @@ class ChatAgent:
             return f"its url '{self._settings.url}' is not a web address; write it like https://example.com/v1"
         if not (config.get("model") or self._settings.model):
             return "no model is named; set model for the agent, or sessionConfig.model"
-        wrong = wrong_config(config, _KNOWN)
-        if wrong is None and config.get("maxTokens") is not None and config["maxTokens"] < 1:
+        if config.get("maxTokens") is not None and config["maxTokens"] < 1:
             return f"sessionConfig.maxTokens is {config['maxTokens']}; write 1 or more"
-        return wrong
+        return None
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:

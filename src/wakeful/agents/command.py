@@ -14,7 +14,6 @@ from wakeful.actions.command import CommandAction
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.text import last_line, one_line
 from wakeful.agents.client import parse_json
-from wakeful.agents.config import wrong_config
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import READ_MAX, marked, reply_of, session_id_of, usage_of
 from wakeful.core.actions import Command
@@ -52,6 +51,7 @@ class CommandAgent:
     """Performs turns through the command action, which ends whole sessions of processes."""
 
     proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
 
     def __init__(self, settings: CommandSettings, *, grace: Duration = END_GRACE) -> None:
         self._settings = settings
@@ -67,7 +67,7 @@ class CommandAgent:
             return f"resume does not say where the session goes; write {SESSION} into it"
         if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
             return f"argv asks for {MODEL}; set model for the agent, or sessionConfig.model"
-        return wrong_config(config, {"model": str}) or self._action.check(Command(settings.argv, settings.cwd))
+        return self._action.check(Command(settings.argv, settings.cwd))
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeful.agents.config import wrong_config
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
 from wakeful.core.runs import RungName
@@ -15,9 +14,10 @@ class EchoAgent:
     """Built in."""
 
     proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
 
     def check(self, config: Mapping[str, Any]) -> str | None:
-        return wrong_config(config, {"model": str})
+        return None
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from wakeful.agents.client import Client, NoAnswer, NoConnection, Response, is_web_address, within
-from wakeful.agents.config import wrong_config
 from wakeful.agents.history import FileHistory, History, HttpHistory, Story, tell
 from wakeful.agents.reply import marked, session_id_of
 from wakeful.core.instants import MINUTE, SECOND, Duration
@@ -71,6 +70,8 @@ class SessionsSettings:
 class SessionsAgent:
     """An agent behind a server of sessions."""
 
+    knows: Mapping[str, type] = {"model": str, "cwd": str}
+
     def __init__(self, settings: SessionsSettings, clock: Clock) -> None:
         self._settings = settings
         self._server = _Server(settings, clock)
@@ -82,7 +83,7 @@ class SessionsAgent:
     def check(self, config: Mapping[str, Any]) -> str | None:
         if not is_web_address(self._settings.url):
             return f"its url '{self._settings.url}' is not a web address; write it like http://127.0.0.1:53000"
-        return wrong_config(config, {"model": str, "cwd": str})
+        return None
 
     def begin(self, turn: Turn) -> Exchange:
         return _Exchange(self._server, turn)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from wakeful.actions.cancellation import see_through
-from wakeful.agents.config import is_persistent
+from wakeful.agents.config import is_persistent, wrong_config
 from wakeful.agents.receipts import Inbox, Receipts
 from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.instants import MINUTE, SECOND, Duration, format_duration
@@ -66,15 +66,15 @@ class TurnAction:
 
     def check(self, spec: ActionSpec) -> str | None:
         prompt = _expect(spec)
-        agent = self._agents.get(prompt.agent)
-        if agent is None:
-            return self._unknown(prompt.agent)
-        wrong = agent.check(prompt.session_config)
-        return None if wrong is None else f"agent '{prompt.agent}': {wrong}"
+        wrong = self._wrong(prompt)
+        if wrong is None:
+            wrong = self._agents[prompt.agent].check(prompt.session_config)
+            return None if wrong is None else f"agent '{prompt.agent}': {wrong}"
+        return wrong
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         prompt = _expect(spec)
-        wrong = self.check(prompt)
+        wrong = self._wrong(prompt)
         if wrong is not None:
             return Failed(wrong, permanent=True)
         agent = self._agents[prompt.agent]
@@ -205,9 +205,14 @@ class TurnAction:
         if not ended.done():
             ended.set_result(None)
 
-    def _unknown(self, name: str) -> str:
-        known = ", ".join(sorted(self._agents)) or "none"
-        return f"there is no agent '{name}'; add [agents.{name}] to the settings, or name one of those there: {known}"
+    def _wrong(self, prompt: Prompt) -> str | None:
+        """What can be seen at a glance: nothing here waits for a disk or an import."""
+        name, agent = prompt.agent, self._agents.get(prompt.agent)
+        if agent is None:
+            known = ", ".join(sorted(self._agents)) or "none"
+            return f"there is no agent '{name}'; add [agents.{name}] to the settings, or name one of those: {known}"
+        wrong = wrong_config(prompt.session_config, agent.knows)
+        return None if wrong is None else f"agent '{name}': {wrong}"
 
 
 def _expect(spec: ActionSpec) -> Prompt:

@@ -117,8 +117,15 @@ class Agent(Protocol):
         """The highest rung it can prove; with `accepted` nothing is waited for after that."""
         ...
 
+    @property
+    def knows(self) -> Mapping[str, type]:
+        """The fields of a `sessionConfig` it understands, besides `persistSession`, and what each must be."""
+        ...
+
     def check(self, config: Mapping[str, Any]) -> str | None:
-        """A sentence naming what is wrong with a `sessionConfig`, or with the agent itself, and the cure."""
+        """A sentence naming what is wrong with the agent itself, or with it and this `sessionConfig`, and the cure.
+
+        Asked when a definition is written, not when it is due: it may look at files and import modules."""
         ...
 
     def begin(self, turn: Turn) -> Exchange: ...
