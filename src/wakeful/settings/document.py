@@ -23,7 +23,7 @@ _POSITION: Final = re.compile(r"(?s)(.*) \(at (?:line (\d+), column (\d+)|end of
 _BARE_PAIR: Final = re.compile(r"""\s*[A-Za-z0-9_.-]+\s*(?:=\s*(?P<value>[^"'\[\]{}#\n]*?))?\s*(?:#.*)?""")
 _UNQUOTED: Final = re.compile(r"[^\W\d][\w/.:+-]*|\d+[\w:.+-]*[a-zA-Z]\w*|\d\d?:\d\d")
 _CURES: Final = (
-    ("Invalid value", "there is no value TOML knows after the ="),
+    ("Invalid value", "there is no value TOML knows here; write one, texts in quotes, and close every [ and {"),
     ("Expected newline", "something stands after the value"),
     ("Expected '='", "a key has no value; write key = value"),
     ("Invalid statement", "a line begins with something that is not a key; write key = value, or # before a comment"),

@@ -7,6 +7,7 @@ pydantic how to read the value, tells the reference how to describe it, and give
 from __future__ import annotations
 
 import ipaddress
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -199,6 +200,18 @@ def plain_text(value: Any, most: int = TEXT_MAX, *, may_be_empty: bool = False) 
     if "\0" in value:
         raise refusal("holds a NUL character, which cannot be stored; remove it")
     return value
+
+
+def json_text() -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value)
+        try:
+            json.loads(found)
+        except (ValueError, RecursionError):
+            raise refusal('is not JSON; write it in single quotes, like \'{"model": "…"}\'') from None
+        return found
+
+    return Kind("JSON as text", "'{…}'", read)
 
 
 def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, most: int = 200) -> Kind:

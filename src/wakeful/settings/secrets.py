@@ -205,13 +205,16 @@ class SecretReader:
 def read_regular_file(path: Path, size_max: int) -> bytes:
     """The content of a plain file: a pipe would block and a device never end. Raises OSError or ValueError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
+    try:
         kind = os.fstat(handle).st_mode
         if stat.S_ISDIR(kind):
             raise ValueError("it is a folder")
         if not stat.S_ISREG(kind):
             raise ValueError("it is not a plain file")
-        content = file.read(size_max + 1)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(size_max + 1)
+    finally:
+        os.close(handle)
     if len(content) > size_max:
         raise ValueError(f"it is larger than {size_max // 1024} KiB")
     return content

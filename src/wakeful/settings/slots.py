@@ -72,7 +72,7 @@ class HttpSlot(SlotTable):
     api_key: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
     quota_url: Annotated[str, kinds.url(https=True)] = setting(says="GET tells the quota")
     wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="POST is the wake")
-    wake_body: Annotated[str | None, kinds.text("JSON as text")] = setting(None, says="what is posted")
+    wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="what is posted")
 
     @field_validator("wake_url")
     @classmethod

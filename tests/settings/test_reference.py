@@ -1,0 +1,38 @@
+"""The page about the settings tells what the models are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from settings.kit import loaded
+from wakeful.settings.model import ENTRIES, Settings
+from wakeful.settings.reference import put_into, render
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    """If not: python -m wakeful.settings.reference docs/settings.md"""
+    page = PAGE.read_text(encoding="utf-8")
+    assert put_into(page) == page
+
+
+def test_every_setting_is_in_it_with_its_meaning() -> None:
+    """Four filled cells a line."""
+    rows = [line for line in render().splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+    assert all(len(row) == 4 and all(row) for row in cells)
+    tables = [model for entries in ENTRIES.values() for model in entries.models.values()]
+    plain = [field.annotation for name, field in Settings.model_fields.items() if name not in ENTRIES]
+    count = sum(len(table.model_fields) for table in [*tables, *plain])  # type: ignore[union-attr]
+    assert len(rows) == count + 3  # and those of the active hours
+
+
+def test_the_example_of_the_page_can_be_used(tmp_path: Path) -> None:
+    """As it stands there."""
+    found = re.search(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    tomllib.loads(found[1])
+    assert loaded(tmp_path, found[1].replace("MODEL_KEY", "GLM_KEY")).settings.heartbeat.enabled
