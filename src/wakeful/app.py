@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
@@ -24,6 +24,7 @@ from wakeful.core.definition_json import action_from_json, definition_from_json,
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
+from wakeful.core.runs import Outcome
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.core.zones import check_zone
@@ -32,9 +33,9 @@ from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
-from wakeful.features.schedules.queries import Stats
+from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
-from wakeful.ports.clock import Clock
+from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -44,6 +45,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 ON_DUE: Final = "on_due"
 PAGE: Final = 500
 WAIT_STEP: Final = 20
+PROBED_AT: Final = "probed_at"
+NEXT_TIMES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,27 @@ class New:
     timing: Timing
     action: ActionSpec
     options: Mapping[str, Any]
+
+
+Guard: TypeAlias = Callable[[Schedule | None], None]
+"""Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
+
+
+class Written(NamedTuple):
+    """A schedule as it reads back after a write, or as it would."""
+
+    view: ScheduleView
+    is_created: bool
+    warnings: tuple[str, ...]
+    next_times: tuple[Instant, ...]  # the next five
+
+
+class _Rehearsed(Exception):
+    """Ends a write that was only tried: its transaction is rolled back."""
+
+    def __init__(self, written: Written) -> None:
+        super().__init__(written)
+        self.written = written
 
 
 class Wakeful:
@@ -191,6 +215,15 @@ class Wakeful:
         """Whether this process holds the clock."""
         return self._parts is not None and self._parts.engine.is_ticking
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it is open for commands and questions."""
+        return self._parts is not None
+
+    def moment(self) -> Moment:
+        """What its clock says."""
+        return self._clock.read()
+
     # --- schedules ---------------------------------------------------------------------------------------------------
 
     async def add(
@@ -240,6 +273,56 @@ class Wakeful:
             raise fate
         return fate
 
+    async def write(
+        self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> Written:
+        """Write a definition in its JSON shape and read it back, in one transaction; a rehearsal leaves no trace."""
+        parts = self._open
+        checked = self._checked(definition_from_json(definition, default_zone=parts.default_zone, slug=slug))
+
+        def write(tx: Tx, now: Instant) -> Written:
+            if guard is not None:
+                guard(_held(tx, slug))
+            (fate,) = commands.put_many(tx, [checked], seams=parts.seams, now=now)
+            if isinstance(fate, Invalid):
+                raise fate
+            return _read_back(tx, slug, now, checked.warnings, is_created=fate.is_created)
+
+        return await self._try(write, is_rehearsal)
+
+    async def patch(
+        self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> Written:
+        """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
+        parts = self._open
+        warnings: tuple[str, ...] = ()
+
+        def edit(schedule: Schedule) -> Checked:
+            nonlocal warnings
+            if guard is not None:
+                guard(schedule)
+            merged = _merge(_without_other_kind(json.loads(schedule.definition), changes), changes)
+            checked = self._checked(definition_from_json(merged, default_zone=parts.default_zone, slug=slug))
+            warnings = checked.warnings
+            return checked
+
+        def write(tx: Tx, now: Instant) -> Written:
+            commands.change(tx, slug, edit, seams=parts.seams, now=now, if_version=None)
+            return _read_back(tx, slug, now, warnings, is_created=False)
+
+        return await self._try(write, is_rehearsal)
+
+    async def _try(self, write: Callable[[Tx, Instant], Written], is_rehearsal: bool) -> Written:
+        """A write as it is, or one that is taken back before it is kept."""
+
+        def rehearse(tx: Tx, now: Instant) -> Written:
+            raise _Rehearsed(write(tx, now))
+
+        try:
+            return await self._command(rehearse if is_rehearsal else write)
+        except _Rehearsed as rehearsed:
+            return rehearsed.written
+
     async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
         """Change some of a definition, by its JSON names in snake_case; None takes a field back to what is usual."""
         parts = self._open
@@ -253,9 +336,15 @@ class Wakeful:
             lambda tx, now: commands.change(tx, slug, patch, seams=parts.seams, now=now, if_version=if_version)
         )
 
-    async def remove(self, slug: str) -> None:
+    async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
         """Take a schedule away; a run under way ends, and the ledger stays."""
-        await self._command(lambda tx, now: commands.remove(tx, slug, seams=self._open.seams, now=now))
+
+        def remove(tx: Tx, now: Instant) -> None:
+            if guard is not None:
+                guard(_held(tx, slug))
+            commands.remove(tx, slug, seams=self._open.seams, now=now)
+
+        await self._command(remove)
 
     async def pause(self, slug: str, until: datetime | str | None = None) -> None:
         """Let nothing of it start until resumed, or until a time."""
@@ -297,11 +386,41 @@ class Wakeful:
         found = [view async for view in self._iterate(contains) if status is None or view.status == status]
         return found if limit is None else found[:limit]
 
+    async def search(
+        self, *, after: str | None = None, limit: int = 100, status: str | None = None, contains: str | None = None
+    ) -> Page:
+        """A page of schedules in slug order; costs the same however many there are."""
+        return await self._open.store.read(
+            lambda tx: queries.search(tx, after=after, limit=limit, status=status, contains=contains)
+        )
+
+    async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
+        """What all schedules are going to start until a time, in order."""
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.upcoming(tx, now=now, until=until, limit=limit))
+
+    async def pulse(self) -> Pulse:
+        """Who ticks, how far behind, and what hangs."""
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.pulse(tx, now=now))
+
+    async def probe(self) -> None:
+        """Write something, to see that the store can be written."""
+        now = self._clock.read().now
+        await self._open.store.write(lambda tx: tx.meta.set(PROBED_AT, str(now)))
+
     async def runs(
-        self, slug: str | None = None, *, limit: int = 100, before_id: int | None = None
+        self,
+        slug: str | None = None,
+        *,
+        limit: int = 100,
+        before_id: int | None = None,
+        outcome: Outcome | None = None,
     ) -> builtins.list[RunView]:
         """Rows of the ledger, newest first."""
-        return await self._open.store.read(lambda tx: queries.runs(tx, slug, limit=limit, before_id=before_id))
+        return await self._open.store.read(
+            lambda tx: queries.runs(tx, slug, limit=limit, before_id=before_id, outcome=outcome)
+        )
 
     async def get_run(self, run_id: int) -> RunView:
         """One row of the ledger."""
@@ -406,6 +525,22 @@ class Wakeful:
         if name == "prompt":
             return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
         return _spec(name, value)
+
+
+def _held(tx: Tx, slug: str) -> Schedule | None:
+    """The schedule of that slug, locked; None if there is none."""
+    found = tx.schedules.by_slugs([slug]).get(slug)
+    if found is None:
+        return None
+    tx.cadences.lock([found.schedule_id])
+    # Read again under the lock: another node may have edited or removed it between the two statements.
+    found = tx.schedules.by_ids([found.schedule_id])[found.schedule_id]
+    return found if found.deleted_at is None else None
+
+
+def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> Written:
+    following = queries.next_times(tx, slug, after=now, count=NEXT_TIMES)
+    return Written(queries.get(tx, slug), is_created, warnings, tuple(following))
 
 
 def _spec(name: str, value: Any) -> ActionSpec:

@@ -1,19 +1,30 @@
 """Questions about schedules. Reading never changes what is planned (L1)."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.active_hours import is_active
+from wakeful.core.cadence import Cadence, due_at
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import NotFound
 from wakeful.core.runs import ERRORS, Outcome
-from wakeful.core.timing import next_n
+from wakeful.core.timing import latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
-from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime, view_run, view_schedule
-from wakeful.ports.store import ALARM_SCHEDULE, Schedule, Tx
+from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime, as_text, view_run, view_schedule
+from wakeful.ports.store import ALARM_SCHEDULE, Node, Schedule, Tx
 
 DURATIONS_MAX: Final = 10_000
+# A search looks at this many schedules at a time, and at this many in all: it costs the same however many there are.
+SEARCH_STEP: Final = 200
+SEARCH_MAX: Final = 1_000
+# The same for what is to come: schedules beyond as many as are asked for, and instants looked at.
+UPCOMING_SPARE: Final = 200
+UPCOMING_STEPS_MAX: Final = 10_000
+STUCK_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +42,46 @@ class Stats:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "since": None if self.since is None else self.since.isoformat(),
+            "since": as_text(self.since),
             "counts": dict(self.counts),
             "successRate": self.success_rate,
             "p50DurationMs": self.p50_duration,
             "p95DurationMs": self.p95_duration,
             "streak": self.streak,
-            "nextRun": None if self.next_run is None else self.next_run.isoformat(),
-            "lastRun": None if self.last_run is None else self.last_run.isoformat(),
+            "nextRun": as_text(self.next_run),
+            "lastRun": as_text(self.last_run),
         }
+
+
+class Page(NamedTuple):
+    """Some schedules, and the slug after which to go on; None: there are no more."""
+
+    schedules: list[ScheduleView]
+    next: str | None
+
+
+class Upcoming(NamedTuple):
+    """An instant that is to come; ordered by when it is due."""
+
+    due_at: Instant
+    slug: str
+    planned_at: Instant
+
+
+class Ahead(NamedTuple):
+    """What is to come, in order, until a time; `is_cut`: that is earlier than was asked for."""
+
+    instants: list[Upcoming]
+    until: Instant
+    is_cut: bool
+
+
+class Pulse(NamedTuple):
+    """Whether the clock is alive, as the store has it."""
+
+    nodes: list[Node]  # those that were not voided
+    overdue: Duration  # for how long the alarm that waits longest has been due
+    stuck: list[int]  # runs whose end could not be proven, newest first, bounded
 
 
 def get(tx: Tx, slug: str) -> ScheduleView:
@@ -52,10 +94,73 @@ def page(tx: Tx, *, after: str | None, limit: int, contains: str | None = None) 
     return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains))
 
 
-def runs(tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None) -> list[RunView]:
-    """Rows of the ledger, newest first, of one schedule or of all."""
+def search(tx: Tx, *, after: str | None, limit: int, status: str | None = None, contains: str | None = None) -> Page:
+    """Schedules in slug order after a slug: of one status, with a text in their slug or in what they do.
+
+    Looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
+    if status is None and not contains:
+        rows = tx.schedules.page(after=after, limit=limit + 1)
+        return Page(_views(tx, rows[:limit]), rows[limit - 1].slug if len(rows) > limit else None)
+    wanted = (contains or "").casefold()
+    found: list[ScheduleView] = []
+    for _ in range(SEARCH_MAX // SEARCH_STEP):
+        rows = tx.schedules.page(after=after, limit=SEARCH_STEP)
+        for view in _views(tx, [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()]):
+            if status in (None, view.status) and wanted in _searched(view):
+                if len(found) == limit:
+                    return Page(found, found[-1].slug)
+                found.append(view)
+        if len(rows) < SEARCH_STEP:
+            return Page(found, None)
+        after = rows[-1].slug
+    return Page(found, after)
+
+
+def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
+    """What all schedules are going to start until a time, in the order it is due.
+
+    The alarms that ring first belong to the schedules that start first. Not all of them start something (a pause may
+    end): so if there are more alarms than were looked at, only what lies before the last of them is certain."""
+    cadences = tx.cadences.due(now=until, limit=limit + UPCOMING_SPARE)
+    ids = [cadence.schedule_id for cadence in cadences]
+    certain = until
+    if len(ids) == limit + UPCOMING_SPARE:
+        certain = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
+    schedules = tx.schedules.by_ids(ids)
+    lines = [_line(schedules[cadence.schedule_id], cadence, now) for cadence in cadences]
+    heap = [(first, line) for line in range(len(lines)) for first in [next(lines[line], None)] if first is not None]
+    heapq.heapify(heap)
+    instants: list[Upcoming] = []
+    for _ in range(UPCOMING_STEPS_MAX):
+        if not heap or heap[0][0][0].due_at > certain:
+            return Ahead(instants, certain, certain < until)
+        (instant, is_started), line = heap[0]
+        if is_started and len(instants) == limit:
+            break
+        if is_started:
+            instants.append(instant)
+        following = next(lines[line], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (following, line))
+    return Ahead(instants, heap[0][0][0].due_at - 1, True)
+
+
+def pulse(tx: Tx, *, now: Instant) -> Pulse:
+    """Who ticks, how far behind, and what hangs."""
+    due = tx.alarms.next_due_at()
+    stuck = [run.run_id for run in tx.runs.page(limit=STUCK_MAX, outcome="unknown") if run.stuck]
+    nodes = [node for node in tx.nodes.all() if node.voided_at is None]
+    return Pulse(nodes, max(0, now - due) if due is not None else 0, stuck)
+
+
+def runs(
+    tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None, outcome: Outcome | None = None
+) -> list[RunView]:
+    """Rows of the ledger, newest first, of one schedule or of all, of any outcome or of one."""
     schedule_id = None if slug is None else _find(tx, slug).schedule_id
-    rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit)
+    rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = tx.schedules.by_ids({row.schedule_id for row in rows})
     return [view_run(row, names[row.schedule_id].slug, attempts.get(row.run_id, ())) for row in rows]
@@ -122,6 +227,42 @@ def _views(tx: Tx, schedules: Sequence[Schedule]) -> list[ScheduleView]:
         for schedule in schedules
         for cadence in [cadences[schedule.schedule_id]]
     ]
+
+
+def _searched(view: ScheduleView) -> str:
+    """What a search looks through."""
+    return f"{view.slug} {'' if view.definition is None else _words(view.definition.action)}".casefold()
+
+
+def _words(action: ActionSpec) -> str:
+    match action:
+        case Prompt(text=text) | Event(text=text):
+            return text
+        case Command(argv=argv):
+            return " ".join(argv)
+        case Http(url=url):
+            return url
+        case Call(target=target):
+            return target
+
+
+def _line(schedule: Schedule, cadence: Cadence, now: Instant) -> Iterator[tuple[Upcoming, bool]]:
+    """The instants one schedule is going to have, each with whether it starts then or is outside active hours."""
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if isinstance(compiled, Compiled):
+        rules, hours = compiled.rules, compiled.definition.active_hours
+        rings_at = due_at(cadence, rules)
+        if cadence.state == "paused" and rings_at is not None:  # it only goes on then
+            planned_at = next_after(rules.timing, max(rings_at, now))
+            rings_at = None
+        else:
+            planned_at = cadence.next_at
+        if planned_at is not None and rings_at is not None and rings_at > planned_at + rules.offset:  # held off
+            planned_at = latest_until(rules.timing, rings_at - rules.offset, since=planned_at - 1) or planned_at
+        while planned_at is not None:
+            due = planned_at + rules.offset if rings_at is None else rings_at
+            yield Upcoming(due, schedule.slug, planned_at), hours is None or is_active(hours, planned_at)
+            planned_at, rings_at = next_after(rules.timing, max(planned_at, now - rules.offset)), None
 
 
 def _percentile(ordered: Sequence[Duration], percent: int) -> Duration | None:

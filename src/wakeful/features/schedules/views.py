@@ -60,16 +60,17 @@ class RunView:
     usage: dict[str, int] | None
     session_id: str | None
     is_stuck: bool
+    ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape of a run."""
         out: dict[str, Any] = {
             "runId": str(self.run_id),
             "slug": self.slug,
-            "plannedAt": _text(self.planned_at),
-            "dueAt": _text(self.due_at),
-            "startedAt": _text(self.started_at),
-            "endedAt": _text(self.ended_at),
+            "plannedAt": as_text(self.planned_at),
+            "dueAt": as_text(self.due_at),
+            "startedAt": as_text(self.started_at),
+            "endedAt": as_text(self.ended_at),
             "attempt": self.attempt,
             "attempts": [_attempt_json(attempt) for attempt in self.attempts],
             "trigger": self.trigger,
@@ -77,17 +78,19 @@ class RunView:
             "reason": self.reason,
             "rung": self.rung,
             "error": self.error,
-            "nextAttemptAt": _text(self.next_attempt_at),
+            "nextAttemptAt": as_text(self.next_attempt_at),
             "sessionId": self.session_id,
         }
         if self.count > 1:
-            out |= {"count": self.count, "plannedUntil": _text(self.planned_until)}
+            out |= {"count": self.count, "plannedUntil": as_text(self.planned_until)}
         optional = {"reply": self.reply, "output": self.output, "usage": self.usage}
         out |= {name: value for name, value in optional.items() if value is not None}
         if self.blocked_by is not None:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:
             out["stuck"] = True
+        if self.ladder:
+            out["ladder"] = {rung: as_text(at) for rung, at in self.ladder}
         return out
 
 
@@ -120,14 +123,14 @@ class ScheduleView:
             "enabled": self.enabled,
             "status": self.status,
             "statusReason": self.status_reason,
-            "lastRun": _text(self.last_run),
+            "lastRun": as_text(self.last_run),
             "lastResult": self.last_result,
             "lastError": self.last_error,
             "sessionId": self.session_id,
-            "nextRun": _text(self.next_run),
+            "nextRun": as_text(self.next_run),
             "consecutiveErrors": self.consecutive_errors,
-            "createdAt": _text(self.created_at),
-            "updatedAt": _text(self.updated_at),
+            "createdAt": as_text(self.created_at),
+            "updatedAt": as_text(self.updated_at),
             "version": self.version,
         }
 
@@ -202,6 +205,10 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
         usage=kept.get("usage"),
         session_id=kept.get("sessionId"),
         is_stuck=bool(run.stuck),
+        ladder=tuple(
+            (rung, _EPOCH + timedelta(milliseconds=at))
+            for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()
+        ),
     )
 
 
@@ -221,15 +228,16 @@ def _last_result(outcome: Outcome | None) -> str | None:
     return "error" if outcome in ERRORS else "success"
 
 
-def _text(at: datetime | None) -> str | None:
+def as_text(at: datetime | None) -> str | None:
+    """The instant as JSON has it."""
     return None if at is None else format_instant(round((at - _EPOCH) / timedelta(milliseconds=1)))
 
 
 def _attempt_json(attempt: AttemptView) -> dict[str, Any]:
     return {
         "attempt": attempt.attempt,
-        "startedAt": _text(attempt.started_at),
-        "endedAt": _text(attempt.ended_at),
+        "startedAt": as_text(attempt.started_at),
+        "endedAt": as_text(attempt.ended_at),
         "outcome": attempt.outcome,
         "rung": attempt.rung,
         "error": attempt.error,
