@@ -139,6 +139,30 @@ def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
     return run_id
 
 
+def force_once(tx: Tx, slug: str, *, now: Instant) -> int:
+    """One run at once because its owner moved `nextRun` into the past; answers its id. The cadence stays as it is.
+
+    This stands in for the schedule's own firing, so one that is halted does not fire. A run that waits is what
+    `nextRun` named: it is not joined by another, its next attempt is brought forward."""
+    _, cadence = _hold(tx, slug)
+    if cadence.state not in ("active", "invalid"):
+        raise Conflict(f"{slug} is {cadence.state}; enable it first, or run it by hand")
+    waiting = None if cadence.open_run_id is None else tx.runs.lock([cadence.open_run_id])[cadence.open_run_id]
+    if waiting is None or waiting.outcome != "waiting":
+        return run_now(tx, slug, now=now)
+    if waiting.next_attempt_at is None or waiting.next_attempt_at > now:
+        tx.runs.save_many([waiting._replace(next_attempt_at=now)])
+        tx.alarms.set_many([Alarm(ALARM_RUN, waiting.run_id, now, waiting.priority, waiting.lane, 0)])
+    return waiting.run_id
+
+
+def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
+    """Go on with this session of the agent from the next run; None: with a new one."""
+    _, cadence = _hold(tx, slug)
+    if cadence.session_id != session_id:
+        tx.cadences.save_many([cadence._replace(session_id=session_id)])
+
+
 def _begin(compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
     state: State = "disabled" if compiled.definition.enabled is False else "active"
     reason = "by a person" if state == "disabled" else None
