@@ -26,10 +26,11 @@ ON CONFLICT (kind, ref) DO UPDATE SET
     OR alarms.priority <> excluded.priority OR alarms.lane IS DISTINCT FROM excluded.lane
 """
 
-# Give alarms another due time.
+# Give alarms another due time. Without a join, so that the planner has no choice but to seek; and it finds a parked
+# alarm also if whoever frees the lane changes it at this moment.
 MOVE = """
-UPDATE alarms SET due_at = moved.due_at FROM unnest($2::bigint[], $3::bigint[]) AS moved (ref, due_at)
-WHERE alarms.kind = $1 AND alarms.ref = moved.ref
+UPDATE alarms SET due_at = ($3::bigint[])[array_position($2::bigint[], ref)]
+WHERE kind = $1 AND ref = ANY($2::bigint[])
 """
 
 # The lanes that alarms about to be removed are parked behind.
@@ -68,7 +69,7 @@ SHIFT_WAITING = """
 WITH waiting AS (
   SELECT ref FROM alarms WHERE kind = 'run' AND (due_at > $2 OR parked = 1) ORDER BY ref FOR UPDATE
 )
-UPDATE alarms SET due_at = alarms.due_at - $1 FROM waiting WHERE alarms.kind = 'run' AND alarms.ref = waiting.ref
+UPDATE alarms SET due_at = due_at - $1 WHERE kind = 'run' AND ref = ANY(ARRAY(SELECT ref FROM waiting))
 """
 
 
@@ -91,9 +92,8 @@ class PostgresAlarms:
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
         if moves:
-            self._session.change(
-                MOVE, kind, int_array(ref for ref, _ in moves), int_array(due_at for _, due_at in moves)
-            )
+            refs, due_at = zip(*moves, strict=True)
+            self._session.change(MOVE, kind, int_array(refs), int_array(due_at))
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         if not refs:

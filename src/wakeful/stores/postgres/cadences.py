@@ -96,15 +96,15 @@ class PostgresCadences:
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
-            self._session.change(SAVE, *arrays(rows, Cadence, _TEXTS))
+            self._session.save(SAVE, len(rows), *arrays(rows, Cadence, _TEXTS))
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
         if rows:
-            self._session.change(SAVE_PLANNED, *arrays_of(list(map(_planned, rows)), _PLANNED, _TEXTS))
+            self._session.save(SAVE_PLANNED, len(rows), *arrays_of(list(map(_planned, rows)), _PLANNED, _TEXTS))
 
     def save_settled(self, rows: Sequence[Cadence]) -> None:
         if rows:
-            self._session.change(SAVE_SETTLED, *arrays_of(list(map(_settled, rows)), _SETTLED, _TEXTS))
+            self._session.save(SAVE_SETTLED, len(rows), *arrays_of(list(map(_settled, rows)), _SETTLED, _TEXTS))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         query = LOOK_AHEAD_OF if self._session.is_reading else AHEAD_OF

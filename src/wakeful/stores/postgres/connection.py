@@ -194,6 +194,12 @@ class Session:
         self.is_changed = self.is_changed or count > 0
         return count
 
+    def save(self, query: str, n: int, *params: Param) -> None:
+        """Write n rows back; each must be there and held, or what was decided about it would be lost in silence."""
+        count = self.change(query, *params)
+        if count != n:
+            raise LookupError(f"{n - count} of {n} rows to be written back are gone, or were not held")
+
     def change_returning(self, query: str, *params: Param) -> list[tuple[Any, ...]]:
         """Write, and fetch what it returns."""
         found = self._run(query, params).fetchall()

@@ -13,7 +13,7 @@ A lane seen held stays locked until our commit, and whoever frees it waits for t
 from collections.abc import Sequence
 
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import int_array, text_array, texts
+from wakeful.stores.postgres.rows import ids, int_array, text_array, texts, update_some
 
 # Who holds these lanes; those another node is working on are left out.
 SEE = "SELECT lane, holder FROM lanes WHERE lane = ANY($1::text[]) ORDER BY lane FOR UPDATE SKIP LOCKED"
@@ -33,10 +33,7 @@ WHERE NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.lane = wanted.lane) RETURNING 
 """
 
 # Runs take free lanes.
-TAKE = """
-UPDATE lanes SET holder = taken.holder
-FROM unnest($1::text[], $2::bigint[]) AS taken (lane, holder) WHERE lanes.lane = taken.lane
-"""
+TAKE = update_some("lanes", frozenset({"lane"}), key="lane", columns=("holder",))
 
 # Who holds these lanes, held until the transaction ends; waits for those another node is working on.
 LOCK = "SELECT lane, holder FROM lanes WHERE lane = ANY($1::text[]) ORDER BY lane FOR UPDATE"
@@ -47,18 +44,18 @@ FREE = "UPDATE lanes SET holder = NULL WHERE lane = ANY($1::text[])"
 # Who holds what.
 HOLDERS = "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL ORDER BY lane"
 
-# Of these lanes, which nobody holds, let the first in line ring. Also where the lane was free before, because the run
-# that was let through may have left without taking it, and those behind it must not wait for ever.
-UNPARK_HEADS = """
-WITH heads AS (
-  SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
-    SELECT ref FROM alarms
-    WHERE alarms.lane = free.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
-    ORDER BY lane, priority, due_at, ref LIMIT 1
-  ) AS head ORDER BY head.ref
-)
-UPDATE alarms SET parked = 0 FROM heads WHERE alarms.kind = 'run' AND alarms.ref = heads.ref
+# Of these lanes, which nobody holds, the first in line.
+HEADS = """
+SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
+  SELECT ref FROM alarms
+  WHERE alarms.lane = free.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+  ORDER BY lane, priority, due_at, ref LIMIT 1
+) AS head
 """
+
+# Let them ring. Also where the lane was free before, because the run that was let through may have left without taking
+# it, and those behind it must not wait for ever.
+UNPARK = "UPDATE alarms SET parked = 0 WHERE kind = 'run' AND ref = ANY($1::bigint[])"
 
 # Forget lanes that nobody holds or waits for. What another node is working on stays.
 PRUNE = """
@@ -98,8 +95,9 @@ class PostgresLanes:
         if freed:
             self._session.change(FREE, texts(freed))
         free = freed | {lane for lane, _ in held if holders.get(lane) is None}
-        if free:
-            self._session.change(UNPARK_HEADS, texts(free))
+        heads = [ref for (ref,) in self._session.rows(HEADS, texts(free))] if free else []
+        if heads:
+            self._session.change(UNPARK, ids(heads))
 
     def holders(self) -> dict[str, int]:
         return dict(self._session.rows(HOLDERS))

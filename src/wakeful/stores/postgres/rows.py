@@ -22,9 +22,9 @@ def columns_of(row: type[NamedTuple], table: str) -> str:
     return ", ".join(f"{table}.{name}" for name in fields_of(row))
 
 
-def unnest_of(names: Sequence[str], texts: frozenset[str], *, first: int = 1) -> str:
-    """The parameters from `first` on, one array per column, as rows."""
-    arrays = (f"${n}::{'text' if name in texts else 'bigint'}[]" for n, name in enumerate(names, start=first))
+def unnest_of(names: Sequence[str], texts: frozenset[str]) -> str:
+    """The parameters, one array per column, as rows."""
+    arrays = (f"${n}::{'text' if name in texts else 'bigint'}[]" for n, name in enumerate(names, start=1))
     return f"unnest({', '.join(arrays)})"
 
 
@@ -36,18 +36,31 @@ def insert_into(table: str, row: type[NamedTuple], texts: frozenset[str]) -> str
 
 def update_of(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: str, fixed: Sequence[str] = ()) -> str:
     """Write rows back by their key; `fixed` columns never change and stay out. The caller holds the rows."""
-    names = [name for name in fields_of(row) if name not in fixed]
-    changed = ", ".join(f"{name} = new.{name}" for name in names if name != key)
-    source = f"{unnest_of(names, texts)} AS new ({', '.join(names)})"
-    return f"UPDATE {table} SET {changed} FROM {source} WHERE {table}.{key} = new.{key}"
+    return update_some(table, texts, key=key, columns=[n for n in fields_of(row) if n != key and n not in fixed])
 
 
 def update_some(table: str, texts: frozenset[str], *, key: str, columns: Sequence[str], also: str = "") -> str:
-    """Write some columns of rows back by their key; the arrays are the key's, then the columns'."""
+    """Write some columns of rows back by their key; the arrays are the key's, then the columns'. The caller holds them.
+
+    Each row of the batch is looked up by its key, and then written where it was found. Joining table and batch would
+    say the same in fewer words, but leaves to the planner which of them to go through: as long as it believes the table
+    to be nearly empty (and a table that grew a moment ago is believed so) it would walk the whole table and compare
+    each row with the whole batch. The two conditions that are always true make it expect a single row, so that nothing
+    it believes of the table can make any other way look better.
+    """
     names = (key, *columns)
     changed = ", ".join(f"{name} = new.{name}" for name in columns)
-    source = f"{unnest_of(names, texts)} AS new ({', '.join(names)})"
-    return f"UPDATE {table} SET {changed}{also} FROM {source} WHERE {table}.{key} = new.{key}"
+    kind = "text" if key in texts else "int8"
+    return f"""
+UPDATE {table} SET {changed}{also}
+FROM (
+  SELECT new.*, found.place FROM {unnest_of(names, texts)} AS new ({", ".join(names)})
+  CROSS JOIN LATERAL (SELECT ctid AS place FROM {table} WHERE {table}.{key} = new.{key} OFFSET 0) AS found
+  WHERE {kind}eq(new.{key}, new.{key}) AND {kind}{"_ge" if kind == "text" else "ge"}(new.{key}, new.{key})
+  OFFSET 0
+) AS new
+WHERE {table}.ctid = new.place
+"""
 
 
 def arrays_of(rows: Sequence[tuple[Any, ...]], names: Sequence[str], texts: frozenset[str]) -> list[str]:

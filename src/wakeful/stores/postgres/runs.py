@@ -21,6 +21,7 @@ from wakeful.stores.postgres.rows import (
     fields_of,
     ids,
     insert_into,
+    int_array,
     unnest_of,
     update_of,
     update_some,
@@ -100,12 +101,12 @@ _closed = attrgetter(*_CLOSED)
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
 
 # Rungs were reached, by those that still hold their run. A mark that knows of no process leaves the known one: rescue
-# depends on it.
+# depends on it. The rows are not held before, so they are joined; naming the ids once more bounds what that can cost.
 MARK = f"""
 UPDATE runs SET rung = new.rung, ladder = new.ladder, process = coalesce(new.process, runs.process)
-FROM {unnest_of(fields_of(Mark), frozenset({"rung", "ladder", "process"}), first=2)}
-  AS new (run_id, fence, rung, ladder, process)
-WHERE runs.run_id = new.run_id AND runs.fence = new.fence AND owner = $1 AND outcome = 'running'
+FROM {unnest_of((*fields_of(Mark), "owner"), _TEXTS)} AS new (run_id, fence, rung, ladder, process, owner)
+WHERE runs.run_id = ANY($1::bigint[]) AND runs.run_id = new.run_id AND runs.fence = new.fence
+  AND runs.owner = new.owner AND runs.outcome = 'running'
 RETURNING runs.run_id, runs.fence
 """
 
@@ -307,11 +308,11 @@ class PostgresRuns:
 
     def save_many(self, rows: Sequence[Run]) -> None:
         if rows:
-            self._session.change(SAVE, *arrays(rows, Run, _TEXTS, fixed=_FIXED))
+            self._session.save(SAVE, len(rows), *arrays(rows, Run, _TEXTS, fixed=_FIXED))
 
     def close_many(self, rows: Sequence[Run]) -> None:
         if rows:
-            self._session.change(CLOSE, *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
+            self._session.save(CLOSE, len(rows), *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         if not marks:
@@ -322,7 +323,8 @@ class PostgresRuns:
             process = before.process if before is not None and mark.process is None else mark.process
             merged[mark[:2]] = mark._replace(process=process)
         rows = sorted(merged.values(), key=lambda mark: mark[:2])
-        written = self._session.change_returning(MARK, node_id, *arrays(rows, Mark, _TEXTS))
+        owners = int_array([node_id] * len(rows))
+        written = self._session.change_returning(MARK, *arrays(rows, Mark, _TEXTS), owners)
         counted = set(written)
         return [mark[:2] in counted for mark in marks]
 

@@ -79,7 +79,7 @@ class PostgresSchedules:
 
     def save_many(self, rows: Sequence[Schedule]) -> None:
         if rows:
-            self._session.change(SAVE, *arrays(rows, Schedule, _TEXTS, fixed=("created_at",)))
+            self._session.save(SAVE, len(rows), *arrays(rows, Schedule, _TEXTS, fixed=("created_at",)))
 
     def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
         after = "" if after is None else after
