@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.conftest import Eventually, RecordingLadder, make_fire
@@ -283,6 +283,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(JSON.filter(lambda value: isinstance(value, dict)))
 def test_no_answer_whatever_its_shape_does_harm(value: dict[str, Any]) -> None:
     """It is a reply or a failure."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.agents.history import Story, _lines, _listed, tell
@@ -80,6 +80,7 @@ EVENTS = st.recursive(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "data", "content", "correlationId"]), EVENTS), max_size=6))
 def test_no_history_whatever_its_shape_does_harm(events: list[dict[str, Any]]) -> None:
     """There is always a story, if only an empty one."""
@@ -87,12 +88,14 @@ def test_no_history_whatever_its_shape_does_harm(events: list[dict[str, Any]]) -
     assert isinstance(_listed(events), list)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text())
 def test_lines_of_anything(text: str) -> None:
     """Events are found, or there are none."""
     assert _lines(text) is None or all(isinstance(event, dict) for event in _lines(text) or ())
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text() | st.binary() | st.integers() | st.none())
 def test_replies_are_fit_for_every_store(value: object) -> None:
     """Text that UTF-8 can write, without what a terminal would obey; anything else is none."""
@@ -109,6 +112,7 @@ def test_a_long_reply_keeps_its_beginning_and_its_end() -> None:
     assert reply is not None and len(reply) < REPLY_MAX + 100 and "left out" in reply
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(max_size=3) | st.integers(), st.integers() | st.booleans() | st.text() | st.floats()))
 def test_usage_holds_counts_and_nothing_else(counts: dict[Any, Any]) -> None:
     """Names one can read, whole numbers that are not negative."""

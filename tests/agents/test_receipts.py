@@ -1,7 +1,7 @@
 """Receipts: genuine ones count once, forged ones never, late ones are not lost."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.agents.receipts import KEPT_MAX, Receipt, Receipts
@@ -150,6 +150,7 @@ async def test_an_error_at_any_rung_is_a_failure(receipts: Receipts) -> None:
         assert isinstance(result, Failed) and result.error.startswith("it broke!") and len(result.error) <= 500
 
 
+@settings(max_examples=40, deadline=None)
 @given(text=st.text(), usage=st.recursive(st.none() | st.integers() | st.text(), st.lists))
 async def test_whatever_is_posted_is_bounded(text: str, usage: object) -> None:
     """No text and no usage does harm."""

@@ -143,6 +143,24 @@ async def test_404_twice_fails(server: AgentServer, desk: Desk) -> None:
     assert server.sessions == {}
 
 
+async def test_404_in_a_session_that_was_just_made_is_not_tried_again(server: AgentServer, desk: Desk) -> None:
+    """A server that loses what it makes is not asked for ever."""
+    server.missing = {"messages"}
+    assert isinstance(await desk.turn(), Failed)
+    assert len(server.messages()) == 1 and server.paths("POST").count("/api/sessions") == 1
+
+
+async def test_a_server_that_forgets_its_sessions_does_not_use_up_the_limit(
+    server: AgentServer, open_desk: Callable[..., Desk]
+) -> None:
+    """What is lost is not there any more, whether or not the server lists its sessions."""
+    desk = open_desk(sessions_max=2)
+    for number in range(8):
+        server.missing = {"list"} if number % 2 else set()
+        assert isinstance(await desk.turn(fire=make_fire(idempotency_key=str(number))), Done)
+        server.sessions.clear()
+
+
 async def test_409_is_busy(server: AgentServer, desk: Desk) -> None:
     """The words of the session scheduler, and neither a failure nor a second try; the session stays."""
     desk.session_id = "mine"
@@ -272,6 +290,8 @@ async def test_200_is_enough_where_that_is_all_there_is(server: AgentServer, ope
     server.manner = "lies"
     desk = open_desk(proves="accepted")
     assert await desk.turn() == Done("accepted", session_id="session-1")
+    assert await desk.turn(**ONCE) == Done("accepted")
+    assert list(server.sessions) == ["session-1", "session-2"]  # it may still be at work there
 
 
 async def test_an_error_event_is_a_failure(server: AgentServer, desk: Desk) -> None:

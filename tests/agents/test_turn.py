@@ -79,8 +79,8 @@ class Puppet:
         self.cancels += 1
         return self.ends
 
-    async def clean_up(self) -> None:
-        self.cleans += 1
+    async def clean_up(self, *, is_over: bool) -> None:
+        self.cleans += is_over
 
 
 class Stage:

@@ -94,7 +94,7 @@ async def within(clock: Clock, duration: Duration, work: Coroutine[Any, Any, T])
     finally:
         if not task.done():
             task.cancel()
-            await asyncio.wait({task})
+            await asyncio.gather(task, return_exceptions=True)
 
 
 class Client:

@@ -121,11 +121,12 @@ class TurnAction:
             if not await see_through(exchange.cancel()):
                 message = "the agent was told to stop and cannot be seen to have done so"
                 raise StillRunning(message, self._watch(exchange)) from None
-            await see_through(exchange.clean_up())
+            await see_through(exchange.clean_up(is_over=True))
             raise
-        if isinstance(result, Unconfirmed):  # its session is all that could still tell what became of it
-            return result
-        await see_through(exchange.clean_up())
+        except BaseException:  # fenced off, or the record failed: what was sent is no longer ours to end
+            await see_through(exchange.clean_up(is_over=False))
+            raise
+        await see_through(exchange.clean_up(is_over=_is_over(result)))
         return self._handed_back(turn, result)
 
     async def _go(
@@ -201,7 +202,7 @@ class TurnAction:
                 quiet_since = now
             if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
                 break
-        await exchange.clean_up()
+        await exchange.clean_up(is_over=True)
         if not ended.done():
             ended.set_result(None)
 
@@ -219,6 +220,11 @@ def _expect(spec: ActionSpec) -> Prompt:
     if not isinstance(spec, Prompt):
         raise TypeError(f"an action for Prompt was handed {type(spec).__name__}")
     return spec
+
+
+def _is_over(result: Result) -> bool:
+    """Whether nothing of the turn can still be at work."""
+    return not isinstance(result, Unconfirmed) and not (isinstance(result, Done) and result.rung != "finished")
 
 
 def _final(inbox: Inbox) -> Done | Failed | None:

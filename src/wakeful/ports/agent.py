@@ -104,8 +104,10 @@ class Exchange(Protocol):
         """End the turn, whatever state it is in; True when its end is proven. Takes a few seconds at most."""
         ...
 
-    async def clean_up(self) -> None:
-        """Remove what nobody needs after this turn. Never raises for what the other side does."""
+    async def clean_up(self, *, is_over: bool) -> None:
+        """The last call: remove what nobody needs any more. Never raises for what the other side does.
+
+        Not over: it may still be at work, or what is left could still tell what became of it."""
         ...
 
 
