@@ -29,8 +29,10 @@ from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.ports.action import Action, Orphans
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Seams
+from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
+from wakeful.telemetry.told_store import ToldStore
 
 STORE_ID: Final = "store_id"
 ZONE_RULES: Final = "zone_rules"
@@ -91,8 +93,9 @@ async def assemble(
     schedule_limits: ScheduleLimits,
     timezone: str,
     name: str | None = None,
+    sink: Sink | None = None,
 ) -> Parts:
-    """Plug the kernel together over an open store."""
+    """Plug the kernel together over an open store. A sink hears of whatever is committed through it."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(registry),
         Command: CommandAction(),
@@ -100,7 +103,7 @@ async def assemble(
     }
     identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
     return await assemble_with(
-        store, clock, actions, SystemOrphans(), identity, limits, schedule_limits, resolve_zone(timezone)
+        store, clock, actions, SystemOrphans(), identity, limits, schedule_limits, resolve_zone(timezone), sink=sink
     )
 
 
@@ -113,8 +116,12 @@ async def assemble_with(
     limits: Limits,
     schedule_limits: ScheduleLimits,
     default_zone: str,
+    *,
+    sink: Sink | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
+    if sink is not None:
+        store = ToldStore(store, sink, clock)
     store_id = await store.write(_identify)
     compilations = Compilations()
     alarms = ScheduleAlarms(compilations)
@@ -125,7 +132,7 @@ async def assemble_with(
         appliers={},
         orphans=orphans,
     )
-    engine = Engine(store, clock, seams, identity, limits)
+    engine = Engine(store, clock, seams, identity, limits, sink=sink)
     return Parts(store, clock, seams, engine, alarms, compilations, schedule_limits, default_zone, frozenset())
 
 

@@ -25,6 +25,7 @@ from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Seams
+from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
 from wakeful.ports.store import Mark, Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -58,6 +59,7 @@ class Engine:
         identity: Identity,
         limits: Limits | None = None,
         on_alert: Callable[[Alert], None] | None = None,
+        sink: Sink | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -65,6 +67,7 @@ class Engine:
         self._identity = identity
         self._limits = limits or Limits()
         self._on_alert = on_alert or _log_alert
+        self._sink = sink  # hears of time and leases; what is written, the store itself tells (`telemetry.told_store`)
         self._bell = asyncio.Event()
         marks: Batcher[Mark, bool] = Batcher(self._mark)
         self._runner = Runner(seams, clock, marks, self._ended, self._bell.set, ending_grace=self._limits.ending_grace)
@@ -170,6 +173,8 @@ class Engine:
             self._runner.start(one, moment.monotonic)
         on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
         self._lag = max(on_time, default=0)
+        if self._sink is not None:
+            self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
         if claimed.is_more and self._runner.count < self._limits.concurrency_max:
             return moment.monotonic
         return self._next_look(moment, claimed.next_due_at)
@@ -206,6 +211,8 @@ class Engine:
         if self._last is not None:
             jumped = (moment.now - self._last.now) - (moment.monotonic - self._last.monotonic)
         self._last = moment
+        if abs(jumped) >= JUMP_MIN and self._sink is not None:
+            self._sink.tell([ClockJumped(moment.now, jumped)])
         if jumped >= JUMP_MIN:
             self._gap_reason = "clock"
         if jumped >= PRUNE_DOUBT:
@@ -284,6 +291,8 @@ class Engine:
         self._renew_at = moment.monotonic + self._limits.renew_every
         if not is_ours:
             log.warning("this node lost its lease: its runs were taken, it starts anew")
+            if self._sink is not None and node_id is not None:
+                self._sink.tell([LeaseLost(moment.now, node_id)])
             self._node_id = None
             self._runner.end_all("fenced")
             self._settler.clear()
@@ -296,7 +305,7 @@ class Engine:
 
     async def _rescue(self, now: Instant) -> None:
         for alert in await rescue(self._store, self._seams, now=now):
-            self._on_alert(alert)
+            self._alert(alert, now)
 
     async def _leave(self) -> None:
         node_id, self._node_id = self._node_id, None
@@ -336,8 +345,13 @@ class Engine:
             if not counted:
                 log.warning("run %d was taken from this node; its late answer is fenced off", one.run.run_id)
         for alert in concluded.alerts:
-            self._on_alert(alert)
+            self._alert(alert, now)
         self._bell.set()
+
+    def _alert(self, alert: Alert, now: Instant) -> None:
+        self._on_alert(alert)
+        if self._sink is not None:
+            self._sink.tell([Alerted(now, alert.incident, alert.text)])
 
     async def _mark(self, marks: list[Mark]) -> list[bool]:
         node_id = self._node_id

@@ -1,0 +1,58 @@
+"""What tests of telemetry share: a bench whose store tells, and listeners that remember."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from features.kit import Bench, World
+from wakeful import bootstrap
+from wakeful.engine.engine import Engine
+from wakeful.ports.sink import Fact, Sink
+from wakeful.telemetry.fan_out import FanOut, Listener
+from wakeful.telemetry.told_store import ToldStore
+
+
+class ToldBench(Bench):
+    """A `Bench` over a store that tells; listeners are given before it starts."""
+
+    def __init__(self, world: World, *, listeners: Sequence[Listener] = (), **settings: Any) -> None:
+        super().__init__(world, **settings)
+        self.fan_out: FanOut | None = None
+        self._first_listeners = listeners
+
+    async def _assemble(self, store: Any, clock: Any, **settings: Any) -> bootstrap.Parts:
+        self.fan_out = FanOut(store)
+        for listener in self._first_listeners:
+            self.fan_out.listen(listener)
+        parts = await super()._assemble(ToldStore(store, self.fan_out, clock), clock, **settings)
+        _give_sink(parts.engine, self.fan_out)
+        return parts
+
+
+def _give_sink(engine: Engine, sink: Sink) -> None:
+    engine._sink = sink
+
+
+async def open_told(world: World, on_due: Any, *listeners: Listener, **settings: Any) -> ToldBench:
+    """An app that ticks, and whose facts these listeners hear."""
+    bench = ToldBench(world, listeners=listeners, **settings)
+    world._benches.append(bench)
+    bench.on_due(on_due)
+    await bench.start()
+    return bench
+
+
+class Heard:
+    """A listener that remembers everything, as `Fact.__name__: slug`."""
+
+    def __init__(self) -> None:
+        self.facts: list[Fact] = []
+
+    def __call__(self, facts: Sequence[Fact], slugs: Any) -> None:
+        self.facts += facts
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """Facts of one kind, oldest first."""
+        return [fact for fact in self.facts if isinstance(fact, kind)]
+
+    def forget(self) -> None:
+        self.facts.clear()
