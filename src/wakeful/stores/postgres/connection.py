@@ -29,8 +29,9 @@ class Patience:
     connect: Duration = 5 * SECOND
     statement: Duration = 30 * SECOND
     lock: Duration = 10 * SECOND
-    # A process that froze in the middle of a transaction keeps others waiting; the server ends it after this.
-    frozen: Duration = 5 * SECOND
+    # A process that froze in the middle of a transaction keeps others waiting; the server ends it after this. Less than
+    # a lease, so that rescue never waits for it; much more than any operation thinks between two statements.
+    frozen: Duration = 15 * SECOND
     # Nothing heard from the other side for this long: it is gone.
     silence: Duration = 15 * SECOND
     # A commit whose answer was lost is asked after for this long.

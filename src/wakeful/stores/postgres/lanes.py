@@ -84,7 +84,7 @@ class PostgresLanes:
             if lane in holders and holders[lane] is None:
                 holders[lane] = taken[lane] = run_id
         if taken:
-            self._session.change(TAKE, text_array(list(taken)), int_array(taken.values()))
+            self._session.save(TAKE, len(taken), text_array(list(taken)), int_array(taken.values()))
         return {run_id for lane, run_id in wanted if lane in holders and holders[lane] == run_id}
 
     def free_many(self, held: Sequence[tuple[str, int]]) -> None:
