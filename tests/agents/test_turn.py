@@ -1,86 +1,23 @@
 """The turn action on virtual time: the ladder, confirmation, receipts and endings, with an agent that does as told."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from agents.conftest import RecordingLadder, make_fire
+from agents.puppet import Puppet, at
 from wakeful.agents.echo import EchoAgent
 from wakeful.agents.receipts import Receipts
 from wakeful.agents.turn import LEFT_QUIET, TurnAction
 from wakeful.core.actions import Command, Prompt
 from wakeful.core.instants import HOUR, MINUTE, SECOND, Duration
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
-from wakeful.core.runs import RungName
-from wakeful.ports.action import FencedOff, Fire, Ladder, StillRunning
-from wakeful.ports.agent import (
-    Accepted,
-    Answer,
-    Broken,
-    Fate,
-    Finished,
-    Gone,
-    Quiet,
-    Replied,
-    Sight,
-    Turn,
-    Unseen,
-    Working,
-)
+from wakeful.ports.action import FencedOff, Fire, StillRunning
+from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, Working
 from wakeful.simulation.clock import VirtualClock
 from wakeful.simulation.loop import VirtualLoop, drain
-
-
-class Puppet:
-    """An agent and its exchange in one: answers and looks as its script says."""
-
-    proves: RungName = "finished"
-    knows: Mapping[str, type] = {"bad": int}
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self.clock = clock
-        self.answer: Answer = Accepted("s-1", 5 * MINUTE)
-        self.takes: Duration = 0
-        self.sights: Callable[[Duration], Sight] = lambda since: Quiet()
-        self.ends: bool = True
-        self.turns: list[Turn] = []
-        self.looks: list[Duration] = []
-        self.cancels = self.cleans = 0
-        self.fate: Fate = "unknown"
-        self._since = 0
-
-    def check(self, config: Mapping[str, Any]) -> str | None:
-        return "this will not do" if "bad" in config else None
-
-    def begin(self, turn: Turn) -> "Puppet":
-        self.turns.append(turn)
-        return self
-
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        self.turns.append(Turn("", fire, session_id, True, {}))
-        return self.fate
-
-    async def close(self) -> None: ...
-
-    async def send(self, ladder: Ladder) -> Answer:
-        await ladder.climb("sent")
-        await self.clock.sleep(self.takes)
-        self._since = self.clock.read().monotonic
-        return self.answer
-
-    async def look(self) -> Sight:
-        since = self.clock.read().monotonic - self._since
-        self.looks.append(since)
-        return self.sights(since)
-
-    async def cancel(self) -> bool:
-        self.cancels += 1
-        return self.ends
-
-    async def clean_up(self, *, is_over: bool) -> None:
-        self.cleans += is_over
 
 
 class Stage:
@@ -122,11 +59,6 @@ def virtual(test: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], 
 
     on_virtual_time.__name__, on_virtual_time.__doc__ = test.__name__, test.__doc__
     return on_virtual_time
-
-
-def at(*steps: tuple[Duration, Sight]) -> Callable[[Duration], Sight]:
-    """What is seen from which moment on."""
-    return lambda since: [sight for begin, sight in ((0, Quiet()), *steps) if begin <= since][-1]
 
 
 @virtual

@@ -1,0 +1,117 @@
+"""Turns under the real engine and store, on virtual time: what a schedule shows of its agent."""
+
+from agents.puppet import Puppet, at
+from features.kit import Bench, World, short, virtual
+from wakeful import every
+from wakeful.agents.receipts import Receipts
+from wakeful.agents.turn import TurnAction
+from wakeful.core.actions import Prompt
+from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.results import Busy, Failed
+from wakeful.ports.action import Fire
+from wakeful.ports.agent import Accepted, Finished, Replied, Working
+
+
+class Office:
+    """An app whose only agent is a puppet; its sessions are those of the schedules."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.puppet = Puppet(world.clock)
+        receipts = Receipts(b"0123456789abcdef")
+        self.action = TurnAction({"default": self.puppet}, world.clock, sessions=self._session, receipts=receipts)
+        self.app: Bench
+
+    async def open(self, **options: object) -> None:
+        self.app = await self._world.open(actions={Prompt: self.action})
+        await self.app.add("standup", every("6h"), prompt="what is new?", **options)
+
+    async def _session(self, fire: Fire) -> str | None:
+        cadences = await self.app.store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
+        return cadences[fire.schedule_id].session_id
+
+    async def told(self) -> list[tuple[str, str, str | None, str | None]]:
+        """The runs of the schedule, oldest first: when, outcome, rung, error."""
+        runs = await self.app.runs("standup", limit=20)
+        return [(short(run.planned_at), run.outcome, run.rung, run.error) for run in reversed(runs)]
+
+
+@virtual
+async def test_a_schedule_goes_on_with_its_session(world: World) -> None:
+    """The id comes back with the first turn and is there for the second; reply and usage are on the run."""
+    office = Office(world)
+    office.puppet.answer = Replied("all is well", "s-1", {"inputTokens": 3})
+    await office.open()
+    await world.sleep("13h")
+    assert [turn.session_id for turn in office.puppet.turns] == [None, "s-1"]
+    run = (await office.app.runs("standup", limit=1))[0]
+    assert (run.outcome, run.rung, run.reply, run.usage) == ("succeeded", "finished", "all is well", {"inputTokens": 3})
+    assert (await office.app.get("standup")).session_id == "s-1"
+
+
+@virtual
+async def test_a_busy_session_waits_an_hour_and_is_no_error(world: World) -> None:
+    """The same run, under the same key, until it is free."""
+    office = Office(world)
+    office.puppet.answer = Busy("Session busy")
+    await office.open()
+    await world.sleep("6h30m")
+    view = await office.app.get("standup")
+    assert (view.status, view.consecutive_errors) == ("waiting", 0)
+    office.puppet.answer = Replied("now", "s-1")
+    await world.sleep("1h")
+    assert await office.told() == [("01-01 06:00:00", "succeeded", "finished", None)]
+    assert len({turn.fire.idempotency_key for turn in office.puppet.turns}) == 1
+
+
+@virtual
+async def test_a_failing_server_is_asked_again_every_half_hour(world: World) -> None:
+    """Until the next regular instant, as agent schedules are."""
+    office = Office(world)
+    office.puppet.answer = Failed("HTTP 500")
+    await office.open()
+    await world.sleep("7h15m")
+    assert len(office.puppet.turns) == 3
+    office.puppet.answer = Replied("at last")
+    await world.sleep("30m")
+    assert await office.told() == [("01-01 06:00:00", "succeeded", "finished", None)]
+
+
+@virtual
+async def test_silence_is_visible_and_alerted(world: World) -> None:
+    """Accepted and never proven: unconfirmed after five minutes, not green, not tried again by itself."""
+    office = Office(world)
+    await office.open()
+    await world.sleep("6h4m")
+    assert [(outcome, rung) for _, outcome, rung, _ in await office.told()] == [("running", "accepted")]
+    await world.sleep("2m")
+    ((_, outcome, rung, error),) = await office.told()
+    assert (outcome, rung) == ("unconfirmed", "accepted") and error is not None and "no sign of life within 5m" in error
+    assert [alert.incident.split(":")[0] for alert in office.app.alerts] == ["unconfirmed"]
+    assert len(office.puppet.turns) == 1
+
+
+@virtual
+async def test_a_turn_past_its_deadline_is_ended_first(world: World) -> None:
+    """Timed out only because the agent was seen to stop."""
+    office = Office(world)
+    office.puppet.sights = at((0, Working()))
+    await office.open(timeout="1h", retry={"times": 0})
+    await world.sleep("7h1m")
+    assert [(outcome, rung) for _, outcome, rung, _ in await office.told()] == [("timedOut", "started")]
+    assert office.puppet.cancels == 1
+
+
+@virtual
+async def test_a_turn_that_cannot_be_ended_is_unknown_until_it_is_seen_to_end(world: World) -> None:
+    """It keeps its place meanwhile, so nothing of the schedule runs beside it."""
+    office = Office(world)
+    office.puppet.ends = False
+    office.puppet.answer = Accepted("s-1", 5 * MINUTE)
+    office.puppet.sights = at((0, Working()), (8 * HOUR, Finished("after all")))
+    await office.open(timeout="1h", retry={"times": 0})
+    await world.sleep("13h")
+    assert [outcome for _, outcome, _, _ in await office.told()] == ["unknown", "skipped"]
+    await world.sleep("2h")
+    assert (await office.told())[0][1] == "timedOut"
+    assert len(office.puppet.turns) == 1
