@@ -233,7 +233,7 @@ def test_any_bind_with_a_token_is_accepted(tmp_path: Path) -> None:
 def test_settings_cannot_be_changed() -> None:
     """A new state is a new object."""
     with pytest.raises(ValidationError):
-        Settings().server.port = 1  # type: ignore[misc]
+        Settings().server.port = 1
 
 
 def test_options_of_the_command_line_count_more_than_the_file(tmp_path: Path) -> None:

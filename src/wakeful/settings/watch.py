@@ -13,6 +13,7 @@ gets `GRACE` before it is taken at its word, which would be: everything back to 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -70,7 +71,6 @@ class SettingsWatch:
         self._task: asyncio.Task[None] | None = None
         # Nothing is known of what happened since `loaded` was read: the first look reads once more.
         self._seen: Marks = {}
-        self._was_empty = True
         self.current = loaded
         self.refused: SettingsRefused | None = None
 
@@ -99,18 +99,18 @@ class SettingsWatch:
 
     async def _run(self) -> None:
         while not self._stop.is_set():
+            # Looked at before it is said which folders to watch: another file may name other secrets.
+            await self._look_safely()
             folders = _folders(self._files)
             try:
                 await self._listen(folders)
             except Exception as error:
-                # No notices to be had here (their number is limited, the folder is gone): the clock has to do.
+                # No notices to be had (their number is limited, a folder has just gone): the clock has to do.
                 _log.debug("cannot watch %s: %s", ", ".join(map(str, folders)), error)
-                await self._look_safely()
                 await self._pause(RECHECK)
 
     async def _listen(self, folders: Marks) -> None:
         """Look at every notice, and without one every `RECHECK`, until the folders are not the same any more."""
-        await self._look_safely()
         notices = awatch(
             *folders,
             watch_filter=lambda change, path: self._has_news(folders),
@@ -139,7 +139,6 @@ class SettingsWatch:
     async def _look(self) -> None:
         if self._stop.is_set() or _marks(self._files) == self._seen:
             return
-        await self._wait_while_saving()
         outcome = await self._read_settled()
         if self._stop.is_set():
             return
@@ -152,15 +151,23 @@ class SettingsWatch:
             await _told(self._on_change(old, outcome))
 
     async def _wait_while_saving(self) -> None:
+        """Give a file that has just become empty its time, if there is anything to lose."""
         waited = 0
-        while not self._was_empty and _is_empty(self.current.file) and waited < self._grace:
+        while self._has_more_than_defaults and _is_empty(self.current.file) and waited < self._grace:
+            if self._stop.is_set():
+                return
             await self._pause(STEP)
             waited += STEP
+
+    @property
+    def _has_more_than_defaults(self) -> bool:
+        return any(source.line is not None for source in self.current.sources.values())
 
     async def _read_settled(self) -> Loaded | SettingsRefused:
         """What the files say, once they say the same before and after being read."""
         files = self._files
         for _ in range(READS_MAX):
+            await self._wait_while_saving()
             before = _marks(files)
             outcome = await asyncio.to_thread(self._outcome)
             needed = self.current.files | outcome.files if isinstance(outcome, SettingsRefused) else outcome.files
@@ -169,7 +176,6 @@ class SettingsWatch:
             files = needed
             await self._pause(STEP)
         self._seen = before
-        self._was_empty = _is_empty(self.current.file)
         return outcome
 
     def _outcome(self) -> Loaded | SettingsRefused:
@@ -187,14 +193,19 @@ class SettingsWatch:
 
 
 async def _told(answer: Awaitable[None] | None) -> None:
-    if answer is not None:
+    if inspect.isawaitable(answer):
         await answer
 
 
 def _folders(files: Iterable[Path]) -> Marks:
     """The folders in which a change of the files shows: their own, and where links lead."""
     folders = {folder for file in files for folder in (file.parent, Path(os.path.realpath(file)).parent)}
-    return {folder: mark[:2] for folder, mark in sorted(_marks(folders).items()) if mark}
+    return {folder: _mark(folder)[:2] for folder in sorted(map(_existing, folders))}
+
+
+def _existing(folder: Path) -> Path:
+    """The folder itself, or the nearest one above in which it would appear."""
+    return next((above for above in (folder, *folder.parents) if above.is_dir()), Path("/"))
 
 
 def _marks(files: Iterable[Path]) -> Marks:
