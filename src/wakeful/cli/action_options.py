@@ -1,0 +1,116 @@
+"""What to do: the options that say it, and the action of a definition they stand for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli.faults import Fault, Misused
+from wakeful.cli.timing_options import flag
+
+ACTIONS: Final = ("prompt", "command", "url", "call", "event")
+WORDS: Final = "--prompt, --command, --url, --call and --event"
+FIELDS: Final[Mapping[str, str]] = {
+    "prompt": "--prompt",
+    "agent": "--agent",
+    "command": "--command",
+    "command.argv": "--command",
+    "http": "--url",
+    "http.url": "--url",
+    "http.method": "--method",
+    "http.body": "--body",
+    "call": "--call",
+    "call.target": "--call",
+    "event": "--event",
+    "event.text": "--event",
+}
+# The field of the definition each option writes; an edit that changes the kind takes the others away.
+_FIELD_OF: Final[Mapping[str, str]] = {"prompt": "prompt", "command": "command", "url": "http"} | {
+    "call": "call",
+    "event": "event",
+}
+_COMPANIONS: Final[Mapping[str, str]] = {"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"}
+_OPTIONS: Final = (
+    click.option("--prompt", metavar="TEXT", help="Ask an agent this."),
+    click.option("--agent", metavar="NAME", help="Which agent; default: default."),
+    click.option("--ephemeral", is_flag=True, default=None, help="A fresh session for every run of the prompt."),
+    click.option("--command", metavar="ARGV", help="Run a program: quoted like a shell line, but no shell runs it."),
+    click.option("--url", metavar="URL", help="Send an HTTP request."),
+    click.option("--method", metavar="M", help="Its method; default: POST."),
+    click.option("--body", metavar="JSON", help="Its body, as JSON."),
+    click.option("--call", metavar="MODULE:FUNC", help="Call a Python function."),
+    click.option("--event", metavar="TEXT", help="Raise an event for the heartbeat."),
+)
+
+
+def action_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any], list[Fault]]:
+    """The fields of the definition these options describe (none: they say nothing), and what is wrong with them."""
+    chosen = [name for name in ACTIONS if given[name] is not None]
+    if len(chosen) > 1:
+        words = " and ".join(map(flag, chosen))
+        return {}, [(flag(chosen[-1]), f"{words} exclude one another; give exactly one of {WORDS}")]
+    faults: list[Fault] = [
+        (flag(name), f"belongs to {flag(owner)}; leave it out, or give that too")
+        for name, owner in _COMPANIONS.items()
+        if given[name] is not None and owner not in chosen and (chosen or not is_edit)
+    ]
+    fields: dict[str, Any] = {}
+    if is_edit and chosen:
+        fields = dict.fromkeys(field for name, field in _FIELD_OF.items() if name != chosen[0])
+        if chosen[0] != "prompt":
+            fields |= {"agent": None, "sessionConfig": None}
+    for name in (*ACTIONS, *_COMPANIONS):
+        if given[name] is not None:
+            try:
+                _merge(fields, _WRITERS[name](given[name]))
+            except Misused as misused:
+                faults += misused.faults
+    return fields, faults
+
+
+def _merge(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        known = fields.get(name)
+        fields[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+
+
+def _argv(text: str) -> dict[str, Any]:
+    try:
+        argv = shlex.split(text)
+    except ValueError as error:
+        raise Misused("--command", [("--command", f"cannot be taken apart ({error}); close every quote")]) from error
+    if not argv:
+        raise Misused("--command", [("--command", "is empty; write a program and its arguments, e.g. 'make report'")])
+    return {"command": {"argv": argv}}
+
+
+def _body(text: str) -> dict[str, Any]:
+    try:
+        return {"http": {"body": json.loads(text)}}
+    except ValueError as error:
+        cure = """write for example '{"a": 1}', or a text as '"hello"'"""
+        raise Misused("--body", [("--body", f"is not JSON ({error}); {cure}")]) from error
+
+
+_WRITERS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "prompt": lambda text: {"prompt": text},
+    "agent": lambda name: {"agent": name},
+    "ephemeral": lambda _: {"sessionConfig": {"persistSession": False}},
+    "command": _argv,
+    "url": lambda url: {"http": {"url": url}},
+    "method": lambda method: {"http": {"method": method}},
+    "body": _body,
+    "call": lambda target: {"call": {"target": target}},
+    "event": lambda text: {"event": {"text": text}},
+}

@@ -1,0 +1,109 @@
+"""Adding a schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import action_options, timing_options
+from wakeful.cli.client import Answer, Daemon, Refused, part
+from wakeful.cli.definition_options import definition_of, definition_options, in_options
+from wakeful.cli.faults import Ended, Fault, Misused
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note, say
+
+TIMES_SHOWN: Final = 5
+CREATED: Final = 201
+EXISTS: Final = 412
+
+
+@command("add")
+@click.argument("slug", metavar="SLUG")
+@definition_options
+@click.option("--from", "source", type=click.File(), metavar="FILE", help="Begin with a definition.json (- is stdin).")
+@click.option("--new", "is_new", is_flag=True, help="Refuse if there is a schedule of that name.")
+@click.option("--dry-run", is_flag=True, help="Check it and show its times, but change nothing.")
+def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
+    """Add a schedule, and show its next five times.
+
+    Say when with exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual, and what with exactly
+    one of --prompt, --command, --url, --call and --event. A schedule of that name is updated; where it stands is kept.
+    """
+    definition = {**_written(source), **definition_of(given)}
+    _refuse_incomplete(definition)
+    daemon = asked.daemon(what="so nothing would ring it")
+    answer = _put(daemon, slug, definition, given, is_new=is_new, dry_run=dry_run)
+    view = answer.body
+    upcoming = view["next"] if dry_run else daemon.get(f"/api/schedule/{part(slug)}/next", count=TIMES_SHOWN)["times"]
+    if asked.is_json:
+        json_out({**view, "next": upcoming})
+    else:
+        done = "is right, and was not written" if dry_run else "added" if answer.status == CREATED else "updated"
+        tell(view, upcoming, done)
+    warn(daemon, answer)
+
+
+def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
+    """What became of it, and when it fires next."""
+    from wakeful.cli.timetable import say_when_none, show_times
+    from wakeful.cli.words import when
+
+    say(f"{view['slug']} {done}: {when(view)}")
+    if upcoming and view.get("enabled") is not False:
+        show_times(upcoming, view.get("schedule", {}))
+    else:
+        say_when_none(view)
+
+
+def warn(daemon: Daemon, answer: Answer) -> None:
+    """What the writer should know. A schedule that nobody will ring must not look like one that will."""
+    from wakeful.cli.health import why_idle
+
+    if answer.warning:
+        note(f"wakeful: {answer.warning}")
+    reason = why_idle(daemon)
+    if reason is not None:
+        note(f"wakeful: nothing rings at the moment: {reason}")
+
+
+def _written(source: Any) -> dict[str, Any]:
+    """The definition a file begins with; what is only read back is left out by the daemon."""
+    if source is None:
+        return {}
+    try:
+        written = json.load(source)
+    except (ValueError, OSError) as error:
+        raise Misused("not accepted", [("--from", f"{source.name} is not JSON ({error})")]) from error
+    if not isinstance(written, dict):
+        raise Misused("not accepted", [("--from", f"{source.name} holds no object; a definition is {{…}}")])
+    written.pop("slug", None)  # it gets the name that was typed
+    return written
+
+
+def _refuse_incomplete(definition: Mapping[str, Any]) -> None:
+    missing: list[Fault] = []
+    if "schedule" not in definition:
+        missing.append(("when", f"is missing; give exactly one of {timing_options.WORDS}"))
+    if not {"prompt", "command", "http", "call", "event"} & set(definition):
+        missing.append(("what", f"is missing; give exactly one of {action_options.WORDS}"))
+    if missing:
+        raise Misused("not accepted", missing)
+
+
+def _put(
+    daemon: Daemon, slug: str, definition: Mapping[str, Any], given: Mapping[str, Any], *, is_new: bool, dry_run: bool
+) -> Answer:
+    query = {"dryRun": True} if dry_run else None
+    headers = {"If-None-Match": "*"} if is_new else None
+    try:
+        return daemon.ask("PUT", f"/api/schedule/{part(slug)}", query=query, body=definition, headers=headers)
+    except Refused as refused:
+        if refused.status == EXISTS:
+            raise Ended(f"there is a schedule {slug} already", hint=f"change it: wakeful edit {slug} …") from refused
+        raise
+    except Misused as misused:
+        misused.faults = tuple(in_options(misused.faults, given))
+        raise

@@ -1,0 +1,70 @@
+"""A copy of the database while it is in use."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+from wakeful.cli.faults import Ended
+from wakeful.cli.home import database_of
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, say
+
+PAGES_AT_ONCE: Final = 1000
+
+
+@command("backup")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def backup_command(asked: Invocation, file: Path, force: bool) -> None:
+    """Copy the database while it is in use; works with the daemon running or not.
+
+    The copy is consistent, checked, readable by you alone, and gets its name only when it is whole.
+    """
+    database = database_of(asked.home)
+    if not database.is_file():
+        raise Ended(f"there is no database at {database}", hint="start the daemon once, or name another --home")
+    if file.exists() and not force:
+        raise Ended(f"{file} exists already", hint="name another file, or replace it with --force")
+    size = _copy(database, file, force)
+    if asked.is_json:
+        json_out({"file": str(file), "bytes": size, "database": str(database)})
+    else:
+        say(f"{database} copied to {file} ({size:,} bytes)")
+
+
+def _copy(database: Path, file: Path, force: bool) -> int:
+    unborn = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        _write(database, unborn)
+        if force:
+            unborn.replace(file)
+        else:
+            os.link(unborn, file)  # unlike a rename it never replaces what somebody made meanwhile
+        return file.stat().st_size
+    except sqlite3.Error as error:
+        raise Ended(f"the database could not be copied: {error}") from error
+    except OSError as error:
+        raise Ended(f"{file} could not be written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            unborn.unlink()
+
+
+def _write(database: Path, copy: Path) -> None:
+    with (
+        closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as source,
+        closing(sqlite3.connect(copy)) as target,
+    ):
+        source.backup(target, pages=PAGES_AT_ONCE)
+        faults = [line for (line,) in target.execute("PRAGMA quick_check") if line != "ok"]
+    if faults:
+        raise Ended(f"the copy is damaged ({faults[0]})", hint="the database itself may be: wakeful doctor")
+    with copy.open("rb") as written:
+        os.fsync(written.fileno())

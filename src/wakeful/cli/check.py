@@ -1,0 +1,138 @@
+"""Checking a file before anybody depends on it: a `wakeful.toml`, or a `definition.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.faults import FAILED, Ended
+from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.render import json_out, note, say
+
+TIMES_SHOWN: Final = 5
+FILE_MAX: Final = 1024 * 1024
+
+
+@command("check")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+def check_command(asked: Invocation, file: Path) -> None:
+    """Check a wakeful.toml or a definition.json, without a daemon.
+
+    Every fault is named with its place and its cure; a definition that is right is shown with its next five times.
+    """
+    faults, answer = _check_definition(asked, file) if _is_definition(file) else _check_settings(asked, file)
+    if asked.is_json:
+        json_out({"file": str(file), "valid": not faults, "errors": faults, **answer})
+    else:
+        _tell(file, faults, answer)
+    if faults:
+        end(FAILED)
+
+
+def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> None:
+    for fault in faults:
+        place = f":{fault['line']}" if fault.get("line") else ""
+        field = f" {fault['field']}:" if fault["field"] else ""
+        note(f"{file}{place}:{field} {fault['message']}")
+    for warning in answer.get("warnings", []):
+        note(f"{file}: warning: {warning['field']}: {warning['message']}")
+    if faults:
+        note(f"wakeful: {len(faults)} {'thing' if len(faults) == 1 else 'things'} to put right in {file}")
+        return
+    say(f"{file} is right{': ' + answer['description'] if answer.get('description') else ''}")
+    if answer.get("next"):
+        from wakeful.cli.timetable import show_times
+
+        show_times(answer["next"], answer["definition"]["schedule"])
+
+
+def _is_definition(file: Path) -> bool:
+    if file.suffix in (".json", ".toml"):
+        return file.suffix == ".json"
+    return _content(file).lstrip().startswith("{")
+
+
+def _content(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(FILE_MAX + 1)
+    except OSError as error:
+        raise Ended(f"{file} cannot be read: {error.strerror}", hint="check its name and who may read it") from error
+    if len(content) > FILE_MAX:
+        raise Ended(f"{file} is larger than {FILE_MAX // 1024} KiB; is it the right file?")
+    return content.decode(errors="replace")
+
+
+def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        loaded = load(asked.home, file=file)
+    except SettingsRefused as refused:
+        return [_located(error) for error in refused.errors], {}
+    return [], {"warnings": [_located(warning) for warning in loaded.warnings]}
+
+
+def _located(error: Any) -> dict[str, Any]:
+    return {"line": error.line, "field": error.field, "message": error.message}
+
+
+def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    from wakeful.core.definition_json import definition_from_json, definition_to_json
+    from wakeful.core.errors import Invalid
+    from wakeful.core.instants import format_instant
+    from wakeful.core.timing import next_n
+    from wakeful.core.timing_words import describe
+
+    text = _content(file)
+    try:
+        written = json.loads(text)
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        return [{"line": line, "field": "", "message": f"is not JSON: {error}; correct it there"}], {}
+    except RecursionError:
+        return [{"line": None, "field": "", "message": "is nested too deeply; make it flatter"}], {}
+    now = int(times.now().timestamp() * 1000)
+    try:
+        definition = definition_from_json(written, default_zone=times.user_zone()[0])
+        definition = _checked(asked, definition, now)
+    except Invalid as invalid:
+        return [{"line": None, "field": one.field, "message": one.message} for one in invalid.errors], {}
+    upcoming = [format_instant(at) for at in next_n(definition.timing, now, TIMES_SHOWN)]
+    return [], {
+        "definition": definition_to_json(definition),
+        "description": describe(definition.timing),
+        "next": upcoming,
+    }
+
+
+def _checked(asked: Invocation, definition: Any, now: int) -> Any:
+    """What the daemon would refuse beyond the shape: a time that is past, a prompt too often for the settings."""
+    from dataclasses import replace
+
+    from wakeful.core.actions import Prompt
+    from wakeful.core.errors import FieldError, Invalid
+    from wakeful.core.spacing import shortest_gap
+    from wakeful.core.timing import resolve
+    from wakeful.features.schedules.checks import minimum_interval_text, refuse_past
+
+    definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=times.user_zone()[0]))
+    refuse_past(definition, now)
+    least = _agent_interval_min(asked.home)
+    gap = shortest_gap(definition.timing) if isinstance(definition.action, Prompt) else None
+    if gap is not None and gap < least:
+        raise Invalid(FieldError("schedule", minimum_interval_text(least)))
+    return definition
+
+
+def _agent_interval_min(home: Path) -> int:
+    from wakeful.settings import Settings, SettingsRefused, load
+
+    try:
+        return load(home).settings.limits.agent_interval_min
+    except SettingsRefused:  # the file in question is another one
+        return Settings().limits.agent_interval_min

@@ -1,0 +1,242 @@
+"""Asking the daemon over HTTP, with nothing but the standard library: it must be quick to start and quick to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from wakeful.cli.faults import Ended, Misused, NoDaemon, no_daemon, start_command
+from wakeful.cli.home import Running, running
+
+TIMEOUT: Final = 10.0
+"""Seconds for an ordinary answer: far more than the daemon needs, little enough to notice that it hangs."""
+FOLLOW_TIMEOUT: Final = 60.0
+"""A stream that is alive says something every 15 seconds."""
+ANSWER_MAX: Final = 64 * 1024 * 1024
+PAGE: Final = 500
+TOKEN_VARIABLE: Final = "WAKEFUL_TOKEN"  # noqa: S105 - the name of a variable
+UNAUTHORIZED: Final = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status, the body as JSON (None if there is none), the version's tag, and a warning."""
+
+    status: int
+    body: Any
+    tag: str | None = None
+    warning: str | None = None
+
+
+class Refused(Ended):
+    """The daemon understood and said no."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        listed = problem.get("errors")
+        faults = [
+            (str(one.get("field") or ""), str(one.get("message") or ""))
+            for one in (listed if isinstance(listed, list) else [])
+            if isinstance(one, Mapping)
+        ]
+        words = problem.get("detail") or problem.get("error") or problem.get("title") or f"the daemon answered {status}"
+        super().__init__(str(words), faults)
+        self.status = status
+
+
+class Daemon:
+    """The daemon of one home folder."""
+
+    def __init__(self, found: Running, home: Path) -> None:
+        self.running = found
+        self._home = home
+        self._token = os.environ.get(TOKEN_VARIABLE) or None
+
+    def get(self, path: str, *, timeout: float = TIMEOUT, **query: Any) -> Any:
+        """The body of a GET."""
+        return self.ask("GET", path, query=query, timeout=timeout).body
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
+    ) -> Answer:
+        """One request; raises `Refused` for an answer that is not a success."""
+        answer = self._exchange(method, path, query, body, headers, timeout)
+        if answer.status >= 400:
+            raise self._refused(answer)
+        return answer
+
+    def look(self, path: str, *, timeout: float = TIMEOUT) -> Answer:
+        """A GET whose answer counts whatever its status: one that is not well says so with 503."""
+        return self._exchange("GET", path, None, None, None, timeout)
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+        timeout: float,
+    ) -> Answer:
+        with closing(self._connection(timeout)) as connection:
+            response = self._send(connection, method, path, query, body, headers)
+            return self._answer(response)
+
+    def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]:
+        """All items of a listing, page by page, or the first `limit` of them."""
+        found: list[Any] = []
+        cursor: Any = None
+        while limit is None or len(found) < limit:
+            size = PAGE if limit is None else min(PAGE, limit - len(found))
+            page = self.get(path, limit=size, cursor=cursor, **query)
+            found += page[name]
+            before, cursor = cursor, page.get("next")
+            if cursor is None or cursor == before:  # a page may be empty, and still lead on
+                break
+        return found
+
+    @contextmanager
+    def following(self, path: str, **query: Any) -> Iterator[Iterator[Any]]:
+        """The data of each server-sent event from now on; ends when the daemon does."""
+        with closing(self._connection(FOLLOW_TIMEOUT)) as connection:
+            response = self._send(connection, "GET", path, query, None, {"Accept": "text/event-stream"})
+            if response.status >= 400:
+                raise self._refused(self._answer(response))
+            yield _events(response)
+
+    def _connection(self, timeout: float | None) -> HTTPConnection:
+        return HTTPConnection(self.running.host, self.running.port, timeout=timeout)
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> HTTPResponse:
+        response = self._send_once(connection, method, path, query, body, headers)
+        if response.status == UNAUTHORIZED and self._token is None:
+            self._token = _token_of_settings(self._home)
+            if self._token is not None:
+                response.read()
+                return self._send_once(connection, method, path, query, body, headers)
+        return response
+
+    def _send_once(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> HTTPResponse:
+        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        target = f"{path}?{urlencode(given)}" if given else path
+        sent = {"Accept": "application/json", **(headers or {})}
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        content = None
+        if body is not None:
+            content = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, target, content, sent)
+            return connection.getresponse()
+        except TimeoutError as error:
+            raise self._silent(connection.timeout) from error
+        except ConnectionRefusedError as error:
+            raise no_daemon(self._home, f"though process {self.running.pid} holds its lock") from error
+        except (HTTPException, OSError) as error:
+            raise Ended(f"the daemon (process {self.running.pid}) broke off the answer: {error}") from error
+
+    def _silent(self, timeout: float | None) -> Ended:
+        return NoDaemon(
+            f"the daemon (process {self.running.pid}) does not answer within {timeout:g}s",
+            hint=f"look into {self._home / 'server.log'}; if it hangs, end it and start anew: "
+            f"{start_command(self._home)}",
+        )
+
+    def _answer(self, response: HTTPResponse) -> Answer:
+        try:
+            text = response.read(ANSWER_MAX).decode(errors="replace")
+        except TimeoutError as error:
+            raise self._silent(TIMEOUT) from error
+        except (HTTPException, OSError) as error:
+            raise Ended(f"the daemon (process {self.running.pid}) broke off the answer: {error}") from error
+        try:
+            body = json.loads(text) if text else None
+        except ValueError as error:
+            raise Ended(f"what answers at {self.running.url} is not this daemon: it sent no JSON") from error
+        return Answer(response.status, body, response.getheader("ETag"), response.getheader("Wakeful-Warning"))
+
+    def _refused(self, answer: Answer) -> Ended:
+        problem = answer.body if isinstance(answer.body, dict) else {}
+        refused = Refused(answer.status, problem)
+        if answer.status == UNAUTHORIZED:
+            return Ended(str(refused), hint=f"put the daemon's token into {TOKEN_VARIABLE}")
+        if answer.status == 400:
+            return Misused(str(refused), refused.faults)
+        return refused
+
+
+def find(home: Path, *, what: str = "") -> Daemon:
+    """The daemon that holds this home; raises `NoDaemon` if none does."""
+    found = running(home)
+    if found is None:
+        raise no_daemon(home, what)
+    return Daemon(found, home)
+
+
+def part(text: object) -> str:
+    """A text as one part of a path."""
+    return quote(str(text), safe="")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _events(response: HTTPResponse) -> Iterator[Any]:
+    """Server-sent events: `data:` lines up to an empty one; everything else keeps the line alive."""
+    data: list[str] = []
+    while raw := _line(response):
+        text = raw.decode(errors="replace").rstrip("\r\n")
+        if text.startswith("data:"):
+            data.append(text[5:].removeprefix(" "))
+        elif not text and data:
+            yield json.loads("\n".join(data))
+            data = []
+
+
+def _line(response: HTTPResponse) -> bytes:
+    try:
+        return response.readline()
+    except (HTTPException, OSError):  # it broke off, or was silent for too long: it has ended either way
+        return b""
+
+
+def _token_of_settings(home: Path) -> str | None:
+    """The token the daemon was given, if the settings of the home tell it to us as well."""
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        token = load(home).settings.server.token
+    except SettingsRefused:
+        return None
+    return None if token is None else token.reveal()

@@ -1,0 +1,35 @@
+"""Completion for shells: `eval "$(wakeful completion bash)"`."""
+
+from __future__ import annotations
+
+import click
+
+from wakeful.cli.invocation import Invocation, command
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(asked: Invocation, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    Commands, options and slugs are completed; slugs are asked of the daemon.
+
+    \b
+      bash:  eval "$(wakeful completion bash)"     in ~/.bashrc
+      zsh:   eval "$(wakeful completion zsh)"      in ~/.zshrc
+      fish:  wakeful completion fish | source      in config.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from wakeful.cli.main import root
+    from wakeful.cli.render import json_out
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"there is no completion for {shell}")
+    # Bash's own `source` first asks the bash on the path for its version, which need not be the one that reads this.
+    script = ShellComplete.source(kind(root, {}, "wakeful", "_WAKEFUL_COMPLETE"))
+    if asked.is_json:
+        json_out({"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -1,0 +1,96 @@
+"""All of a definition on the command line: when, what, and how it behaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import action_options, timing_options
+from wakeful.cli.faults import Fault, Misused
+
+FIELDS: Final[Mapping[str, str]] = {
+    **timing_options.FIELDS,
+    **action_options.FIELDS,
+    "deliver": "--deliver",
+    "deliver.channel": "--deliver",
+    "catchUp": "--catch-up",
+    "timeout": "--timeout",
+}
+_OPTIONS: Final = (
+    click.option("--deliver", metavar="CHANNEL", help="Where the answer goes: a channel, or last."),
+    click.option("--catch-up", type=click.Choice(["once", "skip", "all"]), help="What becomes of missed times."),
+    click.option("--timeout", metavar="DUR", help="How long a run may take; default 2h."),
+    click.option("--enabled/--disabled", "enabled", default=None, help="Whether it fires."),
+    click.option(
+        "--set",
+        "changes",
+        metavar="FIELD=VALUE",
+        multiple=True,
+        help="Any other field of the definition, e.g. overlap=queue or retry.times=3; may be repeated.",
+    ),
+)
+
+
+def definition_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with everything a definition can hold."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return timing_options.timing_options(action_options.action_options(function))
+
+
+def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[str, Any]:
+    """The fields of the definition that were given; all faults at once."""
+    schedule, faults = timing_options.schedule_of(given, is_edit=is_edit)
+    action, more = action_options.action_of(given, is_edit=is_edit)
+    faults += more
+    fields: dict[str, Any] = dict(action)
+    if schedule is not None:
+        fields["schedule"] = schedule
+    if given["deliver"] is not None:
+        fields["deliver"] = {"channel": given["deliver"]}
+    for name, field in (("catch_up", "catchUp"), ("timeout", "timeout"), ("enabled", "enabled")):
+        if given[name] is not None:
+            fields[field] = given[name]
+    for change in given["changes"]:
+        faults += _set(fields, change)
+    if faults:
+        raise Misused("not accepted", faults)
+    return fields
+
+
+def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Fault]:
+    """The daemon's complaints with the options in place of the fields, where the user wrote an option."""
+    typed = {timing_options.flag(name) for name, value in given.items() if value is not None}
+    typed |= {"--at"} if given.get("in") is not None else set()
+    return [(_option(field, typed), message) for field, message in faults]
+
+
+def _option(field: str, typed: set[str]) -> str:
+    option = FIELDS.get(field.partition("[")[0])
+    return option if option in typed else field
+
+
+def _set(fields: dict[str, Any], change: str) -> list[Fault]:
+    """Put one `retry.times=3` into the fields."""
+    name, equals, text = change.partition("=")
+    if not equals or not name.strip():
+        return [("--set", f"{change!r} is not FIELD=VALUE; write for example overlap=queue")]
+    *path, last = name.strip().split(".")
+    inner = fields
+    for part in path:
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return [("--set", f"{name!r} lies inside {part!r}, which is a value already; give one of them")]
+    inner[last] = _value(text)
+    return []
+
+
+def _value(text: str) -> Any:
+    """JSON where it is JSON, otherwise the text itself: `3` is a number, `queue` a text, `null` takes away."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,173 @@
+"""Looking for what is wrong: the home, the settings, the database, the daemon, the clock, the schedules."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from wakeful.cli import times
+from wakeful.cli.faults import FAILED, Ended, start_command
+from wakeful.cli.home import database_of, running
+from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.render import json_out, note
+
+ROOM_MIN: Final = 100 * 1024 * 1024
+OTHERS: Final = 0o077
+NAMED_MAX: Final = 5
+SKEW_MAX: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    state: Literal["ok", "warning", "wrong"]
+    words: str
+    cure: str | None = None
+
+
+@command("doctor")
+def doctor_command(asked: Invocation) -> None:
+    """Look for what is wrong, and name the cure; works without a daemon too.
+
+    Exit code 1 if something is wrong; warnings alone are no failure.
+    """
+    findings = [finding for look in LOOKS for finding in look(asked)]
+    is_well = all(finding.state != "wrong" for finding in findings)
+    if asked.is_json:
+        json_out({"ok": is_well, "findings": [asdict(finding) for finding in findings]})
+    else:
+        _tell(findings)
+    if not is_well:
+        end(FAILED)
+
+
+def _tell(findings: list[Finding]) -> None:
+    from wakeful.cli.tables import paragraph
+
+    for finding in findings:
+        paragraph(f"{finding.state:<8}{finding.what}: {finding.words}")
+        if finding.cure:
+            paragraph(f"        {finding.cure}")
+    wrong = sum(finding.state == "wrong" for finding in findings)
+    warnings = sum(finding.state == "warning" for finding in findings)
+    note(f"{wrong} wrong, {warnings} to look at, {len(findings) - wrong - warnings} as it should be")
+
+
+def _home(asked: Invocation) -> Iterator[Finding]:
+    home = asked.home
+    if not home.exists():
+        yield Finding("home", "warning", f"{home} does not exist yet", f"it is made by: {start_command(home)}")
+        return
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            "home", "wrong", f"{home} is not a folder you may write to", "make it one, or name another --home"
+        )
+        return
+    if home.stat().st_mode & OTHERS:
+        yield Finding("home", "warning", f"others on this machine can look into {home}", f"run: chmod 700 {home}")
+    else:
+        yield Finding("home", "ok", f"{home}, yours alone")
+    free = shutil.disk_usage(home).free
+    if free < ROOM_MIN:
+        yield Finding("disk", "wrong", f"only {free // 1_000_000} MB are free", "make room: nothing can be recorded")
+    else:
+        yield Finding("disk", "ok", f"{free // 1_000_000:,} MB free")
+
+
+def _settings(asked: Invocation) -> Iterator[Finding]:
+    from wakeful.settings import SettingsRefused, load
+
+    file = asked.home / "wakeful.toml"
+    try:
+        loaded = load(asked.home)
+    except SettingsRefused as refused:
+        for error in refused.errors:
+            yield Finding("settings", "wrong", f"{file.name}, {error}", f"correct it, then: wakeful check {file}")
+        return
+    for warning in loaded.warnings:
+        yield Finding("settings", "warning", f"{file.name}, {warning}")
+    if not loaded.warnings:
+        yield Finding("settings", "ok", f"{file.name} is right" if file.exists() else "defaults, no wakeful.toml")
+
+
+def _database(asked: Invocation) -> Iterator[Finding]:
+    try:
+        path = database_of(asked.home)
+    except Ended as ended:
+        yield Finding("database", "ok", str(ended))
+        return
+    if not path.exists():
+        yield Finding("database", "warning", f"{path} does not exist yet", f"made by: {start_command(asked.home)}")
+        return
+    faults = _faults_of(path)
+    if faults:
+        cure = "stop the daemon and put a copy made by `wakeful backup` in its place"
+        yield Finding("database", "wrong", f"{path}: {faults[0]}", cure)
+    else:
+        yield Finding("database", "ok", f"{path}, {path.stat().st_size:,} bytes, sound")
+
+
+def _faults_of(path: Path) -> list[str]:
+    from wakeful.stores.sqlite.files import faults_in, inspect
+    from wakeful.stores.sqlite.migrate import DatabaseRefused
+
+    try:
+        inspect(path)
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            return faults_in(connection)
+    except (DatabaseRefused, sqlite3.Error, OSError) as error:
+        return [str(error)]
+
+
+def _zone(asked: Invocation) -> Iterator[Finding]:
+    name, _ = times.user_zone()
+    now = times.now()
+    yield Finding("zone", "ok", f"your zone is {name}, and it is {times.wall(now)}")
+    if now.year < 2024:
+        yield Finding("clock", "wrong", f"this machine believes it is {now.year}", "set its clock: nothing rings by it")
+
+
+def _daemon(asked: Invocation) -> Iterator[Finding]:
+    from wakeful.cli.client import Daemon
+    from wakeful.cli.health import findings_of
+
+    found = running(asked.home)
+    if found is None:
+        words = "none is running: nothing rings"
+        yield Finding("daemon", "warning", words, f"start one: {start_command(asked.home)}")
+        return
+    daemon = Daemon(found, asked.home)
+    try:
+        yield Finding("daemon", "ok", f"process {found.pid} answers at {found.url}")
+        for state, what, words, cure in findings_of(daemon):
+            yield Finding(what, state, words, cure)
+        yield from _schedules(daemon)
+    except Ended as ended:
+        yield Finding("daemon", "wrong", str(ended), ended.hint)
+
+
+def _schedules(daemon: Any) -> Iterator[Finding]:
+    schedules = daemon.pages("/api/schedule", "schedules")
+    for status, state in (("invalid", "wrong"), ("disabled", "warning")):
+        slugs = [one["slug"] for one in schedules if one["status"] == status]
+        if slugs:
+            named = ", ".join(slugs[:NAMED_MAX]) + (f" and {len(slugs) - NAMED_MAX} more" * (len(slugs) > NAMED_MAX))
+            cure = "correct it: wakeful edit SLUG" if status == "invalid" else "let it go on: wakeful resume SLUG"
+            yield Finding("schedules", state, f"{status}: {named}", cure)  # type: ignore[arg-type]
+    failing = [one for one in schedules if one.get("consecutiveErrors")]
+    for one in failing[:NAMED_MAX]:
+        words = f"{one['slug']} failed {one['consecutiveErrors']} times in a row: {one.get('lastError') or 'no words'}"
+        yield Finding("schedules", "warning", words, f"see: wakeful runs {one['slug']}")
+    if not failing and not any(one["status"] in ("invalid", "disabled") for one in schedules):
+        yield Finding("schedules", "ok", f"{len(schedules)}, none of them in trouble")
+
+
+LOOKS: Final[tuple[Callable[[Invocation], Iterator[Finding]], ...]] = (_home, _settings, _database, _zone, _daemon)

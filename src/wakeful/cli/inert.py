@@ -1,0 +1,58 @@
+"""Text that others wrote, made harmless for a terminal.
+
+A prompt, a reply or an error may hold escape sequences (which move the cursor, change the title, paste), characters
+that nobody sees, and marks that turn the reading direction and with it the meaning of a line. None of them is dropped:
+each is shown as something visible, so that a reader sees that it was there.
+"""
+
+import json
+import re
+from typing import Any, Final
+
+# C0 and C1 controls, DEL, invisible and direction-changing format characters, line separators, half characters, tags.
+# The two joiners (U+200C, U+200D) stay: scripts and emoji are written with them, and they move nothing.
+_ACTIVE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_PICTURES: Final = 0x2400
+_DELETE: Final = 0x7F
+
+
+def line(text: object) -> str:
+    """One line of it: line breaks and tabs too are only shown."""
+    return _ACTIVE.sub(_visible, str(text))
+
+
+def block(text: object) -> str:
+    """Several lines of it: line breaks and tabs count, everything else is shown."""
+    parts = str(text).replace("\r\n", "\n").expandtabs(4).split("\n")
+    return "\n".join(line(part) for part in parts)
+
+
+def as_json(value: Any) -> str:
+    """JSON in which every active character is escaped: nothing is lost, and printing it does nothing."""
+    written = json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(_ACTIVE.sub(_escaped, part) for part in written.split("\n"))
+
+
+def as_json_line(value: Any) -> str:
+    """The same on one line."""
+    return _ACTIVE.sub(_escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(_PICTURES + code)
+    if code == _DELETE:
+        return "\N{SYMBOL FOR DELETE}"
+    return f"<U+{code:04X}>"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

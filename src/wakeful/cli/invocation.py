@@ -1,0 +1,117 @@
+"""What every command has: a home folder, a form of output, and one way to end without success.
+
+Nothing heavy is imported here: this file is read for every `--help`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wakeful.cli.faults import FAILED, Ended
+
+if TYPE_CHECKING:
+    from wakeful.cli.client import Daemon
+
+HOME_VARIABLE: Final = "WAKEFUL_HOME"
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One call of `wakeful`: filled in while its options are read, the innermost one counting."""
+
+    home: Path
+    is_json: bool = False
+
+    def daemon(self, *, what: str = "") -> Daemon:
+        """The daemon of this home; raises `NoDaemon` if there is none, `what` saying what that means here."""
+        from wakeful.cli.client import find
+
+        return find(self.home, what=what)
+
+
+def invocation_of(context: click.Context) -> Invocation:
+    """The invocation this context belongs to (made on the first call: options are read before any command runs)."""
+    root = context.find_root()
+    if root.obj is None:
+        root.obj = Invocation(_home(os.environ.get(HOME_VARIABLE) or "~/.wakeful"))
+    found: Invocation = root.obj
+    return found
+
+
+def common_options() -> list[click.Parameter]:
+    """The options that stand before the command or after it, as the user likes."""
+    return [
+        click.Option(
+            ["--home"],
+            metavar="DIR",
+            expose_value=False,
+            is_eager=True,
+            callback=_set_home,
+            type=click.Path(file_okay=False),
+            help=f"The home folder (or {HOME_VARIABLE}; default ~/.wakeful).",
+        ),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Choice(["text", "json"]),
+            expose_value=False,
+            is_eager=True,
+            callback=_set_output,
+            help="text for people (default), json for programs.",
+        ),
+    ]
+
+
+class Asked(click.Command):
+    """A command with the common options; its function gets the `Invocation` first."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.params.extend(common_options())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; the ways to fail that we know end with their words and their exit code."""
+        inner = self.callback
+        if inner is None:
+            return None
+        asked = invocation_of(ctx)
+        try:
+            return ctx.invoke(inner, asked, **ctx.params)
+        except Ended as ended:
+            from wakeful.cli.render import complain
+
+            complain(ended)
+            ctx.exit(ended.code)
+
+
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], Asked]:
+    """Decorate a function to be the command of that name."""
+
+    def decorate(function: Callable[..., Any]) -> Asked:
+        return click.command(name, cls=Asked, **settings)(function)
+
+    return decorate
+
+
+def end(code: int = FAILED) -> None:
+    """Stop here; what there is to say was said."""
+    click.get_current_context().exit(code)
+
+
+def _set_home(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        invocation_of(context).home = _home(value)
+
+
+def _set_output(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        invocation_of(context).is_json = value == "json"
+
+
+def _home(text: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - pathlib fails without a user's home

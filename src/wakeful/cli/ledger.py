@@ -1,0 +1,188 @@
+"""What happened: runs, the log of them, the record of a schedule, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import inert, times
+from wakeful.cli.client import Daemon, part
+from wakeful.cli.faults import no_daemon
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note
+from wakeful.cli.slugs import optional_slug_argument, slug_argument
+
+OUTCOMES: Final = (
+    *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
+    *("skipped", "missed", "running", "waiting"),
+)
+
+
+@command("runs")
+@optional_slug_argument
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most this many.")
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="Only those that ended like this.")
+def runs_command(asked: Invocation, slug: str | None, limit: int, outcome: str | None) -> None:
+    """List the runs, newest first; of one schedule, or of all."""
+    found = asked.daemon().pages(_runs_path(slug), "runs", limit=limit, outcome=outcome)
+    if asked.is_json:
+        json_out({"runs": found, "next": None})
+    elif not found:
+        note("nothing has run yet")
+    else:
+        _list(found)
+
+
+@command("log")
+@optional_slug_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now; ends with Ctrl-C.")
+@click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
+def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -> None:
+    """Tell what happened, oldest first, one line each; with -f what happens as well.
+
+    With -o json each line is one JSON object.
+    """
+    daemon = asked.daemon()
+    if not follow:
+        _look_back(asked, daemon, slug, limit)
+        return
+    try:
+        # Followed before looked back: what happens in between is then told twice at most, and that is noticed.
+        with daemon.following("/api/stream", streams="runs") as events:
+            told = _look_back(asked, daemon, slug, limit)
+            _follow(asked, events, slug, told)
+    except KeyboardInterrupt:
+        return
+    raise no_daemon(asked.home, "any more")
+
+
+@command("stats")
+@slug_argument
+@click.option("--since", metavar="T", help="From this time, or a length back such as 7d; default: all that is kept.")
+def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
+    """Show the record of one schedule: how often, how well, how long."""
+    from wakeful.cli.moments import ago
+
+    start = None if since is None else ago(since, "--since")
+    answer = asked.daemon().get(f"/api/schedule/{part(slug)}/stats", since=start)
+    if asked.is_json:
+        json_out(answer)
+    else:
+        _record(slug, answer)
+
+
+@command("why")
+@slug_argument
+@click.option("--at", metavar="T", help="About this time, past or to come, or a length back such as 2h; default: now.")
+def why_command(asked: Invocation, slug: str, at: str | None) -> None:
+    """Say in one sentence why it ran, did not, or will not."""
+    from wakeful.cli.moments import ago
+
+    moment = None if at is None else ago(at, "--at")
+    answer = asked.daemon().get(f"/api/schedule/{part(slug)}/why", at=moment)
+    if asked.is_json:
+        json_out(answer)
+        return
+    from wakeful.cli.tables import paragraph
+
+    paragraph(answer["sentence"])
+
+
+def outcome_of(run: Mapping[str, Any]) -> str:
+    """`succeeded`, `skipped (paused), 12 times`: the outcome, its reason, and how many times it stands for."""
+    reason = f" ({run['reason']})" if run.get("reason") else ""
+    count = f", {run['count']} times" if run.get("count", 1) > 1 else ""
+    return f"{run['outcome']}{reason}{count}"
+
+
+def _runs_path(slug: str | None) -> str:
+    return "/api/runs" if slug is None else f"/api/schedule/{part(slug)}/runs"
+
+
+def _list(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("RUN"),
+        Column("SLUG", least=10),
+        Column("PLANNED", drop=2),
+        Column("PASSED"),
+        Column("TOOK", drop=1),
+        Column("OUTCOME", least=11, is_state=True),
+        Column("ERROR", least=8, drop=3),
+    ]
+    rows = []
+    for run in found:
+        planned = times.parse(run["plannedAt"])
+        took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
+        row = [run["runId"], run["slug"], times.wall(planned), times.relative(planned, since), took]
+        rows.append([*row, outcome_of(run), run.get("error") or ""])
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    table(columns, rows)
+
+
+def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
+    if asked.is_json:
+        click.echo(inert.as_json_line(run))
+        return
+    at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
+    parts = [times.wall(at), str(run["slug"]), outcome_of(run), f"run {run['runId']}"]
+    if run.get("error"):
+        parts.append(str(run["error"]))
+    click.echo(inert.line("  ".join(parts)))
+
+
+def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int) -> set[tuple[str, str]]:
+    """The last runs, oldest first; answers which were told, and how they stood."""
+    runs = daemon.pages(_runs_path(slug), "runs", limit=limit) if limit else []
+    for run in reversed(runs):
+        _log_run(asked, run)
+    return {(run["runId"], run["outcome"]) for run in runs}
+
+
+def _follow(asked: Invocation, events: Iterator[Any], slug: str | None, told: set[tuple[str, str]]) -> None:
+    for event in events:
+        # Rungs and other small steps have no outcome; they are for the page, not for the log.
+        if not event.get("outcome") or (slug is not None and event.get("slug") != slug):
+            continue
+        if (event.get("runId"), event["outcome"]) not in told:
+            _log_run(asked, event)
+
+
+def _record(slug: str, answer: Mapping[str, Any]) -> None:
+    from wakeful.cli.tables import facts
+
+    since = times.now()
+    counts = answer.get("counts", {})
+    listed = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts.get(name)) or "none"
+    rate = answer.get("successRate")
+    streak = answer.get("streak") or 0
+    start = times.parse(answer.get("since"))
+    facts(
+        [
+            ("schedule", slug),
+            ("since", times.wall(start) if start else "the beginning of the ledger"),
+            ("runs", listed),
+            ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
+            ("took", _took(answer)),
+            ("streak", f"{streak} successes in a row" if streak >= 0 else f"{-streak} errors in a row"),
+            ("last", _when(answer.get("lastRun"), since)),
+            ("next", _when(answer.get("nextRun"), since)),
+        ]
+    )
+
+
+def _took(answer: Mapping[str, Any]) -> str:
+    if answer.get("p50DurationMs") is None:
+        return times.NONE
+    half, most = times.milliseconds(answer["p50DurationMs"]), times.milliseconds(answer.get("p95DurationMs"))
+    return f"{half} (half of them), {most} (95 of 100)"
+
+
+def _when(text: str | None, since: Any) -> str:
+    at = times.parse(text)
+    return times.NONE if at is None else f"{times.wall(at)} ({times.relative(at, since)})"

@@ -1,0 +1,114 @@
+"""The root of the command line. Commands are imported when they are called: `wakeful --help` reads only this file."""
+
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from wakeful.cli.invocation import common_options
+
+# Section, command, module, and the line `--help` shows for it.
+COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "The daemon": {
+        "up": ("daemon", "Start the daemon in the foreground."),
+        "status": ("daemon", "Say whether the daemon runs, and how it is."),
+        "down": ("daemon", "Stop the daemon; runs under way may end."),
+        "init": ("daemon", "Write a commented wakeful.toml into the home folder."),
+    },
+    "Schedules": {
+        "add": ("add", "Add a schedule, and show its next five times."),
+        "edit": ("edit", "Change some of a schedule, or all of it in an editor."),
+        "ls": ("schedules", "List the schedules."),
+        "show": ("schedules", "Show one schedule as it stands."),
+        "rm": ("schedules", "Take a schedule away; its ledger stays."),
+        "pause": ("schedules", "Let nothing of a schedule start."),
+        "resume": ("schedules", "Let a paused or disabled schedule go on."),
+        "run": ("schedules", "Run a schedule once, now."),
+    },
+    "What will happen, and what did": {
+        "next": ("ahead", "Show what will fire, in order."),
+        "runs": ("ledger", "List the runs, newest first."),
+        "log": ("ledger", "Tell what happened, oldest first."),
+        "stats": ("ledger", "Show the record of one schedule."),
+        "why": ("ledger", "Say in one sentence why it ran, or did not."),
+    },
+    "Upkeep": {
+        "backup": ("backup", "Copy the database while it is in use."),
+        "doctor": ("doctor", "Look for what is wrong, and name the cure."),
+        "check": ("check", "Check a wakeful.toml or a definition.json."),
+        "completion": ("completion", "Print the completion script of a shell."),
+    },
+}
+_MODULES: Final = {name: row for section in COMMANDS.values() for name, row in section.items()}
+
+
+class Root(click.Group):
+    """`wakeful`: knows its commands by name and imports them when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        found: click.Command = getattr(import_module(f"wakeful.cli.{_MODULES[cmd_name][0]}"), f"{cmd_name}_command")
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, words) for name, (_, words) in section.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(f"there is no command {args[0]!r}{_nearest(args[0])}", ctx) from error
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _MODULES, n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; see wakeful --help"
+
+
+def _show_version(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"wakeful {version('wakeful')}")
+        context.exit()
+
+
+root: Final = Root(
+    "wakeful",
+    help="Wakeful, the alarm clock for AI agents.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    params=[
+        *common_options(),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_show_version,
+            help="Show the version and exit.",
+        ),
+    ],
+)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that cannot show a character must not cost the answer.
+            stream.reconfigure(errors="replace")
+    root(prog_name="wakeful")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Schedules as they stand, and what one can tell them to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.client import Daemon, part
+from wakeful.cli.faults import FAILED
+from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.render import json_out, note, say
+from wakeful.cli.slugs import slug_argument
+
+STATUSES: Final = ("idle", "running", "waiting", "paused", "disabled", "invalid", "done")
+OPEN: Final = ("running", "waiting")
+LOOK_FIRST: Final = 0.05
+LOOK_MAX: Final = 1.0
+
+
+@command("ls")
+@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
+@click.option("--like", metavar="TEXT", help="Only those with this text in their slug.")
+def ls_command(asked: Invocation, status: str | None, like: str | None) -> None:
+    """List the schedules, the one that fires next first."""
+    found = asked.daemon().pages("/api/schedule", "schedules", status=status, q=like)
+    if asked.is_json:
+        json_out({"schedules": found, "next": None})
+    elif not found:
+        note("no schedules" if status is None and like is None else "no such schedules")
+        if status is None and like is None:
+            note("  add one: wakeful add hello --every 1h --command 'echo hello'")
+    else:
+        _list(found)
+
+
+@command("show")
+@slug_argument
+def show_command(asked: Invocation, slug: str) -> None:
+    """Show one schedule as it stands."""
+    view = asked.daemon().get(f"/api/schedule/{part(slug)}")
+    if asked.is_json:
+        json_out(view)
+    else:
+        _show(view)
+
+
+@command("rm")
+@slug_argument
+def rm_command(asked: Invocation, slug: str) -> None:
+    """Take a schedule away; a run under way ends, and its ledger stays."""
+    asked.daemon().ask("DELETE", f"/api/schedule/{part(slug)}")
+    if asked.is_json:
+        json_out({"slug": slug, "removed": True})
+    else:
+        say(f"{slug} removed")
+
+
+@command("pause")
+@slug_argument
+@click.option("--until", metavar="T", help="Go on at this time, or after a length such as 2h; default: until resumed.")
+def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
+    """Let nothing of a schedule start. What falls into the pause is skipped, and not caught up."""
+    from wakeful.cli.moments import ahead
+
+    ends = None if until is None else ahead(until, "--until")
+    body = {} if ends is None else {"until": ends}
+    view = asked.daemon().ask("POST", f"/api/schedule/{part(slug)}/pause", body=body).body
+    if asked.is_json:
+        json_out(view)
+    elif ends is None:
+        say(f"{slug} paused, until: wakeful resume {slug}")
+    else:
+        at = times.parse(ends)
+        say(f"{slug} paused until {times.wall(at)} ({times.relative(at, times.now())})")
+
+
+@command("resume")
+@slug_argument
+def resume_command(asked: Invocation, slug: str) -> None:
+    """Let a paused or disabled schedule go on from now; its errors are counted anew."""
+    view = asked.daemon().ask("POST", f"/api/schedule/{part(slug)}/resume", body={}).body
+    if asked.is_json:
+        json_out(view)
+    else:
+        at = times.parse(view.get("nextRun"))
+        ahead = f"; next: {times.wall(at)} ({times.relative(at, times.now())})" if at else ""
+        say(f"{slug} resumed{ahead}")
+
+
+@command("run")
+@slug_argument
+@click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it did not succeed.")
+@click.option("--timeout", metavar="DUR", help="With --wait: stop waiting after this long; the run goes on.")
+def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -> None:
+    """Run a schedule once, now: one attempt, without touching its times or its errors."""
+    from wakeful.cli.moments import duration
+
+    limit = None if timeout is None else duration(timeout, "--timeout") / 1000
+    if limit is not None and not wait:
+        raise click.UsageError("--timeout belongs to --wait; give both or neither")
+    daemon = asked.daemon()
+    started = daemon.ask("POST", f"/api/schedule/{part(slug)}/run", body={}).body
+    if not wait:
+        if asked.is_json:
+            json_out(started)
+        else:
+            say(f"{slug} runs as run {started['runId']}; see how it ends: wakeful runs {slug}")
+        return
+    run = _ended(daemon, started["runId"], limit)
+    if asked.is_json:
+        json_out(run)
+    else:
+        _tell_end(run)
+    if run["outcome"] != "succeeded":
+        end(FAILED)
+
+
+def _ended(daemon: Daemon, run_id: str, limit: float | None) -> dict[str, Any]:
+    """The run when it has ended, or as it is when nobody wants to wait any longer."""
+    begun, pause = time.monotonic(), LOOK_FIRST
+    while True:
+        run: dict[str, Any] = daemon.get(f"/api/runs/{part(run_id)}")
+        waited = time.monotonic() - begun
+        if run["outcome"] not in OPEN or (limit is not None and waited >= limit):
+            return run
+        time.sleep(pause if limit is None else min(pause, max(0.0, limit - waited)))
+        pause = min(pause * 1.5, LOOK_MAX)
+
+
+def _tell_end(run: Mapping[str, Any]) -> None:
+    took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
+    outcome = f"is still {run['outcome']}" if run["outcome"] in OPEN else str(run["outcome"])
+    reason = f" ({run['reason']})" if run.get("reason") else ""
+    say(f"{run['slug']} {outcome}{reason}, run {run['runId']}{'' if took == times.NONE else f', took {took}'}")
+    if run.get("error"):
+        note(f"  {run['error']}")
+    for name in ("reply", "output"):
+        if run.get(name):
+            say(str(run[name]).rstrip("\n"))
+
+
+def _list(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("SLUG", least=12),
+        Column("STATUS", is_state=True),
+        Column("NEXT", drop=3),
+        Column("LEFT"),
+        Column("LAST", drop=2),
+        Column("RESULT", drop=1),
+    ]
+    # Those without a time to come stand at the end, in the order of their names.
+    found = sorted(found, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"]))
+    table(columns, [_row(view, since) for view in found])
+
+
+def _row(view: Mapping[str, Any], since: Any) -> list[str]:
+    upcoming, last = times.parse(view.get("nextRun")), times.parse(view.get("lastRun"))
+    return [
+        view["slug"],
+        view["status"],
+        times.wall(upcoming),
+        times.relative(upcoming, since),
+        times.relative(last, since),
+        view.get("lastResult") or times.NONE,
+    ]
+
+
+def _show(view: Mapping[str, Any]) -> None:
+    from wakeful.cli.tables import facts
+    from wakeful.cli.words import action, when
+
+    since = times.now()
+    kind, what = action(view)
+    pairs: list[tuple[str, object]] = [
+        ("schedule", view["slug"]),
+        ("status", _with_reason(view["status"], view.get("statusReason"))),
+        ("when", when(view)),
+        (kind, what),
+        ("next", _both(view.get("nextRun"), since, view.get("schedule", {}).get("timezone"))),
+        ("last", _both(view.get("lastRun"), since, None)),
+    ]
+    if view.get("lastResult"):
+        pairs.append(("result", view["lastResult"]))
+    if view.get("lastError"):
+        pairs.append(("error", view["lastError"]))
+    if view.get("consecutiveErrors"):
+        pairs.append(("errors in a row", view["consecutiveErrors"]))
+    pairs += [(name, _short(view[name])) for name in _SHOWN_IF_SET if view.get(name)]
+    pairs.append(("changed", f"{_both(view.get('updatedAt'), since, None)}, version {view.get('version')}"))
+    facts(pairs)
+
+
+_SHOWN_IF_SET: Final = ("sessionId", "deliver", "catchUp", "overlap", "timeout", "activeHours", "lane", "slot")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return str(value)
+
+
+def _with_reason(status: str, reason: str | None) -> str:
+    return f"{status} ({reason})" if reason else status
+
+
+def _both(text: str | None, since: Any, zone_name: str | None) -> str:
+    """A time in the user's zone, how far away it is, and in the schedule's own zone where that differs."""
+    at = times.parse(text)
+    if at is None:
+        return times.NONE
+    here = f"{times.wall(at)} ({times.relative(at, since)})"
+    zone = times.zone_named(zone_name)
+    there = times.wall(at, zone) if zone is not None else None
+    return here if there is None or there == times.wall(at) else f"{here}, {there} in {zone_name}"

@@ -1,0 +1,34 @@
+"""The argument SLUG, completed from the daemon's schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wakeful.cli.invocation import invocation_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+PATIENCE: Final = 1.0
+"""Seconds: a person is holding the tab key."""
+OFFERED_MAX: Final = 200
+
+
+def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from wakeful.cli.inert import line
+
+    try:
+        daemon = invocation_of(context).daemon()
+        page = daemon.get("/api/schedule", q=incomplete or None, limit=OFFERED_MAX, timeout=PATIENCE)
+        found = [(one["slug"], one["status"]) for one in page["schedules"]]
+    except Exception:  # completion offers nothing when it cannot; a complaint would end up in the line being typed
+        return []
+    return [CompletionItem(line(slug), help=line(status)) for slug, status in found if slug.startswith(incomplete)]
+
+
+slug_argument = click.argument("slug", metavar="SLUG", shell_complete=_complete)
+optional_slug_argument = click.argument("slug", metavar="[SLUG]", required=False, shell_complete=_complete)

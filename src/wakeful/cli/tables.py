@@ -1,0 +1,138 @@
+"""Tables that fit, and facts in two columns.
+
+A table is cut to the terminal: first the columns that may be cut, the one with most to spare first; if that is not
+enough, columns that can be missed are left out. What is piped is not cut, unless COLUMNS says how wide it may be.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from wakeful.cli import inert
+
+GAP: Final = 2
+ENDLESS: Final = 100_000
+WIDTH_MIN: Final = 40
+STYLES: Final[Mapping[str, str]] = {
+    "running": "cyan",
+    "waiting": "yellow",
+    "paused": "yellow",
+    "disabled": "red",
+    "invalid": "red",
+    "done": "dim",
+    "succeeded": "green",
+    "failed": "red",
+    "timedOut": "red",
+    "unknown": "magenta",
+    "unconfirmed": "magenta",
+    "skipped": "yellow",
+    "missed": "yellow",
+    "ok": "green",
+    "warning": "yellow",
+    "wrong": "red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading. `least`: how far it may be cut (None: not at all). `drop`: 1 is left out first, 0 never."""
+
+    title: str
+    least: int | None = None
+    drop: int = 0
+    is_state: bool = False
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+    """A table without lines, cut to the terminal."""
+    cells = [[inert.line(value) for value in row] for row in rows]
+    natural = [max([cell_len(column.title), *(cell_len(row[i]) for row in cells)]) for i, column in enumerate(columns)]
+    widths = _fitted(columns, natural, width())
+    out = _console()
+    out.print(_line([column.title for column in columns], widths, ["bold"] * len(columns)), soft_wrap=True)
+    for row in cells:
+        styles = [_style(text) if column.is_state else "" for text, column in zip(row, columns, strict=True)]
+        out.print(_line(row, widths, styles), soft_wrap=True)
+
+
+def facts(pairs: Sequence[tuple[str, object]]) -> None:
+    """Names and values in two columns; a value that needs several lines goes on under its beginning."""
+    room = max([cell_len(name) for name, _ in pairs], default=0)
+    indent = room + GAP
+    for name, value in pairs:
+        lines = [piece for line in inert.block(value).split("\n") for piece in _pieces(line, width() - indent)]
+        click.echo(f"{name.rjust(room)}: {lines[0]}".rstrip())
+        for line in lines[1:]:
+            click.echo(f"{' ' * indent}{line}".rstrip())
+
+
+def paragraph(text: object) -> None:
+    """A text that may be long, broken at words."""
+    for line in inert.block(text).split("\n"):
+        for piece in _pieces(line, width()):
+            click.echo(piece)
+
+
+def width() -> int:
+    """How wide a line may be: COLUMNS, the terminal, or endless into a pipe."""
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return max(WIDTH_MIN, shutil.get_terminal_size((80, 24)).columns)
+    return ENDLESS
+
+
+def _pieces(text: str, room: int) -> list[str]:
+    if cell_len(text) <= room:
+        return [text]
+    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10))]
+
+
+def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> dict[int, int]:
+    """The width of each column that is shown."""
+    widths = dict(enumerate(natural))
+    while True:
+        cut = _cut(columns, widths, room)
+        droppable = [i for i in widths if columns[i].drop]
+        if _total(cut) <= room or not droppable:
+            return cut
+        widths.pop(min(droppable, key=lambda i: columns[i].drop))
+
+
+def _cut(columns: Sequence[Column], widths: Mapping[int, int], room: int) -> dict[int, int]:
+    cut = dict(widths)
+    spare = {i: cut[i] - least for i in cut if (least := columns[i].least) is not None and cut[i] > least}
+    for i in sorted(spare, key=lambda i: -spare[i]):
+        cut[i] -= min(spare[i], max(0, _total(cut) - room))
+    return cut
+
+
+def _total(widths: Mapping[int, int]) -> int:
+    return sum(widths.values()) + GAP * (len(widths) - 1)
+
+
+def _line(row: Sequence[str], widths: Mapping[int, int], styles: Sequence[str]) -> Text:
+    line = Text()
+    for i, room in widths.items():
+        cell = Text(row[i], style=styles[i])
+        cell.truncate(room, overflow="ellipsis", pad=True)
+        line.append_text(cell).append(" " * GAP)
+    line.rstrip()
+    return line
+
+
+def _style(text: str) -> str:
+    return STYLES.get(text.replace("(", " ").split(" ")[0], "")
+
+
+def _console() -> Console:
+    """Colours on a terminal, plain text anywhere else; nothing in what is printed is interpreted."""
+    return Console(width=ENDLESS, markup=False, highlight=False, emoji=False)

@@ -1,0 +1,37 @@
+"""Times to come, as `add`, `edit` and `next` show them: in the user's zone, how far away, and in the schedule's own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wakeful.cli import times
+from wakeful.cli.render import say
+from wakeful.cli.tables import Column, table
+
+
+def show_times(instants: Sequence[str], schedule: Mapping[str, Any]) -> None:
+    """A table of the times; with one more column if the schedule lives by another clock than the user."""
+    zone_name, zone = schedule.get("timezone"), times.zone_named(schedule.get("timezone"))
+    since = times.now()
+    columns = [Column("TIME"), Column("LEFT")]
+    rows: list[list[str]] = []
+    found = [at for at in map(times.parse, instants) if at is not None]
+    is_other = zone is not None and any(times.wall(at, zone) != times.wall(at) for at in found)
+    if is_other:
+        columns.append(Column(f"IN {zone_name}", least=10))
+    for at in found:
+        row = [times.wall(at), times.relative(at, since)]
+        rows.append([*row, times.wall(at, zone)] if is_other else row)
+    table(columns, rows)
+
+
+def say_when_none(view: Mapping[str, Any]) -> None:
+    """Why a schedule has no time to come."""
+    kind = view.get("schedule", {}).get("type")
+    if view.get("enabled") is False:
+        say("It is disabled, and fires after: wakeful resume " + str(view.get("slug")))
+    elif kind == "manual":
+        say("It fires only when asked: wakeful run " + str(view.get("slug")))
+    elif kind == "afterReset":
+        say("It fires after the next reset of its slot, which is not known yet.")
+    else:
+        say("No time lies ahead of it.")

@@ -1,0 +1,162 @@
+"""When: the options that say it, and the `schedule` of a definition they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli.faults import Fault, Misused
+
+TIMINGS: Final = ("cron", "every", "at", "in", "times", "after_reset", "manual")
+WORDS: Final = "--cron, --every, --at, --in, --times, --after-reset and --manual"
+# Which option a field of the schedule was written with, for complaints in the user's own words.
+FIELDS: Final[Mapping[str, str]] = {
+    "schedule.expression": "--cron",
+    "schedule.every": "--every",
+    "schedule.anchor": "--anchor",
+    "schedule.at": "--at",
+    "schedule.times": "--times",
+    "schedule.timezone": "--tz",
+    "schedule.slot": "--after-reset",
+    "schedule.offsetMinutes": "--offset",
+}
+_COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "tz": ("cron", "times", "at", "every"),
+    "anchor": ("every",),
+    "offset": ("after_reset",),
+}
+_OPTIONS: Final = (
+    click.option("--cron", metavar="EXPR", help="Five or six cron fields, e.g. '0 9 * * 1-5'."),
+    click.option("--every", metavar="DUR", help="A fixed distance: 90s, 30m, 2h, 1d."),
+    click.option("--at", metavar="T", help="Once, at a time: 2026-01-30T09:00:00+01:00, or without offset with --tz."),
+    click.option("--in", "in", metavar="DUR", help="Once, this long from now."),
+    click.option("--times", metavar="HH:MM,…", help="Times of day, every day, e.g. 09:00,18:00."),
+    click.option("--after-reset", metavar="SLOT", help="After each reset of a quota slot."),
+    click.option("--manual", is_flag=True, default=None, help="Only when asked."),
+    click.option("--tz", metavar="ZONE", help="The zone of --cron, --times and --at, e.g. Europe/Berlin."),
+    click.option("--anchor", metavar="T", help="Where the grid of --every begins."),
+    click.option("--offset", metavar="DUR", help="How long after the reset."),
+)
+
+
+def timing_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any] | None, list[Fault]]:
+    """The `schedule` these options describe (None: they say nothing about it), and what is wrong with them.
+
+    An edit may give a companion alone: `--tz` of a schedule that is a cron already.
+    """
+    chosen = [name for name in TIMINGS if given[name] is not None]
+    if len(chosen) > 1:
+        words = " and ".join(map(flag, chosen))
+        return None, [(flag(chosen[-1]), f"{words} exclude one another; give exactly one of {WORDS}")]
+    faults = _lonely(given, chosen, is_edit)
+    if not chosen:
+        return (_companions_alone(given, faults) if is_edit else None), faults
+    try:
+        return _WRITERS[chosen[0]](given[chosen[0]], given), faults
+    except Misused as misused:
+        return None, [*faults, *misused.faults]
+
+
+def flag(name: str) -> str:
+    """The option as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[Fault]:
+    """Options without the one they belong to."""
+    return [
+        (flag(name), f"belongs to {' or '.join(map(flag, owners))}; leave it out, or give that too")
+        for name, owners in _COMPANIONS.items()
+        if given[name] is not None and not set(owners) & set(chosen) and (chosen or not is_edit)
+    ]
+
+
+def _companions_alone(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any] | None:
+    changed: dict[str, Any] = {}
+    if given["tz"] is not None:
+        changed["timezone"] = given["tz"]
+    if given["anchor"] is not None:
+        changed["anchor"] = given["anchor"]
+    if given["offset"] is not None:
+        try:
+            changed["offsetMinutes"] = _minutes(given["offset"])
+        except Misused as misused:
+            faults += misused.faults
+    return changed or None
+
+
+def _cron(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "cron", "expression": value, **_zone(given)}
+
+
+def _every(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    anchored = {} if given["anchor"] is None else {"anchor": given["anchor"]}
+    return {"type": "every", "every": value, **anchored, **_zone(given)}
+
+
+def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    if given["tz"] is None:
+        from wakeful.cli.moments import instant
+
+        try:
+            instant(value, "--at")
+        except Misused as misused:
+            raise Misused(str(misused), [(name, _with_zone(words)) for name, words in misused.faults]) from misused
+    return {"type": "once", "at": value, **_zone(given)}
+
+
+def _with_zone(words: str) -> str:
+    from wakeful.cli.times import user_zone
+
+    return f"{words}, or --tz {user_zone()[0]}" if "has no offset" in words else words
+
+
+def _in(value: str, _given: Mapping[str, Any]) -> dict[str, Any]:
+    from wakeful.cli import moments
+
+    moments.duration(value, "--in")  # a time is refused here: that is --at
+    return {"type": "once", "at": moments.ahead(value, "--in")}
+
+
+def _times(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "times", "times": [part.strip() for part in value.split(",") if part.strip()], **_zone(given)}
+
+
+def _after_reset(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    offset = {} if given["offset"] is None else {"offsetMinutes": _minutes(given["offset"])}
+    return {"type": "afterReset", "slot": value, **offset}
+
+
+def _manual(_value: bool, _given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "manual"}
+
+
+def _minutes(text: str) -> int | float:
+    from wakeful.cli.moments import duration
+
+    length = duration(text, "--offset")
+    return length / 60_000 if length % 60_000 else length // 60_000
+
+
+def _zone(given: Mapping[str, Any]) -> dict[str, str]:
+    return {} if given["tz"] is None else {"timezone": given["tz"]}
+
+
+_WRITERS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]] = {
+    "cron": _cron,
+    "every": _every,
+    "at": _at,
+    "in": _in,
+    "times": _times,
+    "after_reset": _after_reset,
+    "manual": _manual,
+}
