@@ -19,7 +19,7 @@ from wakeful.core.runs import Run
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import claim
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
-from wakeful.engine.recovery import note_clock, read_clock_high, rescue, turn_back
+from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
@@ -35,8 +35,6 @@ TRY_AGAIN: Final = SECOND
 PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
 PRUNE_EVERY: Final = HOUR
-# A clock that went ahead by this much since it was last seen may be wrong: nothing is forgotten by it for as long.
-PRUNE_DOUBT: Final = DAY
 BORN_AT: Final = "created_at"
 
 
@@ -81,6 +79,7 @@ class Engine:
         self._born_at: Instant = 0
         self._renew_at = 0
         self._prune_at = 0
+        self._steady_since = 0
         self._gap_reason = "outage"
         self._lag = 0
 
@@ -215,8 +214,8 @@ class Engine:
             self._sink.tell([ClockJumped(moment.now, jumped)])
         if jumped >= JUMP_MIN:
             self._gap_reason = "clock"
-        if jumped >= PRUNE_DOUBT:
-            self._prune_at = moment.monotonic + PRUNE_DOUBT
+        if abs(jumped) >= JUMP_MIN:
+            self._steady_since = moment.monotonic
         if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._renew_at:
             await self._renew(moment)
         came_back = max(self._high - moment.now, -jumped)
@@ -258,8 +257,8 @@ class Engine:
             return node_id, high, int(born)
 
         node_id, self._high, self._born_at = await self._store.write(enter)
-        is_doubtful = moment.now - self._high >= PRUNE_DOUBT and self._high > 0
-        self._prune_at = moment.monotonic + (PRUNE_DOUBT if is_doubtful else PRUNE_PAUSE)
+        self._steady_since = moment.monotonic
+        self._prune_at = moment.monotonic + PRUNE_PAUSE
         self._last = None
         self._renew_at = moment.monotonic + self._limits.renew_every
         self._node_id = node_id
@@ -319,9 +318,12 @@ class Engine:
 
     async def _prune(self, moment: Moment) -> None:
         """Forget one small step of what is older than the ledger keeps; the writer is never held for long."""
-        before = moment.now - self._limits.ledger_days * DAY
+        steady_for = moment.monotonic - self._steady_since
 
         def prune(tx: Tx) -> int:
+            if not is_trusted(tx, moment.now, steady_for=steady_for):
+                return 0
+            before = moment.now - self._limits.ledger_days * DAY
             tx.nodes.prune(before=before)
             return tx.runs.prune(before=before, limit=PRUNE_STEP)
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.effects import Alert
 from wakeful.core.instants import Duration, Instant
-from wakeful.core.policies import GRACE
+from wakeful.core.policies import DAY, GRACE
 from wakeful.core.results import Ending, Freed, Lost
 from wakeful.core.runs import Run
 from wakeful.engine.settling import conclude
@@ -25,6 +25,9 @@ log = logging.getLogger("wakeful.engine")
 
 STEP: Final = 200
 CLOCK_HIGH: Final = "clock_high"
+CLOCK_TRUSTED: Final = "clock_trusted"
+LEAP_MAX: Final = 30 * DAY
+STEADY_MIN: Final = DAY
 
 
 class Rescued(NamedTuple):
@@ -111,6 +114,19 @@ def read_clock_high(tx: Tx) -> Instant | None:
     """The latest time this store has ever seen."""
     written = tx.meta.get(CLOCK_HIGH)
     return None if written is None else int(written)
+
+
+def is_trusted(tx: Tx, now: Instant, *, steady_for: Duration) -> bool:
+    """Whether something may be forgotten for good by this clock.
+
+    One that went on from where it was last trusted is; one that leapt (a machine that booted in 2036, or slept for
+    months) is once it has run steadily for a day."""
+    written = tx.meta.get(CLOCK_TRUSTED)
+    leap = 0 if written is None else abs(now - int(written))
+    if leap > LEAP_MAX and steady_for < STEADY_MIN:
+        return False
+    tx.meta.set(CLOCK_TRUSTED, str(now))
+    return True
 
 
 def note_clock(tx: Tx, now: Instant) -> None:
