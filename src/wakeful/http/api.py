@@ -1,0 +1,81 @@
+"""The HTTP application: routes over one app, behind one doorway."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp
+
+from wakeful.app import Wakeful
+from wakeful.http import config, front, health, nodes, problems, runs, schedules, shapes, upcoming
+from wakeful.http.asking import only_known_parameters
+from wakeful.http.doorway import BODY_MAX, Access, Doorway
+from wakeful.http.repeats import Repeats
+from wakeful.settings import Loaded, SettingsRefused
+
+_DESCRIPTION = (
+    "The alarm clock for AI agents: schedules, and the ledger of what became of every planned instant. "
+    "Instants are RFC 3339 in UTC with milliseconds; durations are texts such as 90s, 30m, 2h. "
+    "A POST may bring an Idempotency-Key: sent again within a day, it is answered again and not done again."
+)
+
+
+def make_app(
+    app: Wakeful,
+    *,
+    access: Access | None = None,
+    body_max: int = BODY_MAX,
+    is_open: Callable[[], bool] | None = None,
+    settings: Callable[[], Loaded] | None = None,
+    refused: Callable[[], SettingsRefused | None] = lambda: None,
+) -> ASGIApp:
+    """The API of one app. `is_open` says whether it takes requests; `settings` are those that hold at the moment."""
+    admitted = access or Access()
+    open_now = is_open or (lambda: app.is_started)
+    api = FastAPI(
+        title="Wakeful",
+        version=version("wakeful"),
+        description=_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(only_known_parameters)],
+    )
+    problems.install(api, app)
+    for router in (
+        schedules.routes(app),
+        runs.routes(app),
+        upcoming.routes(app),
+        nodes.routes(app),
+        *([] if settings is None else [config.routes(settings, refused)]),
+        health.routes(app, admitted, open_now),
+        front.routes(api),
+    ):
+        api.include_router(router)
+    api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
+    inner = Repeats(api, monotonic=lambda: app.moment().monotonic)
+    return Doorway(inner, access=admitted, body_max=body_max, is_open=open_now)
+
+
+def _openapi(api: FastAPI) -> dict[str, Any]:
+    """What FastAPI makes of the routes, without the answers it adds and we never give."""
+    if api.openapi_schema is not None:
+        return api.openapi_schema
+    made = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
+    for methods in made["paths"].values():
+        for operation in methods.values():
+            operation["responses"].pop("422", None)
+    known = made["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        known.pop(name, None)
+    for shape in (shapes.Problem, shapes.Definition, shapes.Pause):
+        described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        known.update(described.pop("$defs", {}))
+        known[shape.__name__] = described
+    made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    made["security"] = [{}, {"token": []}]
+    api.openapi_schema = made
+    return made

@@ -1,0 +1,71 @@
+"""`ETag`, `If-Match`, `If-None-Match`: nobody writes over what he has not seen.
+
+The tag names the version of a definition, and which schedule it is of: one that was removed and made anew under the
+same slug is another. Pausing, resuming and running change no definition, and so no tag.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from wakeful.app import Guard
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.core.refusals import NotFound
+from wakeful.features.schedules.views import ScheduleView
+from wakeful.http.problems import Refused
+from wakeful.ports.store import Schedule
+
+_TAGS: Final = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"\s*)*')
+_TAG: Final = re.compile(r'(W/)?("[^"]*")')
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def etag_of(view: ScheduleView) -> str:
+    """The tag of what is shown."""
+    return _tag(view.version, round((view.created_at - _EPOCH).total_seconds() * 1000))
+
+
+def if_match(header: str | None) -> Guard | None:
+    """Lets a write pass if what is stored has one of these tags; `*`: if anything is stored."""
+    if header is None:
+        return None
+    tags = _tags(header, "If-Match")
+
+    def guard(stored: Schedule | None) -> None:
+        if stored is None:
+            if tags is None:
+                raise Refused(412, "there is no such schedule, and If-Match asks for one")
+            raise NotFound("there is no such schedule (any more)")
+        tag = _tag(stored.version, stored.created_at)
+        if tags is not None and tag not in tags:
+            text = f"{stored.slug} has changed since it was read: it is at {tag} now; read it again, then write"
+            raise Refused(412, text, headers={"ETag": tag})
+
+    return guard
+
+
+def if_none_match(header: str | None) -> Guard | None:
+    """`*`: lets a write pass only if nothing is stored."""
+    if header is None:
+        return None
+    tags = _tags(header, "If-None-Match")
+
+    def guard(stored: Schedule | None) -> None:
+        if stored is not None and (tags is None or _tag(stored.version, stored.created_at) in tags):
+            raise Refused(412, f"{stored.slug} is there already, and If-None-Match asks that it is not")
+
+    return guard
+
+
+def _tag(version: int, created_at: int) -> str:
+    return f'"{version}-{created_at:x}"'
+
+
+def _tags(header: str, name: str) -> frozenset[str] | None:
+    """The strong tags in a header; a weak one never matches. None: any."""
+    if header.strip() == "*":
+        return None
+    if not _TAGS.fullmatch(header):
+        refuse(name, f'{shown(header)} is not an entity tag; send what ETag said, in its quotes, or "*"')
+    return frozenset(tag for weak, tag in _TAG.findall(header) if not weak)

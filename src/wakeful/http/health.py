@@ -1,0 +1,105 @@
+"""`/healthz` and `/readyz`: whether the clock is alive, and whether the daemon is open for business."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful
+from wakeful.core.instants import MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.features.schedules.queries import Pulse
+from wakeful.http import shapes
+from wakeful.http.doorway import Access
+from wakeful.http.problems import Problem, stopping
+from wakeful.http.shapes import answer, problems
+from wakeful.ports.store import StoreUnavailable
+
+PATIENCE: Final[Duration] = 5 * SECOND
+"""A store that has not answered by then cannot be used."""
+TICK_MAX: Final[Duration] = MINUTE
+"""A node that ticks says so every ten seconds."""
+
+
+def routes(app: Wakeful, access: Access, is_open: Callable[[], bool]) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(tags=["daemon"])
+
+    @router.get(
+        "/healthz",
+        summary="Is the clock alive?",
+        responses={200: answer(shapes.Health, "It is."), **problems()},
+    )
+    async def get_health(request: Request) -> Response:
+        """Last tick, lag, stuck runs, and whether the store can be written."""
+        facts = await _facts(app, is_open())
+        if not access.is_admitted(request.headers.get("authorization")):
+            facts = {"status": facts["status"]}
+        if facts["status"] == "ok":
+            return JSONResponse(facts)
+        return Problem(503, "; ".join(facts.get("problems", [])) or "the clock is not alive", more=facts_of(facts))
+
+    @router.get(
+        "/readyz",
+        summary="Is the daemon open?",
+        responses={200: answer(shapes.Ready, "It is."), **problems()},
+    )
+    async def get_ready() -> Response:
+        if not is_open():
+            return stopping()
+        await app.pulse()
+        return JSONResponse({"status": "ready"})
+
+    return router
+
+
+def facts_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """Beside a problem `status` is the number; the word goes by another name."""
+    return {"health" if name == "status" else name: value for name, value in facts.items()}
+
+
+async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
+    if not is_open:
+        return {"status": "failing", "problems": ["the daemon is starting or stopping"]}
+    wrong: list[str] = []
+    try:
+        async with asyncio.timeout(PATIENCE / SECOND):
+            pulse = await app.pulse()
+    except (StoreUnavailable, TimeoutError) as error:
+        wrong = [f"the store cannot be read: {error or 'no answer'}"]
+        return {"status": "failing", "problems": wrong, "isStoreWritable": False}
+    now = app.moment().now
+    is_writable = await _is_writable(app, wrong)
+    wrong += _silence(pulse, now)
+    return {
+        "status": "failing" if wrong else "ok",
+        "problems": wrong,
+        "lastTick": format_instant(max(node.last_tick_at for node in pulse.nodes)) if pulse.nodes else None,
+        "lagMs": max((node.lag for node in pulse.nodes), default=0),
+        "overdueMs": pulse.overdue,
+        "running": sum(node.running for node in pulse.nodes),
+        "stuckRuns": [str(run_id) for run_id in pulse.stuck],
+        "isStoreWritable": is_writable,
+    }
+
+
+def _silence(pulse: Pulse, now: Instant) -> list[str]:
+    """Why the clock cannot be believed to be alive, if so."""
+    if not pulse.nodes:
+        return ["nobody ticks: no process holds the clock"]
+    silent = now - max(node.last_tick_at for node in pulse.nodes)
+    if silent > TICK_MAX:
+        return [f"the last tick was {format_duration(silent)} ago"]
+    return []
+
+
+async def _is_writable(app: Wakeful, wrong: list[str]) -> bool:
+    try:
+        async with asyncio.timeout(PATIENCE / SECOND):
+            await app.probe()
+        return True
+    except (StoreUnavailable, TimeoutError) as error:
+        wrong.append(f"the store cannot be written: {error or 'no answer'}")
+        return False

@@ -1,0 +1,251 @@
+"""`/api/schedule`: what should happen, and when."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful, Written
+from wakeful.core.errors import refuse
+from wakeful.core.instants import MINUTE, format_duration, format_instant
+from wakeful.core.refusals import Conflict
+from wakeful.features.schedules.views import ScheduleView, as_text
+from wakeful.http import shapes
+from wakeful.http.asking import (
+    duration_of,
+    instant_of,
+    known_slug,
+    read_json,
+    read_object,
+    run_cursor,
+    slug_cursor,
+    text_of,
+)
+from wakeful.http.etags import etag_of, if_match, if_none_match
+from wakeful.http.runs import runs_page
+from wakeful.http.shapes import answer, body, problems
+
+LIMIT: Final = 100
+LIMIT_MAX: Final = 1_000
+TIMES_MAX: Final = 1_000
+WAIT_MAX: Final = MINUTE
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="how many at most")]
+Cursor = Annotated[str | None, Query(description="the `next` of the page before")]
+IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
+IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
+DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
+ETAG: Final = "names the version of the definition"
+WARNING: Final = "what its writer should know, if there is something"
+
+
+def routes(app: Wakeful) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(prefix="/api/schedule", tags=["schedules"])
+
+    @router.get("", summary="List schedules", responses={200: answer(shapes.Schedules, "A page."), **problems()})
+    async def list_schedules(
+        status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
+        q: Annotated[
+            str | None, Query(max_length=200, description="a text in the slug, or in what the schedule does")
+        ] = None,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+    ) -> Response:
+        """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
+        page = await app.search(after=slug_cursor(cursor), limit=limit, status=status, contains=q)
+        return JSONResponse({"schedules": [view.to_json() for view in page.schedules], "next": page.next})
+
+    @router.get(
+        "/{slug}",
+        summary="One schedule",
+        responses={200: answer(shapes.Schedule, "As it stands.", ETag=ETAG), **problems(404)},
+    )
+    async def get_schedule(slug: str) -> Response:
+        return _shown(await app.get(known_slug(slug)))
+
+    @router.put(
+        "/{slug}",
+        summary="Create or replace a schedule",
+        openapi_extra=body(shapes.Definition),
+        responses={
+            200: answer(shapes.Schedule, "Updated, or only checked.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            201: answer(shapes.Schedule, "Created.", ETag=ETAG, Location="where it is"),
+            **problems(409, 412),
+        },
+    )
+    async def put_schedule(
+        slug: str,
+        request: Request,
+        dry_run: DryRun = False,
+        if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
+        if_none_match_header: Annotated[IfNoneMatch, Header(alias="If-None-Match")] = None,
+    ) -> Response:
+        """Where it stands (its cadence, a pause, its errors in a row) is kept; only another timing plans anew."""
+        guard = if_match(if_match_header) or if_none_match(if_none_match_header)
+        written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
+        return _written(written, is_rehearsal=dry_run)
+
+    @router.patch(
+        "/{slug}",
+        summary="Change some of a schedule (RFC 7396)",
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {
+                    name: {"schema": {"type": "object"}, "example": {"enabled": False}}
+                    for name in ("application/json", "application/merge-patch+json")
+                },
+            }
+        },
+        responses={
+            200: answer(shapes.Schedule, "As it stands now.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            **problems(404, 409, 412),
+        },
+    )
+    async def patch_schedule(
+        slug: str,
+        request: Request,
+        dry_run: DryRun = False,
+        if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
+    ) -> Response:
+        """Objects merge, null takes a field back to what is usual, everything else replaces."""
+        changes = await read_json(request)
+        if not isinstance(changes, Mapping):
+            refuse("", "a patch is a JSON object; write {…}")
+        guard = if_match(if_match_header)
+        written = await app.patch(known_slug(slug), changes, guard=guard, is_rehearsal=dry_run)
+        return _written(written, is_rehearsal=dry_run)
+
+    @router.delete(
+        "/{slug}",
+        summary="Remove a schedule",
+        status_code=204,
+        response_class=Response,
+        responses={204: {"description": "Removed; a run under way ends, the ledger stays."}, **problems(404, 412)},
+    )
+    async def delete_schedule(
+        slug: str, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
+    ) -> Response:
+        await app.remove(known_slug(slug), guard=if_match(if_match_header))
+        return Response(status_code=204)
+
+    _add_commands(router, app)
+    _add_questions(router, app)
+    return router
+
+
+def _add_commands(router: APIRouter, app: Wakeful) -> None:
+    @router.post(
+        "/{slug}/run",
+        summary="Run it now",
+        status_code=202,
+        responses={
+            200: answer(shapes.Run, "With `wait`: the run as it ended."),
+            202: answer(shapes.Started, "It was asked for; with `wait`: it has not ended within the timeout."),
+            **problems(404, 409),
+        },
+    )
+    async def run_schedule(
+        slug: str,
+        request: Request,
+        wait: Annotated[bool, Query(description="answer when it has ended")] = False,
+        patience: Annotated[
+            str, Query(alias="timeout", description="how long to wait, at most 60s", examples=["10s"])
+        ] = "60s",
+    ) -> Response:
+        """One attempt, without touching the cadence; 409 if it has an open run."""
+        within = duration_of(patience, "timeout", most=WAIT_MAX, most_text="60s")
+        await read_object(request, known=())
+        run = await app.run_now(known_slug(slug))
+        if wait:
+            try:
+                ended = await app.wait_for(run.run_id, within=format_duration(within))
+                return JSONResponse(ended.to_json())
+            except Conflict:
+                pass  # still under way: it was asked for, and that stands
+        return JSONResponse({"runId": str(run.run_id)}, 202)
+
+    @router.post(
+        "/{slug}/pause",
+        summary="Pause it",
+        openapi_extra=body(shapes.Pause, is_required=False),
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+    )
+    async def pause_schedule(slug: str, request: Request) -> Response:
+        """Nothing of it starts until it is resumed, or until a time; what runs, ends."""
+        until = text_of(await read_object(request, known=("until",)), "until")
+        if until is not None and instant_of(until, "until") <= app.moment().now:
+            refuse("until", f"lies in the past (now is {format_instant(app.moment().now)}); give a later time")
+        await app.pause(known_slug(slug), until)
+        return _shown(await app.get(slug))
+
+    @router.post(
+        "/{slug}/resume",
+        summary="Resume it",
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+    )
+    async def resume_schedule(slug: str, request: Request) -> Response:
+        """A paused or disabled one goes on from now; its errors count anew."""
+        await read_object(request, known=())
+        await app.resume(known_slug(slug))
+        return _shown(await app.get(slug))
+
+
+def _add_questions(router: APIRouter, app: Wakeful) -> None:
+    @router.get(
+        "/{slug}/runs",
+        summary="Its rows of the ledger",
+        responses={200: answer(shapes.Runs, "Newest first."), **problems(404)},
+    )
+    async def list_runs(
+        slug: str,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+        outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
+    ) -> Response:
+        return await runs_page(app, known_slug(slug), limit=limit, before_id=run_cursor(cursor), outcome=outcome)
+
+    @router.get(
+        "/{slug}/stats",
+        summary="Its record",
+        responses={200: answer(shapes.Stats, "Counts, success rate, durations, streak."), **problems(404)},
+    )
+    async def get_stats(
+        slug: str, since: Annotated[str | None, Query(description="a time; left out: since ever")] = None
+    ) -> Response:
+        start = None if since is None else format_instant(instant_of(since, "since"))
+        return JSONResponse((await app.stats(known_slug(slug), since=start)).to_json())
+
+    @router.get(
+        "/{slug}/next",
+        summary="Its next times",
+        responses={200: answer(shapes.NextTimes, "Strictly after `after`."), **problems(404)},
+    )
+    async def get_next(
+        slug: str,
+        count: Annotated[int, Query(ge=1, le=TIMES_MAX, description="how many")] = 5,
+        after: Annotated[str | None, Query(description="a time; left out: now")] = None,
+    ) -> Response:
+        start = None if after is None else format_instant(instant_of(after, "after"))
+        times: list[datetime] = await app.next_times(known_slug(slug), count, after=start)
+        return JSONResponse({"times": [as_text(at) for at in times]})
+
+
+def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(view.to_json(), status, {"ETag": etag_of(view), **(headers or {})})
+
+
+def _written(written: Written, *, is_rehearsal: bool) -> Response:
+    shown: dict[str, Any] = written.view.to_json()
+    headers = {"ETag": etag_of(written.view)}
+    if written.warnings:
+        headers["Wakeful-Warning"] = "; ".join(written.warnings)
+    if is_rehearsal:
+        return JSONResponse({**shown, "next": [format_instant(at) for at in written.next_times]}, 200, headers)
+    if written.is_created:
+        headers["Location"] = f"/api/schedule/{written.view.slug}"
+    return JSONResponse(shown, 201 if written.is_created else 200, headers)

@@ -1,0 +1,403 @@
+"""The shapes of requests and answers, for the OpenAPI page.
+
+They describe, they do not read: a definition is read by `core.definition_json`, which knows every rule and answers with
+every fault. Tests hold the answers of all routes against these shapes.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+Text = Annotated[str, Field(min_length=1)]
+Duration = Annotated[
+    str,
+    Field(pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", examples=["90s", "30m", "2h"]),
+]
+At = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-30T09:00:00.000Z"])]
+Zone = Annotated[str, Field(examples=["Asia/Shanghai"])]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["daily-standup"])]
+RunId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["42"])]
+Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
+Outcome = Literal[
+    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
+]
+Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
+
+
+class Shape(BaseModel):
+    """An object with these fields and no other."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+
+class Cron(Shape):
+    """By a cron expression of five fields, or six with seconds."""
+
+    type: Literal["cron"]
+    expression: Annotated[str, Field(examples=["0 9 * * 1-5"])]
+    timezone: Zone | None = None
+
+
+class Every(Shape):
+    """At a fixed distance, on the grid of an anchor."""
+
+    type: Literal["every"]
+    every: Duration
+    anchor: At | None = None
+    timezone: Zone | None = None
+
+
+class Interval(Shape):
+    """Every so many minutes."""
+
+    type: Literal["interval"]
+    interval_minutes: Annotated[float, Field(gt=0, examples=[60])]
+    anchor: At | None = None
+    timezone: Zone | None = None
+
+
+class Once(Shape):
+    """Once."""
+
+    type: Literal["once", "at"]
+    at: At
+    timezone: Zone | None = None
+
+
+class Times(Shape):
+    """At times of day."""
+
+    type: Literal["times"]
+    times: Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{2}:[0-9]{2}$")]], Field(min_length=1)]
+    timezone: Zone | None = None
+
+
+class AfterReset(Shape):
+    """After the reset of a quota slot."""
+
+    type: Literal["afterReset"]
+    slot: Text
+    offset_minutes: Annotated[float, Field(ge=0)] | None = None
+
+
+class Manual(Shape):
+    """Only when a person asks."""
+
+    type: Literal["manual"]
+
+
+Timing = Annotated[Cron | Every | Interval | Once | Times | AfterReset | Manual, Field(discriminator="type")]
+
+
+class Command(Shape):
+    """Run a program."""
+
+    argv: Annotated[list[str], Field(min_length=1, examples=[["make", "report"]])]
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    stdin: str | None = None
+    output_max: Annotated[int, Field(ge=0)] | None = None
+
+
+class Http(Shape):
+    """Send a request."""
+
+    url: Annotated[str, Field(examples=["http://127.0.0.1:9000/in"])]
+    method: str | None = None
+    headers: dict[str, str] | None = None
+    body: Any = None
+
+
+class Call(Shape):
+    """Call a Python function."""
+
+    target: Annotated[str, Field(min_length=1, examples=["package.module:function"])]
+    args: dict[str, Any] | None = None
+    isolate: Literal["process"] | None = None
+
+
+class Event(Shape):
+    """Raise a system event for the heartbeat."""
+
+    text: Text
+    context_key: str | None = None
+
+
+class Deliver(Shape):
+    """Where the reply goes."""
+
+    channel: Text
+    to: str | None = None
+
+
+class Retry(Shape):
+    """How often, and how long apart, the same instant is tried again."""
+
+    times: Annotated[int, Field(ge=0)] | None = None
+    delay: Duration | None = None
+
+
+class ActiveHours(Shape):
+    """The part of each day in which it may start."""
+
+    start: str
+    end: str
+    timezone: Zone | None = None
+
+
+class _Written(Shape):
+    schedule: Timing
+    prompt: Text | None = None
+    command: Command | None = None
+    http: Http | None = None
+    call: Call | None = None
+    event: Event | None = None
+    agent: str | None = None
+    session_config: dict[str, Any] | None = None
+    enabled: bool | None = None
+    deliver: Deliver | None = None
+    catch_up: Literal["once", "skip", "all"] | None = None
+    catch_up_max: Annotated[int, Field(ge=1)] | None = None
+    max_lateness: Duration | None = None
+    overlap: Literal["skip", "queue"] | None = None
+    timeout: Duration | None = None
+    on_crash: Literal["retry", "unknown"] | None = None
+    retry: Retry | None = None
+    max_consecutive_errors: Annotated[int, Field(ge=0)] | None = None
+    active_hours: ActiveHours | None = None
+    stagger: Duration | None = None
+    success: Literal["accepted", "started", "finished"] | None = None
+    slot: str | None = None
+    lane: str | None = None
+
+
+class Definition(_Written):
+    """What should happen, and when: a schedule, and exactly one of prompt, command, http, call and event.
+
+    The fields a schedule reads back with besides are accepted and ignored, so what was read may be written again."""
+
+    slug: Slug | None = None
+    status: Any = None
+    status_reason: Any = None
+    last_run: Any = None
+    last_result: Any = None
+    last_error: Any = None
+    session_id: Any = None
+    next_run: Any = None
+    consecutive_errors: Any = None
+    created_at: Any = None
+    updated_at: Any = None
+    version: Any = None
+    next: Any = None
+    description: Any = None
+
+
+class Schedule(_Written):
+    """A schedule as it stands."""
+
+    slug: Slug
+    enabled: bool
+    status: Status
+    status_reason: str | None
+    last_run: At | None
+    last_result: Literal["success", "error"] | None
+    last_error: str | None
+    session_id: str | None
+    next_run: At | None
+    consecutive_errors: int
+    created_at: At
+    updated_at: At
+    version: int
+    next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
+
+
+class Schedules(Shape):
+    """A page of schedules, in the order of their slugs."""
+
+    schedules: list[Schedule]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class Attempt(Shape):
+    """One try of a run."""
+
+    attempt: int
+    started_at: At | None
+    ended_at: At | None
+    outcome: str
+    rung: Rung | None
+    error: str | None
+
+
+class Run(Shape):
+    """One row of the ledger."""
+
+    run_id: RunId
+    slug: str
+    planned_at: At
+    due_at: At
+    started_at: At | None
+    ended_at: At | None
+    attempt: int
+    attempts: list[Attempt]
+    trigger: Literal["schedule", "catchUp", "manual", "wake"]
+    outcome: Outcome
+    reason: str | None
+    rung: Rung | None
+    error: str | None
+    next_attempt_at: At | None
+    session_id: str | None
+    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    planned_until: At | None = None
+    reply: str | None = None
+    output: str | None = None
+    usage: dict[str, int] | None = None
+    delivery: Any = None
+    blocked_by: RunId | None = None
+    stuck: bool = False
+    ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
+
+
+class Runs(Shape):
+    """A page of the ledger, newest first."""
+
+    runs: list[Run]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class Started(Shape):
+    """A run that was asked for."""
+
+    run_id: RunId
+
+
+class Stats(Shape):
+    """The record of a schedule."""
+
+    since: At | None
+    counts: dict[Outcome, int]
+    success_rate: float | None
+    p50_duration_ms: int | None
+    p95_duration_ms: int | None
+    streak: Annotated[int, Field(description="successes in a row; negative: errors in a row")]
+    next_run: At | None
+    last_run: At | None
+
+
+class NextTimes(Shape):
+    """Planned instants, in order."""
+
+    times: list[At]
+
+
+class Pause(Shape):
+    """How long to pause; without `until`, until it is resumed."""
+
+    until: At | None = None
+
+
+class Fire(Shape):
+    """An instant that is to come."""
+
+    slug: Slug
+    planned_at: At
+    due_at: At
+
+
+class Upcoming(Shape):
+    """What is to come, in the order it is due."""
+
+    upcoming: list[Fire]
+    until: Annotated[At, Field(description="what is due up to here is in the list")]
+    is_cut: Annotated[bool, Field(description="whether that is earlier than what was asked for")]
+
+
+class Node(Shape):
+    """A process that ticks."""
+
+    node_id: str
+    name: str
+    host: str
+    pid: int
+    started_at: At
+    lease_until: At
+    last_tick: At
+    lag_ms: int
+    running: int
+    capacity: int
+    is_alive: bool
+
+
+class Nodes(Shape):
+    """Who ticks."""
+
+    nodes: list[Node]
+
+
+class Health(Shape):
+    """Whether the clock is alive. Whoever may not use the API learns only the status."""
+
+    status: Literal["ok", "failing"]
+    problems: list[str] = []
+    last_tick: At | None = None
+    lag_ms: int | None = None
+    overdue_ms: int | None = None
+    running: int | None = None
+    stuck_runs: list[RunId] = []
+    is_store_writable: bool | None = None
+
+
+class Ready(Shape):
+    """Open for business."""
+
+    status: Literal["ready"]
+
+
+class FieldProblem(Shape):
+    """One fault."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why something was not granted."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem]
+    error: Annotated[str, Field(description="all of it on one line")]
+
+
+_MEANINGS: Final = {
+    400: "What was sent cannot be accepted; `errors` names every fault.",
+    401: "A token is needed, or it is wrong.",
+    403: "The `Host` or the `Origin` is foreign.",
+    404: "There is no such thing.",
+    409: "It cannot be done in the state things are in.",
+    412: "It has changed since it was read: the `ETag` is another one.",
+    413: "The body is too large.",
+    503: "Not now: the daemon is starting or stopping, or its store cannot be used.",
+}
+ALWAYS: Final = (400, 401, 403, 413, 503)
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How a route may say no, besides what all of them may say."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*ALWAYS, *statuses})}
+
+
+def answer(shape: type[BaseModel], text: str, **headers: str) -> dict[str, Any]:
+    """One answer of a route."""
+    spelt = {name: {"description": said, "schema": {"type": "string"}} for name, said in headers.items()}
+    return {"model": shape, "description": text, **({"headers": spelt} if headers else {})}
+
+
+def body(shape: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
+    """The body of a request, which the route reads by itself."""
+    schema = {"$ref": f"#/components/schemas/{shape.__name__}"}
+    return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}
