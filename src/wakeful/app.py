@@ -101,6 +101,8 @@ class Wakeful:
         tick: bool = True,
         name: str | None = None,
         clock: Clock | None = None,
+        agents: bootstrap.Agents | None = None,
+        receipts_at: str | None = None,
     ) -> None:
         if concurrency_max < 1:
             raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
@@ -117,6 +119,8 @@ class Wakeful:
             agent_interval_min=parse_duration(agent_interval_min, "agent_interval_min"),
             every_min=parse_duration(every_min, "every_min"),
         )
+        self._agents = agents
+        self._receipts_at = receipts_at
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -167,6 +171,8 @@ class Wakeful:
                 schedule_limits=self._schedule_limits,
                 timezone=self._timezone,
                 name=self._name,
+                agents=self._agents,
+                receipts_at=self._receipts_at,
             )
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await self.add_many(self._declared)

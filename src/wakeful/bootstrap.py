@@ -4,11 +4,12 @@ import os
 import secrets
 import socket
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import tzlocal
 
@@ -16,7 +17,9 @@ from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.command import CommandAction
 from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
-from wakeful.core.actions import Call, Command, Http
+from wakeful.agents.receipts import Receipts
+from wakeful.agents.turn import TurnAction
+from wakeful.core.actions import Call, Command, Http, Prompt
 from wakeful.core.effects import EffectKind
 from wakeful.core.instants import Duration
 from wakeful.engine.clock import SystemClock
@@ -26,7 +29,8 @@ from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
 from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.runs import ScheduleRuns
-from wakeful.ports.action import Action, Orphans
+from wakeful.ports.action import Action, Fire, Orphans
+from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Seams
 from wakeful.ports.sink import Sink
@@ -34,7 +38,11 @@ from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.telemetry.told_store import ToldStore
 
+# Makes the agents of this process, once its clock and its callables are known.
+Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
+
 STORE_ID: Final = "store_id"
+RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
 ZONE_RULES: Final = "zone_rules"
 REPLAN_STEP: Final = 500
 # Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
@@ -55,6 +63,7 @@ class Parts:
     schedule_limits: ScheduleLimits
     default_zone: str
     applied: frozenset[EffectKind]
+    receipts: Receipts | None
 
 
 class Opened(NamedTuple):
@@ -94,16 +103,34 @@ async def assemble(
     timezone: str,
     name: str | None = None,
     sink: Sink | None = None,
+    agents: Agents | None = None,
+    receipts_at: str | None = None,
 ) -> Parts:
-    """Plug the kernel together over an open store. A sink hears of whatever is committed through it."""
+    """Plug the kernel together over an open store. A sink hears of whatever is committed through it.
+
+    `receipts_at` is the address under which agents and commands can post receipts, if anybody listens there."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(registry),
         Command: CommandAction(),
         Http: HttpAction(clock),
     }
+    receipts = Receipts(await store.write(_receipt_secret), receipts_at)
+    if agents is not None:
+        actions[Prompt] = TurnAction(
+            agents(clock, registry), clock, sessions=partial(_session_of, store), receipts=receipts
+        )
     identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
     return await assemble_with(
-        store, clock, actions, SystemOrphans(), identity, limits, schedule_limits, resolve_zone(timezone), sink=sink
+        store,
+        clock,
+        actions,
+        SystemOrphans(),
+        identity,
+        limits,
+        schedule_limits,
+        resolve_zone(timezone),
+        sink=sink,
+        receipts=receipts,
     )
 
 
@@ -118,6 +145,7 @@ async def assemble_with(
     default_zone: str,
     *,
     sink: Sink | None = None,
+    receipts: Receipts | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -127,13 +155,15 @@ async def assemble_with(
     alarms = ScheduleAlarms(compilations)
     seams = Seams(
         alarms=[alarms],
-        keepers={KIND: ScheduleRuns(compilations, store_id=store_id)},
+        keepers={KIND: ScheduleRuns(compilations, store_id=store_id, receipt_url=receipts.url if receipts else None)},
         actions=actions,
         appliers={},
         orphans=orphans,
     )
     engine = Engine(store, clock, seams, identity, limits, sink=sink)
-    return Parts(store, clock, seams, engine, alarms, compilations, schedule_limits, default_zone, frozenset())
+    return Parts(
+        store, clock, seams, engine, alarms, compilations, schedule_limits, default_zone, frozenset(), receipts
+    )
 
 
 async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
@@ -164,6 +194,21 @@ def zone_rules() -> str:
             with listing.open(encoding="utf-8") as lines:
                 return f"system {lines.readline().strip('# ').strip()}"
     return f"package {version('tzdata')}"
+
+
+async def _session_of(store: Store, fire: Fire) -> str | None:
+    """The session a schedule's agent goes on with."""
+    cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
+    return cadences[fire.schedule_id].session_id if fire.schedule_id in cadences else None
+
+
+def _receipt_secret(tx: Tx) -> bytes:
+    """What receipts are signed with, made once: nodes that share the store take one another's."""
+    known = tx.meta.get(RECEIPT_SECRET)
+    if known is None:
+        known = secrets.token_hex(32)
+        tx.meta.set(RECEIPT_SECRET, known)
+    return bytes.fromhex(known)
 
 
 def _identify(tx: Tx) -> str:

@@ -170,6 +170,7 @@ class Bench(Wakeful):
         schedule_limits: Any,
         timezone: str,
         name: str | None = None,
+        **_: Any,
     ) -> bootstrap.Parts:
         actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
         identity = Identity(name or "node", "here", 1)

@@ -36,6 +36,7 @@ class CommandSettings:
 
     argv: tuple[str, ...]
     resume: tuple[str, ...] = ()  # appended when there is a session to go on with, e.g. ("--resume", "{session}")
+    resume_argv: tuple[str, ...] | None = None  # or, used instead of argv then
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     model: str | None = None  # for `{model}` in argv
@@ -100,6 +101,8 @@ class CommandAgent:
         settings, prompt = self._settings, marked(turn.prompt, turn.fire.slug)
         model = turn.config.get("model") or settings.model or ""
         words = settings.argv + (settings.resume if session_id is not None else ())
+        if session_id is not None and settings.resume_argv is not None:
+            words = settings.resume_argv
         filled = tuple(_filled(word, {MODEL: model, SESSION: session_id or "", PROMPT: prompt}) for word in words)
         stdin = None if any(PROMPT in word for word in words) else prompt
         command = Command(filled, settings.cwd, settings.env, stdin, READ_MAX)

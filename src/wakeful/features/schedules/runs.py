@@ -2,8 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.effects import Alert
@@ -22,16 +22,27 @@ from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailab
 
 log = logging.getLogger("wakeful.schedules")
 
+# Where a receipt for a run is to be posted; None: nobody listens.
+ReceiptUrl: TypeAlias = Callable[[int], str | None]
+
 
 class ScheduleRuns:
     """The keeper of runs that schedules bring forth."""
 
     kind = KIND
 
-    def __init__(self, compilations: Compilations, *, store_id: str, gates: Sequence[Gate] = ()) -> None:
+    def __init__(
+        self,
+        compilations: Compilations,
+        *,
+        store_id: str,
+        gates: Sequence[Gate] = (),
+        receipt_url: ReceiptUrl | None = None,
+    ) -> None:
         self._compilations = compilations
         self._store_id = store_id
         self._gates = gates
+        self._receipt_url = receipt_url
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
@@ -111,6 +122,7 @@ class ScheduleRuns:
             run.trigger,
             run.attempt + 1,
             key,
+            None if self._receipt_url is None else self._receipt_url(run.run_id),
         )
         return Job(compiled.definition.action, fire, compiled.definition.timeout, compiled.policy.on_crash)
 

@@ -1,0 +1,83 @@
+"""Agents as the settings file describes them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import assert_never
+
+from wakeful.actions.registry import CallRegistry
+from wakeful.agents.anthropic import anthropic_agent
+from wakeful.agents.call import CallAgent
+from wakeful.agents.chat import ChatSettings
+from wakeful.agents.command import CommandAgent, CommandSettings
+from wakeful.agents.echo import EchoAgent
+from wakeful.agents.openai import openai_agent
+from wakeful.agents.session_server import SessionsSettings
+from wakeful.agents.sessions import SessionsAgent
+from wakeful.agents.transcripts import FileTranscripts
+from wakeful.ports.agent import Agent
+from wakeful.ports.clock import Clock
+from wakeful.settings import agents as written
+from wakeful.settings.secrets import Secret
+
+
+def make_agents(
+    described: Mapping[str, written.Agent], *, clock: Clock, registry: CallRegistry, home: Path
+) -> dict[str, Agent]:
+    """One agent for each `[agents.NAME]`; conversations we keep ourselves lie in the home folder."""
+    return {name: _make(name, one, clock, registry, home) for name, one in described.items()}
+
+
+def _make(name: str, one: written.Agent, clock: Clock, registry: CallRegistry, home: Path) -> Agent:
+    match one:
+        case written.EchoAgent():
+            return EchoAgent()
+        case written.SessionsAgent():
+            settings = SessionsSettings(
+                url=one.url,
+                model=one.model,
+                cwd=one.cwd,
+                confirm_within=one.confirm_within,
+                sessions_max=one.sessions_max,
+            )
+            return SessionsAgent(settings, clock)
+        case written.OpenAIAgent():
+            return openai_agent(_chat(one), clock, _transcripts(name, one, home))
+        case written.AnthropicAgent():
+            return anthropic_agent(_chat(one), clock, _transcripts(name, one, home))
+        case written.CommandAgent():
+            return CommandAgent(_command(one, home))
+        case written.CallAgent():
+            return CallAgent(one.target, registry)
+        case _:
+            assert_never(one)
+
+
+def _chat(one: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
+    return ChatSettings(
+        url=one.url,
+        model=one.model,
+        api_key=_revealed(one.api_key),
+        system=one.system,
+        max_tokens=one.max_tokens,
+    )
+
+
+def _transcripts(name: str, one: written.OpenAIAgent | written.AnthropicAgent, home: Path) -> FileTranscripts:
+    return FileTranscripts(home / "transcripts" / name, sessions_max=one.sessions_max)
+
+
+def _command(one: written.CommandAgent, home: Path) -> CommandSettings:
+    return CommandSettings(
+        argv=one.argv,
+        resume_argv=one.resume_argv,
+        cwd=str(one.cwd or home),
+        env={name: secret.reveal() for name, secret in one.env.items()},
+        model=one.model,
+        session_pattern=None if one.session_pattern is None else one.session_pattern.pattern,
+        session_path=one.session_key,
+        reply_path=one.reply_key,
+    )
+
+
+def _revealed(secret: Secret | None) -> str | None:
+    return None if secret is None else secret.reveal()
