@@ -379,6 +379,15 @@ class Wakeful:
                 raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
             await self._clock.sleep(WAIT_STEP)
 
+    async def receive(
+        self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
+    ) -> str:
+        """Take a receipt that an agent or a command posted: taken, late, again, or forged."""
+        receipts = self._open.receipts
+        if receipts is None:
+            return "forged"
+        return await receipts.post(run_id, token, rung, text, usage, error)
+
     # --- questions ---------------------------------------------------------------------------------------------------
 
     async def get(self, slug: str) -> ScheduleView:

@@ -17,7 +17,7 @@ from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.command import CommandAction
 from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
-from wakeful.agents.receipts import Receipts
+from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Call, Command, Http, Prompt
 from wakeful.core.effects import EffectKind
@@ -27,6 +27,7 @@ from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
 from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.features.schedules.commands import prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.ports.action import Action, Fire, Orphans
@@ -114,13 +115,22 @@ async def assemble(
         Command: CommandAction(),
         Http: HttpAction(clock),
     }
-    receipts = Receipts(await store.write(_receipt_secret), receipts_at)
+    assembled: list[Parts] = []
+
+    async def late(run_id: int, receipt: Receipt) -> None:
+        """A final word on a run nobody waits for any more."""
+        if receipt.is_final and assembled:
+            seams, now = assembled[0].seams, clock.read().now
+            proof = receipt.result()
+            await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, seams=seams, now=now))
+
+    receipts = Receipts(await store.write(_receipt_secret), receipts_at, late=late)
     if agents is not None:
         actions[Prompt] = TurnAction(
             agents(clock, registry), clock, sessions=partial(_session_of, store), receipts=receipts
         )
     identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
-    return await assemble_with(
+    parts = await assemble_with(
         store,
         clock,
         actions,
@@ -132,6 +142,8 @@ async def assemble(
         sink=sink,
         receipts=receipts,
     )
+    assembled.append(parts)
+    return parts
 
 
 async def assemble_with(

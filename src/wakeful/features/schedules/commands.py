@@ -11,7 +11,7 @@ from wakeful.core.definition_json import encode_definition
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.results import Dropped
+from wakeful.core.results import Dropped, Ending
 from wakeful.core.timing import Cron, Every, Times
 from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
@@ -179,6 +179,20 @@ def _edit_or_refuse(
         return invalid
     except NotFound:
         return refused if isinstance(refused, Invalid) else Invalid()
+
+
+def prove_late(tx: Tx, run_id: int, ending: Ending, *, seams: Seams, now: Instant) -> bool:
+    """Late proof turns a run that was closed without any into what it was; False if there is nothing to turn."""
+    found = tx.runs.lock([run_id]).get(run_id)
+    if found is None or found.outcome not in ("unconfirmed", "unknown") or found.stuck:
+        return False
+    keeper = seams.keepers[found.kind]
+    locked = keeper.lock(tx, [found])
+    run = tx.runs.lock([run_id])[run_id]
+    if run.outcome not in ("unconfirmed", "unknown"):
+        return False
+    conclude(tx, seams, keeper, locked, [(run, ending)], now=now)
+    return True
 
 
 def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
