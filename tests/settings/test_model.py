@@ -129,6 +129,7 @@ sessions_max = 3
     cli, claude = agents["cli"], agents["claude"]
     assert isinstance(cli, CommandAgent)
     assert isinstance(claude, AnthropicAgent)
+    assert cli.cwd == tmp_path / "work"
     assert cli.argv == ("agent", "--json", "{prompt}", "")
     assert cli.session_pattern is not None
     assert cli.session_pattern.search("session: abc").group(1) == "abc"  # type: ignore[union-attr]

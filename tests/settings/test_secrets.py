@@ -96,6 +96,16 @@ url = "https://user:{HIDDEN}@example.org/in?token={HIDDEN}"
     assert str(settings.store.url) == f"postgresql://user:{MASK}@host/db?password={MASK}&schema=mine"
 
 
+def test_an_address_without_a_password_is_no_secret(tmp_path: Path) -> None:
+    """It may stand in a log; of one with a password only that must not."""
+    text = '[channels.a]\ntype = "webhook"\nurl = "https://example.org/in"\n'
+    assert loaded(tmp_path, text).secrets == ()
+    assert loaded(tmp_path, '[store]\nurl = "postgresql://me:pass%40word@h/d"\n').secrets == (
+        "pass%40word",
+        "pass@word",
+    )
+
+
 def test_an_address_given_by_reference_is_not_shown_at_all(tmp_path: Path) -> None:
     """Whoever keeps it elsewhere has a reason."""
     secret_file(tmp_path, "https://example.org/services/T000/B000/xyz")

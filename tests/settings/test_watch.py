@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import watchfiles
 
 import wakeful.settings.watch as watch_module
 from settings.kit import write
@@ -250,7 +251,7 @@ async def test_other_files_of_the_folder_are_not_read_for(tmp_path: Path, monkey
     """The store writes there all the time."""
     write(tmp_path, "[log]\ndays = 1\n")
     noticed = asyncio.Event()
-    awatch = watch_module.awatch
+    awatch = watchfiles.awatch
 
     def observe(*paths: Path, watch_filter: Callable[[Any, str], bool], **options: Any) -> Any:
         def is_wanted(change: Any, path: str) -> bool:

@@ -19,12 +19,10 @@ SESSION: Final = "{session}"
 
 ConfirmWithin: TypeAlias = Annotated[int, kinds.duration("1s", "24h")]
 SessionsMax: TypeAlias = Annotated[int, kinds.count(1, 10_000)]
-TranscriptMax: TypeAlias = Annotated[int, kinds.size("1KiB", "64MiB")]
 ModelName: TypeAlias = Annotated[str, kinds.text("name of a model", most=200, example='"some-model"')]
 
 _CONFIRM_SAYS: Final = "how long after it accepted a prompt the agent may stay without a sign of life"
 _SESSIONS_SAYS: Final = "how many sessions are kept; the oldest go first"
-_TRANSCRIPT_SAYS: Final = "how much of a conversation is kept and sent again"
 _SYSTEM_SAYS: Final = "the system prompt"
 
 
@@ -64,7 +62,6 @@ class OpenAIAgent(Table):
         None, says="the longest answer; unset: theirs"
     )
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
-    transcript_max: TranscriptMax = setting("256KiB", says=_TRANSCRIPT_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
@@ -78,7 +75,6 @@ class AnthropicAgent(Table):
     url: Annotated[str, kinds.url()] = setting("https://api.anthropic.com", says="the address before /v1/messages")
     max_tokens: Annotated[int, kinds.count(1, 10_000_000)] = setting(4096, says="the longest answer")
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
-    transcript_max: TranscriptMax = setting("256KiB", says=_TRANSCRIPT_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
@@ -93,7 +89,6 @@ class CommandAgent(Table):
     model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="replaces {model} in the arguments")
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="where it runs; unset: the home folder")
     env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to its environment")
-    output_max: Annotated[int, kinds.size("1KiB", "64MiB")] = setting("1MiB", says="how much of its output is kept")
     reply_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
         None, says="where the reply stands in its output, if that is JSON; unset: all of the output is the reply"
     )
@@ -159,6 +154,9 @@ AGENTS: Final = Entries(
 def _adapter(written: Any) -> str | None:
     return AGENTS.tag(written)
 
+
+AnyAgent: TypeAlias = SessionsAgent | OpenAIAgent | AnthropicAgent | CommandAgent | CallAgent | EchoAgent
+"""What a value of `Settings.agents` is, for a `match` over all of them."""
 
 Agent: TypeAlias = Annotated[
     Annotated[SessionsAgent, Tag("sessions")]

@@ -105,6 +105,9 @@ def _type(written: Any) -> str | None:
     return CHANNELS.tag(written)
 
 
+AnyChannel: TypeAlias = TelegramChannel | WebhookChannel | ConsoleChannel | InboxChannel | AppriseChannel
+"""What a value of `Settings.channels` is, for a `match` over all of them."""
+
 Channel: TypeAlias = Annotated[
     Annotated[TelegramChannel, Tag("telegram")]
     | Annotated[WebhookChannel, Tag("webhook")]

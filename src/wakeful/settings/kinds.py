@@ -255,9 +255,9 @@ def single_word(most: int) -> Kind:
 
 
 def folder() -> Kind:
-    def read(value: Any, _: object) -> Path:
+    def read(value: Any, reader: SecretReader | None) -> Path:
         try:
-            return Path(plain_text(value, 4_096)).expanduser()
+            return _reader(reader).home / Path(plain_text(value, 4_096)).expanduser()
         except RuntimeError:
             raise refusal(f"{shown(value)} begins with nobody's home; write the path in full") from None
 

@@ -132,7 +132,7 @@ class SecretReader:
     """Reads secrets for one load, and remembers which values and files it met."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
-        self._home = home
+        self.home = home
         self._environ = environ
         self.values: list[str] = []
         self.files: set[Path] = set()
@@ -167,7 +167,6 @@ class SecretReader:
                 raise refusal(f"is not a secret; {_HOW}")
         if not value:
             raise refusal(f"is empty; {_HOW}" if origin is PLAIN else f"{name} is empty; put the secret into it")
-        self.values.append(value)
         if not value.isprintable():
             raise refusal("holds a line break or another control character; give the secret alone, on one line")
         return value, origin
@@ -182,7 +181,7 @@ class SecretReader:
 
     def _path(self, name: str) -> Path:
         try:
-            return self._home / Path(name).expanduser()
+            return self.home / Path(name).expanduser()
         except RuntimeError:
             raise refusal(f"the folder of '{name[:80]}' is nobody's home; write the path in full") from None
 

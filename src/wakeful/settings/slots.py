@@ -114,6 +114,9 @@ def _provider(written: Any) -> str | None:
     return SLOTS.tag(written)
 
 
+AnySlot: TypeAlias = GlmSlot | HttpSlot | CommandSlot
+"""What a value of `Settings.slots` is, for a `match` over all of them."""
+
 Slot: TypeAlias = Annotated[
     Annotated[GlmSlot, Tag("glm")] | Annotated[HttpSlot, Tag("http")] | Annotated[CommandSlot, Tag("command")],
     Discriminator(_provider),
