@@ -1,0 +1,113 @@
+"""Why did it run, why did it not, why will it not? One sentence of cause for any schedule and any instant.
+
+Reading (`why_reading`) and wording (`why_words`) are apart: the first looks everything up that bears on the question,
+in one consistent view; the second turns that into words and is a pure function. Nothing here changes anything (L1).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wakeful.core.instants import Instant, format_instant
+from wakeful.core.timing_words import describe
+from wakeful.features.schedules.compiled import Broken
+from wakeful.features.schedules.views import view_run
+from wakeful.features.schedules.why_reading import Case, Circumstances, Named, Neighbour, read_case
+from wakeful.features.schedules.why_words import cause_of, sentence_of
+from wakeful.ports.store import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer: a sentence for people, facts for programs."""
+
+    sentence: str
+    facts: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sentence": self.sentence, "facts": dict(self.facts)}
+
+
+def why(
+    tx: Tx,
+    slug: str,
+    *,
+    at: Instant | None,
+    now: Instant,
+    zone: str = "UTC",
+    ledger_days: int = 90,
+    is_standby: bool = False,
+) -> Why:
+    """Why it stands as it does (`at` left out), or what became, or will become, of an instant.
+
+    `zone` is where times are shown for schedules that have none of their own. Raises `NotFound` for a slug that never
+    was; one that was removed is still known.
+    """
+    case = read_case(tx, slug, at=at, now=now, circumstances=Circumstances(zone, ledger_days, is_standby))
+    return Why(sentence_of(case), facts_of(case))
+
+
+def facts_of(case: Case) -> dict[str, Any]:
+    """What the sentence rests on."""
+    cadence = case.cadence
+    last = case.clockwork.last
+    return {
+        "cause": cause_of(case),
+        "slug": case.slug,
+        "at": _text(case.asked_at),
+        "now": _text(case.now),
+        "instant": _text(case.instant),
+        "timezone": case.zone,
+        "timing": None if case.timing is None else describe(case.timing),
+        "run": None if case.row is None else view_run(case.row, case.slug, case.attempts).to_json(),
+        "blockedBy": _named(case.blocker),
+        "laneHolder": _named(case.holder) if case.row is not None and case.row.outcome == "waiting" else None,
+        "daylightSaving": None if case.saving is None else case.saving.sentence,
+        "previous": _neighbour(case.before, case.offset),
+        "next": _neighbour(case.after, case.offset),
+        "nextRun": _text(case.next_due_at),
+        "state": "invalid" if isinstance(case.compiled, Broken) else cadence.state,
+        "stateReason": case.compiled.reason if isinstance(case.compiled, Broken) else cadence.state_reason,
+        "stateAt": _text(cadence.state_at),
+        "resumeAt": _text(cadence.resume_at),
+        "backoffUntil": _text(cadence.backoff_until),
+        "consecutiveErrors": cadence.consecutive_errors,
+        "lastError": cadence.last_error,
+        "plannedThrough": _text(cadence.planned_through),
+        "createdAt": _text(case.schedule.created_at),
+        "removedAt": _text(case.schedule.deleted_at),
+        "isTicking": bool(case.clockwork.live),
+        "lastTick": None if last is None else _text(last.last_tick_at),
+        "outage": _outage(case),
+    }
+
+
+def _outage(case: Case) -> dict[str, Any] | None:
+    """When nobody ticked around a missed instant, as far as the nodes that are still known tell."""
+    if case.row is None or case.row.outcome != "missed" or case.clockwork.down_until is None:
+        return None
+    return {"from": _text(case.clockwork.down_from), "until": _text(case.clockwork.down_until)}
+
+
+def _named(named: Named | None) -> dict[str, Any] | None:
+    if named is None:
+        return None
+    run = named.run
+    return {"runId": str(run.run_id), "slug": named.slug, "outcome": run.outcome, "startedAt": _text(run.started_at)}
+
+
+def _neighbour(neighbour: Neighbour | None, offset: int) -> dict[str, Any] | None:
+    if neighbour is None:
+        return None
+    row = neighbour.row
+    return {
+        "at": _text(neighbour.at),
+        "dueAt": _text(neighbour.at + offset),
+        "runId": None if row is None else str(row.run_id),
+        "outcome": None if row is None else row.outcome,
+        "reason": None if row is None else row.reason,
+    }
+
+
+def _text(at: Instant | None) -> str | None:
+    return None if at is None else format_instant(at)
