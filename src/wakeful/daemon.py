@@ -37,8 +37,6 @@ log = logging.getLogger("wakeful.daemon")
 
 LOCK_NAME: Final = "wakeful.lock"
 LOCK_MAX: Final = 4_096
-DOOR_GRACE: Final = 3
-"""Seconds that open requests get when the door closes; streams never end by themselves."""
 MOUNTS: Final = Path("/proc/self/mountinfo")
 NETWORKED: Final = frozenset(
     {
@@ -215,9 +213,8 @@ class _Daemon:
         )
 
     def _server(self, app: Wakeful) -> uvicorn.Server:
-        import uvicorn
-
         from wakeful.http import make_app
+        from wakeful.http.serving import make_server
 
         api = make_app(
             app,
@@ -227,19 +224,7 @@ class _Daemon:
             settings=lambda: self._loaded if self._watch is None else self._watch.current,
             refused=lambda: None if self._watch is None else self._watch.refused,
         )
-        config = uvicorn.Config(
-            api,
-            http="httptools",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=DOOR_GRACE,
-        )
-        server = uvicorn.Server(config)
-        server.capture_signals = _leave_signals  # type: ignore[method-assign]  # the daemon has its own, see `_signals`
-        return server
+        return make_server(api)
 
     def _announce(self, door: socket.socket, on_ready: OnReady | None) -> None:
         host, port = self._loaded.settings.server.host, door.getsockname()[1]
@@ -466,11 +451,6 @@ async def _until_open(server: uvicorn.Server, serving: asyncio.Task[None]) -> No
     if serving.done():
         await serving
         raise DaemonRefused("the door could not be opened; the log says why")
-
-
-@contextmanager
-def _leave_signals() -> Iterator[None]:
-    yield
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,115 @@
+"""A real server on a free port of loopback over a real store, and a real client; or a whole daemon as a process."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from wakeful import Wakeful
+from wakeful.http import Access, make_app
+from wakeful.http.serving import make_server
+
+EVERY: dict[str, Any] = {"schedule": {"type": "every", "every": "2h"}, "command": {"argv": ["true"]}}
+MANUAL: dict[str, Any] = {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}}
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+
+class Client:
+    """Asks one server."""
+
+    def __init__(self, session: aiohttp.ClientSession, base: str, app: Wakeful) -> None:
+        self.session = session
+        self.base = base
+        self.app = app
+
+    async def ask(self, method: str, path: str, body: Any = None, *, raw: Any = None, **options: Any) -> Answer:
+        if body is not None:
+            raw = json.dumps(body)
+        url = URL(self.base + path, encoded=True)  # as it stands: nothing is put right on the way
+        async with self.session.request(method, url, data=raw, **options) as response:
+            text = await response.text()
+            is_json = "json" in response.headers.get("content-type", "")
+            return Answer(response.status, json.loads(text) if is_json else text, response.headers)
+
+    async def get(self, path: str, **options: Any) -> Answer:
+        return await self.ask("GET", path, **options)
+
+    async def put(self, slug: str, definition: Any = EVERY, *, query: str = "", **options: Any) -> Answer:
+        return await self.ask("PUT", f"/api/schedule/{slug}{query}", definition, **options)
+
+    async def post(self, path: str, body: Any = None, **options: Any) -> Answer:
+        return await self.ask("POST", path, body, **options)
+
+
+@asynccontextmanager
+async def served(path: Path, *, access: Access | None = None, body_max: int = 1_048_576) -> AsyncIterator[Client]:
+    """The API of a fresh store, in this process."""
+    app = Wakeful(path / "wakeful.db", timezone="UTC", shutdown_grace="1s")
+    with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
+        door.bind(("127.0.0.1", 0))
+        async with app, aiohttp.ClientSession() as session:
+            server = make_server(make_app(app, access=access, body_max=body_max), door_grace=1)
+            serving = asyncio.create_task(server.serve(sockets=[door]))
+            while not server.started:
+                await asyncio.sleep(0.005)
+            try:
+                yield Client(session, f"http://127.0.0.1:{door.getsockname()[1]}", app)
+            finally:
+                server.should_exit = True
+                await serving
+
+
+class Daemon(NamedTuple):
+    """A daemon that runs as a process of its own."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+    home: Path
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, wait for the end; answers the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+
+@contextmanager
+def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+    """A daemon on a free port; ended, by force if need be, when the test is over."""
+    process = start(home, *options, environ=environ)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "listening on " in line, line + process.communicate(timeout=20)[1]
+        yield Daemon(process, line.strip().rpartition(" ")[2], home)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=20)
+
+
+def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+    """A daemon as a process, which may refuse to start."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "wakeful.daemon", str(home), "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environ or {})},
+    )

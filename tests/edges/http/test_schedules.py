@@ -1,0 +1,231 @@
+"""`/api/schedule`."""
+
+import asyncio
+
+from edges.http.kit import EVERY, MANUAL, Client
+
+MINUTELY_PROMPT = {"schedule": {"type": "interval", "intervalMinutes": 30}, "prompt": "hello"}
+
+
+async def test_a_put_creates_then_updates_and_reads_back(api: Client) -> None:
+    """201 with where it is, then 200; what GET says is what PUT said."""
+    created = await api.put("report")
+    assert (created.status, created.headers["Location"]) == (201, "/api/schedule/report")
+    assert created.body["nextRun"] is not None
+    assert (await api.get("/api/schedule/report")).body == created.body
+    updated = await api.put("report", {**EVERY, "timeout": "5m"})
+    assert (updated.status, updated.body["timeout"], updated.body["version"]) == (200, "5m", 2)
+
+
+async def test_what_was_read_may_be_written_again(api: Client) -> None:
+    """Read-back fields in a PUT are ignored: it is the same definition, and nothing changes."""
+    created = await api.put("report")
+    again = await api.put("report", created.body)
+    assert (again.status, again.body["version"]) == (200, 1)
+    assert again.headers["ETag"] == created.headers["ETag"]
+
+
+async def test_a_missing_schedule_is_a_404_with_the_problem_shape(api: Client) -> None:
+    """Every refusal is problem+json, with all its fields."""
+    missing = await api.get("/api/schedule/nothing")
+    assert missing.status == 404
+    assert missing.headers["Content-Type"] == "application/problem+json"
+    assert set(missing.body) == {"type", "title", "status", "detail", "errors", "error"}
+    assert missing.body["error"] == "there is no schedule 'nothing'"
+
+
+async def test_prompts_more_often_than_hourly_are_refused_in_the_words_clients_know(api: Client) -> None:
+    """Clients of the session scheduler compare this very text."""
+    for schedule in ({"type": "interval", "intervalMinutes": 30}, {"type": "cron", "expression": "*/30 * * * *"}):
+        refused = await api.put("often", {"schedule": schedule, "prompt": "hello"})
+        assert refused.status == 400
+        assert refused.body["error"] == "Minimum interval is 60 minutes (1 hour)"
+
+
+async def test_every_fault_is_named_at_once(api: Client) -> None:
+    """A person corrects a body once, not once per mistake."""
+    bad = {"schedule": {"type": "cron", "expression": "61 * * * *"}, "comand": 1, "timeout": 7, "command": {"argv": []}}
+    refused = await api.put("bad", bad)
+    assert refused.status == 400
+    assert {error["field"] for error in refused.body["errors"]} >= {"comand", "timeout", "command.argv"}
+    assert "\n" not in refused.body["error"]
+
+
+async def test_the_slug_in_the_body_must_match_the_path(api: Client) -> None:
+    """A file copied to the wrong place is not written over another schedule."""
+    assert (await api.put("one", {**EVERY, "slug": "one"})).status == 201
+    assert (await api.put("one", {**EVERY, "slug": "two"})).status == 400
+
+
+async def test_what_is_no_slug_is_refused_everywhere(api: Client) -> None:
+    """400 where it would be made, 404 where it would be found; never a path on the disk."""
+    asked = [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/run"), ("GET", "/runs"), ("GET", "/next")]
+    for slug in ["..%2f..%2fx", "%2e%2e", "A", "a%00b", "x" * 65, "heartbeat", "%F0%9F%92%A9", "a%20b", "%ff"]:
+        assert (await api.put(slug)).status in (400, 404)
+        for method, path in asked:
+            answer = await api.ask(method, f"/api/schedule/{slug}{path}", {} if method == "PATCH" else None)
+            assert answer.status == 404, (slug, method, path, answer)
+
+
+async def test_a_patch_merges(api: Client) -> None:
+    """RFC 7396: objects merge, null takes back, everything else replaces."""
+    await api.put("job", {**EVERY, "timeout": "5m", "retry": {"times": 3, "delay": "1m"}})
+    patched = await api.ask("PATCH", "/api/schedule/job", {"timeout": None, "retry": {"times": 5}})
+    assert patched.status == 200
+    assert (patched.body["timeout"], patched.body["retry"]) == ("2h", {"times": 5, "delay": "1m"})
+    assert (await api.ask("PATCH", "/api/schedule/job", {"schedule": {"every": "3h"}})).body["schedule"][
+        "every"
+    ] == "3h"
+    other = {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}}
+    assert (await api.ask("PATCH", "/api/schedule/job", other)).body["schedule"] == other["schedule"]
+
+
+async def test_a_patch_that_cannot_be_merged_is_refused(api: Client) -> None:
+    """No name in a patch can reach anything but a field of the definition."""
+    await api.put("job")
+    for body in (
+        [],
+        1,
+        "x",
+        {"slug": "other"},
+        {"self": 1},
+        {"if_version": 1},
+        {"catch_up": "all"},
+        {"schedule": None},
+    ):
+        assert (await api.ask("PATCH", "/api/schedule/job", body)).status == 400
+    assert (await api.ask("PATCH", "/api/schedule/job", raw="null")).status == 400
+
+
+async def test_patching_enabled_switches_off_and_on(api: Client) -> None:
+    """`enabled: false` disables, `enabled: true` equals resume."""
+    await api.put("job")
+    off = (await api.ask("PATCH", "/api/schedule/job", {"enabled": False})).body
+    assert (off["status"], off["enabled"], off["nextRun"]) == ("disabled", False, None)
+    on = (await api.ask("PATCH", "/api/schedule/job", {"enabled": True})).body
+    assert (on["status"], on["enabled"]) == ("idle", True)
+
+
+async def test_deleting_takes_it_away_once(api: Client) -> None:
+    """204 without a body, then 404."""
+    await api.put("job")
+    gone = await api.ask("DELETE", "/api/schedule/job")
+    assert (gone.status, gone.body) == (204, "")
+    assert (await api.ask("DELETE", "/api/schedule/job")).status == 404
+
+
+async def test_a_dry_run_tells_and_changes_nothing(api: Client) -> None:
+    """The definition as it would be, the next five times, and no trace of it."""
+    tried = await api.put("job", query="?dryRun=true")
+    assert (tried.status, len(tried.body["next"])) == (200, 5)
+    assert (await api.get("/api/schedule/job")).status == 404
+    created = await api.put("job")
+    tried = await api.ask("PATCH", "/api/schedule/job?dryRun=true", {"schedule": {"every": "5h"}})
+    assert (tried.status, tried.body["schedule"]["every"], len(tried.body["next"])) == (200, "5h", 5)
+    assert (await api.get("/api/schedule/job")).body == created.body
+    assert (await api.put("job", MINUTELY_PROMPT, query="?dryRun=true")).status == 400
+
+
+async def test_an_etag_guards_against_writing_over_what_was_not_seen(api: Client) -> None:
+    """412 for PUT, PATCH and DELETE with an old tag; a schedule made anew under its slug has another tag."""
+    old = (await api.put("job")).headers["ETag"]
+    new = (await api.put("job", {**EVERY, "timeout": "5m"}, headers={"If-Match": old})).headers["ETag"]
+    assert new != old
+    for method, body in [("PUT", EVERY), ("PATCH", {"timeout": "6m"}), ("DELETE", None)]:
+        stale = await api.ask(method, "/api/schedule/job", body, headers={"If-Match": old})
+        assert (stale.status, stale.headers["ETag"]) == (412, new)
+    assert (await api.get("/api/schedule/job")).body["timeout"] == "5m"
+    assert (await api.ask("DELETE", "/api/schedule/job", headers={"If-Match": f'"x", {new}'})).status == 204
+    await api.put("job")
+    assert (await api.put("job", {**EVERY, "timeout": "7m"}, headers={"If-Match": old})).status == 412
+
+
+async def test_star_asks_for_something_or_for_nothing(api: Client) -> None:
+    """`If-Match: *` writes only over something, `If-None-Match: *` only where nothing is."""
+    assert (await api.put("job", headers={"If-Match": "*"})).status == 412
+    assert (await api.put("job", headers={"If-None-Match": "*"})).status == 201
+    assert (await api.put("job", headers={"If-None-Match": "*"})).status == 412
+    assert (await api.put("job", headers={"If-Match": "*"})).status == 200
+    assert (await api.put("job", headers={"If-Match": "no quotes"})).status == 400
+
+
+async def test_a_manual_run_is_accepted_or_waited_for(api: Client) -> None:
+    """202 with the run's id; with `wait`, 200 with the run as it ended."""
+    await api.put("job", MANUAL)
+    accepted = await api.post("/api/schedule/job/run?wait=true")
+    assert (accepted.status, accepted.body["outcome"], accepted.body["trigger"]) == (200, "succeeded", "manual")
+    accepted = await api.post("/api/schedule/job/run")
+    assert (accepted.status, list(accepted.body)) == (202, ["runId"])
+    assert (await api.get(f"/api/runs/{accepted.body['runId']}")).body["slug"] == "job"
+
+
+async def test_a_run_that_takes_longer_than_the_wait_is_still_under_way(api: Client) -> None:
+    """202 after the timeout; meanwhile another request for a run is a conflict."""
+    await api.put("slow", {**MANUAL, "command": {"argv": ["sleep", "20"]}})
+    late = await api.post("/api/schedule/slow/run?wait=true&timeout=100ms")
+    assert (late.status, list(late.body)) == (202, ["runId"])
+    again = await api.post("/api/schedule/slow/run")
+    assert again.status == 409
+    assert late.body["runId"] in again.body["error"]
+    assert (await api.get("/api/schedule/slow")).body["status"] == "running"
+
+
+async def test_a_wait_that_makes_no_sense_is_refused_before_anything_runs(api: Client) -> None:
+    """400, and no run in the ledger."""
+    await api.put("job", MANUAL)
+    for query in ("timeout=2m", "timeout=x", "wait=perhaps", "timeout=-1", "waits=true"):
+        assert (await api.post(f"/api/schedule/job/run?{query}")).status == 400
+    assert (await api.get("/api/runs")).body["runs"] == []
+
+
+async def test_pause_and_resume(api: Client) -> None:
+    """A paused one keeps `enabled: true`; a pause may have an end, which must lie ahead."""
+    await api.put("job")
+    paused = await api.post("/api/schedule/job/pause")
+    assert (paused.status, paused.body["status"], paused.body["enabled"]) == (200, "paused", True)
+    resumed = await api.post("/api/schedule/job/resume", {})
+    assert (resumed.status, resumed.body["status"]) == (200, "idle")
+    assert (await api.post("/api/schedule/job/pause", {"until": "2999-01-01T00:00:00+02:00"})).status == 200
+    for bad in ({"until": "2001-01-01T00:00:00Z"}, {"until": "tomorrow"}, {"until": 5}, {"untill": "x"}, []):
+        assert (await api.post("/api/schedule/job/pause", bad)).status == 400
+    assert (await api.post("/api/schedule/none/pause")).status == 404
+    await api.put("once", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}, "enabled": False})
+    assert (await api.post("/api/schedule/once/pause")).status == 409
+
+
+async def test_the_next_times_lie_strictly_after(api: Client) -> None:
+    """Also when the + of an offset was not escaped."""
+    daily = {"schedule": {"type": "times", "times": ["09:00"], "timezone": "UTC"}, "command": {"argv": ["true"]}}
+    await api.put("daily", daily)
+    asked = await api.get("/api/schedule/daily/next?count=2&after=2030-01-01T10:00:00+01:00")
+    assert asked.body == {"times": ["2030-01-02T09:00:00.000Z", "2030-01-03T09:00:00.000Z"]}
+    for bad in ("count=0", "count=1001", "count=x", "after=noon", "before=1"):
+        assert (await api.get(f"/api/schedule/daily/next?{bad}")).status == 400
+
+
+async def test_runs_and_statistics_of_a_schedule(api: Client) -> None:
+    """Newest first, in pages; counts and rate in the statistics."""
+    await api.put("job", MANUAL)
+    ids = [(await api.post("/api/schedule/job/run?wait=true")).body["runId"] for _ in range(3)]
+    page = (await api.get("/api/schedule/job/runs?limit=2")).body
+    assert [run["runId"] for run in page["runs"]] == ids[:0:-1]
+    rest = (await api.get(f"/api/schedule/job/runs?limit=2&cursor={page['next']}")).body
+    assert ([run["runId"] for run in rest["runs"]], rest["next"]) == (ids[:1], None)
+    stats = (await api.get("/api/schedule/job/stats?since=2020-01-01T00:00:00Z")).body
+    assert (stats["counts"], stats["successRate"], stats["streak"]) == ({"succeeded": 3}, 1.0, 3)
+    assert stats["lastRun"].endswith("Z")
+    assert (await api.get("/api/schedule/job/runs?cursor=x")).status == 400
+
+
+async def test_a_clamped_interval_is_told(api: Client) -> None:
+    """Something that was changed on the way in is not changed in silence."""
+    often = await api.put("often", {**EVERY, "schedule": {"type": "every", "every": "1s"}})
+    assert often.body["schedule"]["every"] == "10s"
+    assert "below the minimum" in often.headers["Wakeful-Warning"]
+
+
+async def test_many_writers_lose_nothing(api: Client) -> None:
+    """What was answered with success is there."""
+    answers = await asyncio.gather(*(api.put(f"job-{n:03}") for n in range(100)))
+    assert {answer.status for answer in answers} == {201}
+    assert len((await api.get("/api/schedule?limit=1000")).body["schedules"]) == 100
