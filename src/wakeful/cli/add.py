@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import action_options, timing_options
-from wakeful.cli.client import Answer, Daemon, Refused, part
+from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
 from wakeful.cli.faults import Ended, Fault, Misused
 from wakeful.cli.invocation import Invocation, command
@@ -32,12 +32,13 @@ def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run
     Say when with exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual, and what with exactly
     one of --prompt, --command, --url, --call and --event. A schedule of that name is updated; where it stands is kept.
     """
+    _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}
     _refuse_incomplete(definition)
     daemon = asked.daemon(what="so nothing would ring it")
     answer = _put(daemon, slug, definition, given, is_new=is_new, dry_run=dry_run)
     view = answer.body
-    upcoming = view["next"] if dry_run else daemon.get(f"/api/schedule/{part(slug)}/next", count=TIMES_SHOWN)["times"]
+    upcoming = view["next"] if dry_run else daemon.get(schedule_path(slug, "/next"), count=TIMES_SHOWN)["times"]
     if asked.is_json:
         json_out({**view, "next": upcoming})
     else:
@@ -67,6 +68,16 @@ def warn(daemon: Daemon, answer: Answer) -> None:
     reason = why_idle(daemon)
     if reason is not None:
         note(f"wakeful: nothing rings at the moment: {reason}")
+
+
+def _refuse_slug(slug: str) -> None:
+    from wakeful.core.definition import check_slug
+    from wakeful.core.errors import Invalid
+
+    try:
+        check_slug(slug)
+    except Invalid as invalid:
+        raise Misused("not accepted", [(one.field, one.message) for one in invalid.errors]) from invalid
 
 
 def _written(source: Any) -> dict[str, Any]:
@@ -99,7 +110,7 @@ def _put(
     query = {"dryRun": True} if dry_run else None
     headers = {"If-None-Match": "*"} if is_new else None
     try:
-        return daemon.ask("PUT", f"/api/schedule/{part(slug)}", query=query, body=definition, headers=headers)
+        return daemon.ask("PUT", schedule_path(slug), query=query, body=definition, headers=headers)
     except Refused as refused:
         if refused.status == EXISTS:
             raise Ended(f"there is a schedule {slug} already", hint=f"change it: wakeful edit {slug} …") from refused

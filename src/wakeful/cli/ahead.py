@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.client import Daemon, part
+from wakeful.cli.client import Daemon, schedule_path
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note
 from wakeful.cli.slugs import optional_slug_argument
@@ -56,7 +56,7 @@ def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int)
 
 
 def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, limit: int) -> None:
-    path = f"/api/schedule/{part(slug)}"
+    path = schedule_path(slug)
     planned = daemon.get(f"{path}/next", count=limit)["times"]
     found = [text for text in planned if (at := times.parse(text)) is not None and at <= until]
     if asked.is_json:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from wakeful.cli.faults import Ended, Misused, NoDaemon, no_daemon, start_command
 from wakeful.cli.home import Running, running
@@ -203,9 +203,13 @@ def find(home: Path, *, what: str = "") -> Daemon:
     return Daemon(found, home)
 
 
-def part(text: object) -> str:
-    """A text as one part of a path."""
-    return quote(str(text), safe="")
+def schedule_path(slug: str, question: str = "") -> str:
+    """Where a schedule is; a text that no schedule can have as its name is not even asked for."""
+    from wakeful.core.definition import SLUG_PATTERN
+
+    if not SLUG_PATTERN.fullmatch(slug):
+        raise Ended(f"there is no schedule {slug!r}")
+    return f"/api/schedule/{slug}{question}"
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +14,36 @@ import click
 
 from wakeful.cli import times
 from wakeful.cli.faults import FAILED, Ended, no_daemon
-from wakeful.cli.home import Running, make_home, running
+from wakeful.cli.home import Running, make_home
 from wakeful.cli.invocation import Invocation, command, end
-from wakeful.cli.render import json_out, say
+from wakeful.cli.render import json_line, json_out, say
+from wakeful.core.instants import format_instant
+from wakeful.daemon import holder_of
 
 LOOK: Final = 0.05
+
+
+@command("up")
+@click.option("--host", metavar="ADDRESS", help="Where to listen; default: [server] in wakeful.toml, or 127.0.0.1.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0: any that is free; default 8377.")
+@click.option("--store", metavar="URL", help="Where to keep everything: sqlite:///FILE or postgresql://…")
+def up_command(asked: Invocation, host: str | None, port: int | None, store: str | None) -> None:
+    """Start the daemon in the foreground. It ends with Ctrl-C, or with: wakeful down."""
+    import logging
+
+    from wakeful.daemon import DaemonRefused, Listening, run
+
+    def ready(listening: Listening) -> None:
+        if asked.is_json:
+            json_line({"running": True, "pid": os.getpid(), "url": listening.address, "home": str(asked.home)})
+        else:
+            say(f"Wakeful is listening on {listening.address}\nCtrl-C ends it.")
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        run(asked.home, host=host, port=port, store=store, on_ready=ready)
+    except DaemonRefused as refused:
+        raise Ended(str(refused)) from refused
 
 
 @command("status")
@@ -34,6 +60,7 @@ def status_command(asked: Invocation) -> None:
         "pid": daemon.running.pid,
         "url": daemon.running.url,
         "home": str(asked.home),
+        "startedAt": format_instant(daemon.running.started_at),
         "health": health,
         "next": upcoming[0] if upcoming else None,
     }
@@ -52,10 +79,10 @@ def down_command(asked: Invocation, timeout: str) -> None:
     from wakeful.cli.moments import duration
 
     patience = duration(timeout, "--timeout") / 1000
-    found = running(asked.home)
+    found = holder_of(asked.home)
     if found is None:
         raise no_daemon(asked.home)
-    _stop(found, asked.home, patience)
+    _stop(found.pid, asked.home, patience)
     if asked.is_json:
         json_out({"running": False, "pid": found.pid})
     else:
@@ -83,19 +110,19 @@ def init_command(asked: Invocation) -> None:
         say(f"{file} written; every line in it is optional")
 
 
-def _stop(found: Running, home: Path, patience: float) -> None:
-    """Ask the process to end; it is ours as long as it holds the lock, so no stranger is ever signalled."""
+def _stop(pid: int, home: Path, patience: float) -> None:
+    """Ask the process to end. It holds the lock, so the number is still its own and no stranger is signalled."""
     try:
-        os.kill(found.pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError as error:
-        raise Ended(f"process {found.pid} belongs to somebody else", hint="ask its owner to stop it") from error
+        raise Ended(f"process {pid} belongs to somebody else", hint="ask its owner to stop it") from error
     give_up_at = time.monotonic() + patience
-    while (still := running(home)) is not None and still.pid == found.pid:
+    while (still := holder_of(home)) is not None and still.pid == pid:
         if time.monotonic() >= give_up_at:
             raise Ended(
-                f"the daemon (process {found.pid}) has not ended within {patience:g}s",
+                f"the daemon (process {pid}) has not ended within {patience:g}s",
                 hint="it waits for runs under way; wait longer with --timeout, or see: wakeful ls --status running",
             )
         time.sleep(LOOK)
@@ -108,7 +135,7 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
     since = times.now()
     tick = times.parse(health.get("lastTick"))
     pairs: list[tuple[str, object]] = [
-        ("daemon", f"running, process {found.pid}"),
+        ("daemon", f"running as process {found.pid}, since {_when(answer['startedAt'], since)}"),
         ("address", found.url),
         ("home", answer["home"]),
         ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["not well"])),
@@ -121,8 +148,10 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
     facts(pairs)
 
 
-def _fire(fire: Mapping[str, Any] | None, since: Any) -> str:
-    if fire is None:
-        return "nothing is planned"
-    at = times.parse(fire["dueAt"])
-    return f"{fire['slug']}, {times.wall(at)} ({times.relative(at, since)})"
+def _fire(fire: Mapping[str, Any] | None, since: datetime) -> str:
+    return "nothing is planned" if fire is None else f"{fire['slug']}, {_when(fire['dueAt'], since)}"
+
+
+def _when(text: str, since: datetime) -> str:
+    at = times.parse(text)
+    return f"{times.wall(at)} ({times.relative(at, since)})"

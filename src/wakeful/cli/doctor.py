@@ -53,9 +53,8 @@ def _tell(findings: list[Finding]) -> None:
     from wakeful.cli.tables import paragraph
 
     for finding in findings:
-        paragraph(f"{finding.state:<8}{finding.what}: {finding.words}")
-        if finding.cure:
-            paragraph(f"        {finding.cure}")
+        cure = f"\n{finding.cure}" if finding.cure else ""
+        paragraph(f"{finding.what}: {finding.words}{cure}", label=f"{finding.state:<8}")
     wrong = sum(finding.state == "wrong" for finding in findings)
     warnings = sum(finding.state == "warning" for finding in findings)
     note(f"{wrong} wrong, {warnings} to look at, {len(findings) - wrong - warnings} as it should be")
@@ -139,7 +138,11 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
     from wakeful.cli.client import Daemon
     from wakeful.cli.health import findings_of
 
-    found = running(asked.home)
+    try:
+        found = running(asked.home)
+    except Ended as ended:
+        yield Finding("daemon", "warning", str(ended), ended.hint)
+        return
     if found is None:
         words = "none is running: nothing rings"
         yield Finding("daemon", "warning", words, f"start one: {start_command(asked.home)}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from wakeful.cli.add import TIMES_SHOWN, tell, warn
-from wakeful.cli.client import Answer, Daemon, Refused, part
+from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
 from wakeful.cli.faults import Ended, Misused
 from wakeful.cli.invocation import Invocation, command
@@ -29,7 +29,7 @@ def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
     """
     changes = definition_of(given, is_edit=True)
     daemon = asked.daemon(what="so there is nothing to change")
-    path = f"/api/schedule/{part(slug)}"
+    path = schedule_path(slug)
     try:
         answer = daemon.ask("PATCH", path, body=changes) if changes else _in_editor(daemon, path, slug)
     except Misused as misused:

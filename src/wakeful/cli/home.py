@@ -1,33 +1,27 @@
-"""The home folder, and who holds it.
-
-The daemon holds a lock on a file in its home for as long as it lives, and has written into it where it answers. The
-kernel lets go of the lock when the process ends, however it ends: what an old file says is believed only while the lock
-is held.
-"""
+"""The home folder, and the daemon that holds it."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+from urllib.parse import urlsplit
 
-from wakeful.cli.faults import Ended
+from wakeful.cli.faults import Ended, NoDaemon
+from wakeful.daemon import holder_of
 
-LOCK_NAME: Final = "daemon.lock"
-LOCK_MAX: Final = 65_536
+# A daemon that listens everywhere is asked here.
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A daemon that is alive: its process, and where it answers."""
+    """A daemon that is alive: its process, since when, and where it answers."""
 
     pid: int
+    started_at: int
     host: str
     port: int
-    told: dict[str, Any]
 
     @property
     def url(self) -> str:
@@ -36,17 +30,15 @@ class Running:
 
 
 def running(home: Path) -> Running | None:
-    """The daemon that holds this home; None if nobody does."""
-    try:
-        file = os.open(home / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    """The daemon that holds this home; None if nobody does. One that is not open yet is refused as no daemon."""
+    holder = holder_of(home)
+    if holder is None:
         return None
-    try:
-        if not _is_held(file):
-            return None
-        return _read(os.pread(file, LOCK_MAX, 0))
-    finally:
-        os.close(file)
+    if holder.address is None:
+        raise NoDaemon(f"the daemon (process {holder.pid}) is starting", hint="try again in a moment")
+    parts = urlsplit(holder.address)
+    host = parts.hostname or "127.0.0.1"
+    return Running(holder.pid, holder.started_at, _EVERYWHERE.get(host, host), parts.port or 80)
 
 
 def make_home(home: Path) -> None:
@@ -54,33 +46,29 @@ def make_home(home: Path) -> None:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _is_held(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _read(written: bytes) -> Running | None:
-    try:
-        told = json.loads(written)
-        return Running(int(told["pid"]), str(told["host"]), int(told["port"]), told)
-    except (ValueError, KeyError, TypeError):  # it is starting: the lock is taken before the address is known
-        return None
-
-
 def database_of(home: Path) -> Path:
-    """The file in which the daemon of this home keeps everything; refused if it keeps it elsewhere."""
-    found = running(home)
-    url = found.told.get("store") if found is not None else None
-    if not isinstance(url, str):
-        from wakeful.settings import SettingsRefused, load
-
-        try:
-            url = load(home).settings.store.url.reveal()
-        except SettingsRefused as refused:
-            raise Ended(str(refused)) from refused
+    """The file in which everything of this home is kept; refused if it is kept elsewhere."""
+    url = _store_of_daemon(home) or _store_of_settings(home)
     if url.startswith(("postgresql:", "postgres:")):
         raise Ended("everything is kept in PostgreSQL", hint="copy it with PostgreSQL's own tool: pg_dump")
     return home / url.removeprefix("sqlite:///")
+
+
+def _store_of_daemon(home: Path) -> str | None:
+    """Where a running daemon keeps it: an option of `up` counts more than the settings."""
+    from wakeful.cli.client import find
+
+    try:
+        url = find(home).get("/api/config")["settings"]["store"]["url"]
+    except (Ended, KeyError, TypeError):  # it need not run, and need not answer, for its file to be copied
+        return None
+    return url if isinstance(url, str) and ":" in url else None  # a masked one tells nothing
+
+
+def _store_of_settings(home: Path) -> str:
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        return load(home).settings.store.url.reveal()
+    except SettingsRefused as refused:
+        raise Ended(str(refused)) from refused

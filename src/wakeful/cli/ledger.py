@@ -8,10 +8,10 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import inert, times
-from wakeful.cli.client import Daemon, part
+from wakeful.cli.client import Daemon, schedule_path
 from wakeful.cli.faults import no_daemon
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note
+from wakeful.cli.render import json_line, json_out, note
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
 OUTCOMES: Final = (
@@ -66,7 +66,7 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
     from wakeful.cli.moments import ago
 
     start = None if since is None else ago(since, "--since")
-    answer = asked.daemon().get(f"/api/schedule/{part(slug)}/stats", since=start)
+    answer = asked.daemon().get(schedule_path(slug, "/stats"), since=start)
     if asked.is_json:
         json_out(answer)
     else:
@@ -81,7 +81,7 @@ def why_command(asked: Invocation, slug: str, at: str | None) -> None:
     from wakeful.cli.moments import ago
 
     moment = None if at is None else ago(at, "--at")
-    answer = asked.daemon().get(f"/api/schedule/{part(slug)}/why", at=moment)
+    answer = asked.daemon().get(schedule_path(slug, "/why"), at=moment)
     if asked.is_json:
         json_out(answer)
         return
@@ -98,7 +98,7 @@ def outcome_of(run: Mapping[str, Any]) -> str:
 
 
 def _runs_path(slug: str | None) -> str:
-    return "/api/runs" if slug is None else f"/api/schedule/{part(slug)}/runs"
+    return "/api/runs" if slug is None else schedule_path(slug, "/runs")
 
 
 def _list(found: list[dict[str, Any]]) -> None:
@@ -127,7 +127,7 @@ def _list(found: list[dict[str, Any]]) -> None:
 
 def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
     if asked.is_json:
-        click.echo(inert.as_json_line(run))
+        json_line(run)
         return
     at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
     parts = [times.wall(at), str(run["slug"]), outcome_of(run), f"run {run['runId']}"]

@@ -16,6 +16,11 @@ def json_out(value: Any) -> None:
     click.echo(inert.as_json(value))
 
 
+def json_line(value: Any) -> None:
+    """One of several answers, each on a line of its own."""
+    click.echo(inert.as_json_line(value))
+
+
 def say(text: str) -> None:
     """A line of the answer for a person."""
     click.echo(inert.block(text))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.client import Daemon, part
+from wakeful.cli.client import Daemon, schedule_path
 from wakeful.cli.faults import FAILED
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
@@ -41,7 +41,7 @@ def ls_command(asked: Invocation, status: str | None, like: str | None) -> None:
 @slug_argument
 def show_command(asked: Invocation, slug: str) -> None:
     """Show one schedule as it stands."""
-    view = asked.daemon().get(f"/api/schedule/{part(slug)}")
+    view = asked.daemon().get(schedule_path(slug))
     if asked.is_json:
         json_out(view)
     else:
@@ -52,7 +52,7 @@ def show_command(asked: Invocation, slug: str) -> None:
 @slug_argument
 def rm_command(asked: Invocation, slug: str) -> None:
     """Take a schedule away; a run under way ends, and its ledger stays."""
-    asked.daemon().ask("DELETE", f"/api/schedule/{part(slug)}")
+    asked.daemon().ask("DELETE", schedule_path(slug))
     if asked.is_json:
         json_out({"slug": slug, "removed": True})
     else:
@@ -68,7 +68,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 
     ends = None if until is None else ahead(until, "--until")
     body = {} if ends is None else {"until": ends}
-    view = asked.daemon().ask("POST", f"/api/schedule/{part(slug)}/pause", body=body).body
+    view = asked.daemon().ask("POST", schedule_path(slug, "/pause"), body=body).body
     if asked.is_json:
         json_out(view)
     elif ends is None:
@@ -82,7 +82,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 @slug_argument
 def resume_command(asked: Invocation, slug: str) -> None:
     """Let a paused or disabled schedule go on from now; its errors are counted anew."""
-    view = asked.daemon().ask("POST", f"/api/schedule/{part(slug)}/resume", body={}).body
+    view = asked.daemon().ask("POST", schedule_path(slug, "/resume"), body={}).body
     if asked.is_json:
         json_out(view)
     else:
@@ -103,7 +103,7 @@ def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -
     if limit is not None and not wait:
         raise click.UsageError("--timeout belongs to --wait; give both or neither")
     daemon = asked.daemon()
-    started = daemon.ask("POST", f"/api/schedule/{part(slug)}/run", body={}).body
+    started = daemon.ask("POST", schedule_path(slug, "/run"), body={}).body
     if not wait:
         if asked.is_json:
             json_out(started)
@@ -123,7 +123,7 @@ def _ended(daemon: Daemon, run_id: str, limit: float | None) -> dict[str, Any]:
     """The run when it has ended, or as it is when nobody wants to wait any longer."""
     begun, pause = time.monotonic(), LOOK_FIRST
     while True:
-        run: dict[str, Any] = daemon.get(f"/api/runs/{part(run_id)}")
+        run: dict[str, Any] = daemon.get(f"/api/runs/{run_id}")
         waited = time.monotonic() - begun
         if run["outcome"] not in OPEN or (limit is not None and waited >= limit):
             return run

@@ -76,11 +76,12 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
             click.echo(f"{' ' * indent}{line}".rstrip())
 
 
-def paragraph(text: object) -> None:
-    """A text that may be long, broken at words."""
-    for line in inert.block(text).split("\n"):
-        for piece in _pieces(line, width()):
-            click.echo(piece)
+def paragraph(text: object, *, label: str = "") -> None:
+    """A text that may be long, broken at words; it goes on under its beginning, beside the label."""
+    indent = len(label)
+    lines = [piece for line in inert.block(text).split("\n") for piece in _pieces(line, width() - indent)]
+    for number, line in enumerate(lines):
+        click.echo(f"{label if number == 0 else ' ' * indent}{line}".rstrip())
 
 
 def width() -> int:
