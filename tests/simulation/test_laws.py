@@ -119,6 +119,8 @@ def test_l1_what_ran_while_the_clock_was_ahead_is_neither_hole_nor_repeat() -> N
     check(laws.tiles("x", ERAS, rows, after=T0, through=T0 + 3 * HOUR), "L1", "run 8")
     missing = [run(1, 1), off_grid, run(3, 3)]
     check(laws.tiles("x", ERAS, missing, after=T0, through=T0 + 3 * HOUR, ran_ahead=known), "L1", "T02:00")
+    inside_a_gap = [gap(1, 1, 3, 3), off_grid]
+    check(laws.tiles("x", ERAS, inside_a_gap, after=T0, through=T0 + 3 * HOUR, ran_ahead=known), "L1", None)
     repeated = [*rows, run(9, 2)]
     check(laws.tiles("x", ERAS, repeated, after=T0, through=T0 + 3 * HOUR, ran_ahead=known), "L1", "covers again")
 

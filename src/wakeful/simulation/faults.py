@@ -135,7 +135,8 @@ def _short(rng: random.Random) -> Duration:
 
 def _outage(rng: random.Random, at: int, climate: Climate) -> Outage:
     (scale,) = rng.choices((MINUTE, HOUR, DAY, climate.outage_max), (6, 6, 3, 1))
-    return Outage(at, rng.randrange(climate.nodes), rng.randrange(scale // 10, min(3 * scale, climate.outage_max + 1)))
+    lasting = min(rng.randrange(scale // 10, 3 * scale), climate.outage_max)
+    return Outage(at, rng.randrange(climate.nodes), lasting)
 
 
 def _step(rng: random.Random) -> Duration:

@@ -33,6 +33,7 @@ class Book:
 
     __slots__ = (
         "backlog",
+        "backlog_until",
         "cadence",
         "due_at",
         "eras",
@@ -62,6 +63,7 @@ class Book:
         self.uncut: set[int] = set()
         self.pruned: set[int] = set()
         self.backlog = 0
+        self.backlog_until: Instant | None = None
         self.due_at: Instant | None = None
 
     def put(self, row: Run) -> Shift:
@@ -216,9 +218,10 @@ class Judge:
             yield from laws.one_row_per_instant(book.name, twins)
         if row.outcome in NOT_RUN and row.attempt == 0:
             return
-        backlog_until = None if before is None else before.catch_up_until
-        is_going_on = backlog_until is not None and row.planned_at <= backlog_until
+        until = None if before is None else before.catch_up_until
+        is_going_on = until is not None and until == book.backlog_until and row.planned_at <= until
         book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
+        book.backlog_until = None if book.cadence is None else book.cadence.catch_up_until
         yield from laws.start_obeys_policy(book.name, row, book.rules, now=now, backlog=book.backlog)
 
     def _judge_tiling(self, book: Book, after: Cadence, shifts: Sequence[Shift]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """From a seed to a world: the seed alone decides how long, how many nodes, and how rough.
 
-Three sorts of world take turns. A *long* one has a season or more, few instants a day, and every trouble there is. A
-*rough* one has days, many instants, a quick clock and crashes at every turn. A *crowd* has two or three nodes that
-share the store by leases, and freeze past them.
+Four sorts of world take turns. A *long* one has most of a year, few instants a day, and every trouble there is. A
+*rough* one has days, many instants, a restless clock, restless people, and crashes at every turn. A *crowd* has two or
+three nodes that share the store by leases, and freeze past them. An *everyday* one is short and has the limits that are
+shipped: looks every minute, leases of half a minute.
 """
 
 import random
@@ -21,27 +22,30 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
     (rng,) = streams(seed, "climate")
     if nodes is None:
         nodes = (1, 1, 1, 2, 1, 1, 1, 3)[seed % 8]
+    if seed % 16 == 13:
+        return _everyday(rng, days, nodes)
     if nodes > 1:
         return _crowd(rng, days, nodes)
     return _rough(rng, days) if seed % 8 == 5 else _long(rng, days)
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    climate = Climate(days=days or rng.randrange(250, 450), schedules=5, deeds_per_day=0.3, lease=DAY, pace=DAY)
-    limits = Limits(concurrency_max=rng.choice((3, 64)), lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR)
-    return climate, limits
+    climate = Climate(
+        days=days or rng.randrange(250, 450), schedules=5, deeds_per_day=0.3, lease=DAY, pace=DAY, outage_max=60 * DAY
+    )
+    return climate, Limits(concurrency_max=rng.choice((3, 64)), lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR)
 
 
 def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
     climate = Climate(
-        days=days or rng.randrange(3, 9),
+        days=days or rng.randrange(4, 9),
         schedules=12,
-        outages_per_day=3,
-        steps_per_day=1,
-        wrong_clocks_per_day=0.3,
+        outages_per_day=2,
+        steps_per_day=3,
+        wrong_clocks_per_day=0.4,
         freezes_per_day=1,
-        deeds_per_day=10,
-        crash_per_commit=0.02,
+        deeds_per_day=50,
+        crash_per_commit=0.01,
         lease=10 * MINUTE,
         outage_max=12 * HOUR,
         pace=20 * MINUTE,
@@ -55,19 +59,39 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
     lease = rng.choice((HOUR, 3 * HOUR))
     climate = Climate(
-        days=days or rng.randrange(20, 60),
+        days=days or rng.randrange(15, 40),
         nodes=nodes,
         schedules=10,
         outages_per_day=0.4,
-        freezes_per_day=1.5,
-        deeds_per_day=1,
+        steps_per_day=0.3,
+        wrong_clocks_per_day=0.05,
+        freezes_per_day=2,
+        deeds_per_day=5,
         crash_per_commit=0.006,
         lease=lease,
         outage_max=DAY,
-        pace=3 * HOUR,
+        pace=2 * HOUR,
     )
     limits = Limits(concurrency_max=rng.choice((1, 3, 8)), lease=lease, renew_every=lease // 3, sleep_max=lease // 2)
     return climate, limits
+
+
+def _everyday(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
+    climate = Climate(
+        days=days or 1,
+        nodes=nodes,
+        schedules=10,
+        outages_per_day=8,
+        steps_per_day=4,
+        wrong_clocks_per_day=1,
+        freezes_per_day=20,
+        deeds_per_day=60,
+        crash_per_commit=0.001,
+        lease=Limits().lease,
+        outage_max=HOUR,
+        pace=10 * MINUTE,
+    )
+    return climate, Limits(concurrency_max=rng.choice((2, 64)))
 
 
 def simulate(
