@@ -35,8 +35,10 @@ from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
 from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
+from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.store import Schedule, Tx
+from wakeful.ports.sink import Sink
+from wakeful.ports.store import Schedule, Store, Tx
 
 log = logging.getLogger("wakeful")
 T = TypeVar("T")
@@ -58,6 +60,9 @@ class New:
     action: ActionSpec
     options: Mapping[str, Any]
 
+
+MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
+"""Makes whoever is to hear of what is committed, once the store and its clock are there."""
 
 Guard: TypeAlias = Callable[[Schedule | None], None]
 """Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
@@ -103,6 +108,7 @@ class Wakeful:
         clock: Clock | None = None,
         agents: bootstrap.Agents | None = None,
         receipts_at: str | None = None,
+        sink: MakeSink | None = None,
     ) -> None:
         if concurrency_max < 1:
             raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
@@ -121,6 +127,7 @@ class Wakeful:
         )
         self._agents = agents
         self._receipts_at = receipts_at
+        self._make_sink = sink
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -128,6 +135,7 @@ class Wakeful:
         self._registry = CallRegistry()
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
+        self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
         self._puts: Batcher[Checked, commands.Put | Invalid] = Batcher(self._put_many)
 
     # --- declaring ---------------------------------------------------------------------------------------------------
@@ -173,6 +181,7 @@ class Wakeful:
                 name=self._name,
                 agents=self._agents,
                 receipts_at=self._receipts_at,
+                sink=None if self._make_sink is None else self._make_sink(store, self._clock),
             )
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await self.add_many(self._declared)
@@ -188,11 +197,13 @@ class Wakeful:
         parts, self._parts = self._parts, None
         if parts is None:
             return
+        self._ending = parts
         try:
             await parts.engine.stop()
             for action in parts.seams.actions.values():
                 await action.close()
         finally:
+            self._ending = None
             await parts.store.close()
 
     async def __aenter__(self) -> Self:
@@ -383,7 +394,7 @@ class Wakeful:
         self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
     ) -> str:
         """Take a receipt that an agent or a command posted: taken, late, again, or forged."""
-        receipts = self._open.receipts
+        receipts = (self._ending or self._open).receipts  # a run that gets its grace may be waiting for just this
         if receipts is None:
             return "forged"
         return await receipts.post(run_id, token, rung, text, usage, error)
@@ -445,6 +456,15 @@ class Wakeful:
         """Counts, success rate, durations and streak of a schedule."""
         start: Instant = 0 if since is None else as_instant(since, "since")
         return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start))
+
+    async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
+        """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
+        parts, now = self._open, self._clock.read().now
+        asked = None if at is None else as_instant(at, "at")
+        days = self._limits.ledger_days
+        return await parts.store.read(
+            lambda tx: why(tx, slug, at=asked, now=now, zone=parts.default_zone, ledger_days=days)
+        )
 
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None
