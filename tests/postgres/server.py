@@ -4,6 +4,7 @@ A server started here lives as long as the test process; each worker of a parall
 schema of its own.
 """
 
+import atexit
 import os
 import secrets
 import shutil
@@ -75,27 +76,29 @@ def start() -> Server:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET log_min_duration_statement = -1")
         connection.execute("SELECT pg_reload_conf()")
-    _stop_at_exit(server, folder)
+    _running.append((server, folder))
+    atexit.register(stop)  # the last resort: tests stop it themselves
     return Server(url, server.log)
 
 
-def _stop_at_exit(server: Any, folder: Path) -> None:
-    import atexit
+_running: list[tuple[Any, Path]] = []
 
-    # The package registered its own end before; ours runs first, and leaves nothing for it to do.
-    def stop() -> None:
+
+def stop() -> None:
+    """Stop the server of this process, if there is one, and leave nothing behind."""
+    while _running:
+        server, folder = _running.pop()
+        atexit.unregister(server._cleanup)  # the package's own end would write into the folder again
         with suppress(OSError):  # its programs are gone: the environment was made anew under us
             server.stop()
         shutil.rmtree(folder, ignore_errors=True)
-        atexit.unregister(server._cleanup)
-
-    atexit.register(stop)
 
 
-@pytest.fixture
-def server() -> Server:
-    """A running server."""
-    return start()
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A running server, stopped when the last test is over."""
+    yield start()
+    stop()
 
 
 @pytest.fixture
