@@ -57,7 +57,8 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
         tx.alarms.set_many([alarm for _, alarm in created])
     # A single instant may lie behind us by now if it is the one already stored: then nothing is changed.
     past = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
-    for index in sorted(known + past):
+    # In slug order, so that two nodes registering the same schedules cannot wait for one another.
+    for index in sorted(known + past, key=lambda index: checked[index].definition.slug):
         fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), seams, now)
     return [fates[index] for index in range(len(checked))]
 
