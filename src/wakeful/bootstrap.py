@@ -161,6 +161,7 @@ async def assemble_with(
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
+        sink.begin(store)
         store = ToldStore(store, sink, clock)
     store_id = await store.write(_identify)
     compilations = Compilations()

@@ -20,7 +20,8 @@ class ToldBench(Bench):
         self._first_listeners = listeners
 
     async def _assemble(self, store: Any, clock: Any, **settings: Any) -> bootstrap.Parts:
-        self.fan_out = FanOut(store)
+        self.fan_out = FanOut()
+        self.fan_out.begin(store)
         for listener in self._first_listeners:
             self.fan_out.listen(listener)
         parts = await super()._assemble(ToldStore(store, self.fan_out, clock), clock, **settings)

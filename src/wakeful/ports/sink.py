@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Run
-from wakeful.ports.store import Mark
+from wakeful.ports.store import Mark, Store
 
 ScheduleChangeKind: TypeAlias = Literal[
     "created", "edited", "removed", "paused", "resumed", "disabled", "invalid", "done"
@@ -175,5 +175,9 @@ Slugs: TypeAlias = Mapping[int, str]
 
 class Sink(Protocol):
     """Takes facts. Must answer at once, and must not raise."""
+
+    def begin(self, store: Store) -> None:
+        """Called once, before any fact: where to look up what facts refer to. Only ever read from it."""
+        ...
 
     def tell(self, facts: Sequence[Fact]) -> None: ...

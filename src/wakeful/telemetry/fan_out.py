@@ -38,8 +38,8 @@ _OF_RUNS: Final = (RunsClaimed, RunsSettled, RunsWaiting, InstantsSkipped, Insta
 class FanOut:
     """A sink that passes everything on to its listeners."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store  # only ever read from
+    def __init__(self) -> None:
+        self._store: Store | None = None
         self._listeners: dict[int, Listener] = {}
         self._next_key = 0
         self._slugs: dict[int, str] = {}
@@ -62,6 +62,10 @@ class FanOut:
             self._listeners.pop(key, None)
 
         return stop
+
+    def begin(self, store: Store) -> None:
+        """Look names up here."""
+        self._store = store
 
     def tell(self, facts: Sequence[Fact]) -> None:
         """Pass them on, now or as soon as the schedules they speak of have a name."""
@@ -110,6 +114,9 @@ class FanOut:
             self._asking = None
 
     async def _find(self, unknown: set[int]) -> None:
+        if self._store is None:
+            self._nameless.update(unknown)
+            return
         try:
             rows = await self._store.read(lambda tx: tx.schedules.by_ids(sorted(unknown)))
         except Exception as error:  # names are a courtesy: what happened is told in any case

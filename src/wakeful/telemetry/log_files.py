@@ -1,0 +1,119 @@
+"""The files of the log: one of JSON lines per UTC day, and `server.log` for people.
+
+Everything here may fail at any moment (a full disk, a folder that is gone) and says so by raising OSError; whoever
+drives it goes on. A file that was removed or replaced is made anew, a line that was cut off by a full disk is ended
+before the next one begins. Files can be read by their owner only.
+"""
+
+import os
+import re
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+FILE_MODE: Final = 0o600
+FOLDER_MODE: Final = 0o700
+SERVER_LOG_MAX: Final = 10 * 1024 * 1024
+"""`server.log` becomes `server.log.1` at this size: the days are kept in the other files."""
+
+_DAY_FILE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.jsonl")
+
+
+class LogFile:
+    """A file that is only ever appended to, and may vanish."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+        self._identity: tuple[int, int] | None = None
+        self._is_cut = False  # the last line may lack its end
+
+    def append(self, text: str) -> None:
+        """Write whole lines, or raise."""
+        fd = self._open()
+        data = (("\n" if self._is_cut else "") + text).encode(errors="replace")
+        self._is_cut = True
+        while data:
+            data = data[os.write(fd, data) :]
+        self._is_cut = False
+
+    def size(self) -> int:
+        return 0 if self._fd is None else os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            with suppress(OSError):
+                os.close(fd)
+
+    def _open(self) -> int:
+        if self._fd is not None and not self._is_in_place():
+            self.close()
+        if self._fd is None:
+            self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._fd = os.open(self.path, flags, FILE_MODE)
+            found = os.fstat(self._fd)
+            if found.st_mode & 0o077 and os.path.isfile(self.path):  # noqa: PTH113 - a file that was there, open to others
+                os.fchmod(self._fd, FILE_MODE)
+            self._identity = (found.st_dev, found.st_ino)
+        return self._fd
+
+    def _is_in_place(self) -> bool:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
+
+
+class DayFiles:
+    """`logs/YYYY-MM-DD.jsonl`, as many days as are kept."""
+
+    def __init__(self, folder: Path, days: int) -> None:
+        self._folder = folder
+        self.days = days
+        self._file: LogFile | None = None
+        self._pruned_for: tuple[str, int] | None = None
+
+    def append(self, day: str, text: str) -> None:
+        """Write lines of one day; a new day makes old ones go."""
+        path = self._folder / f"{day}.jsonl"
+        if self._file is None or self._file.path != path:
+            self.close()
+            self._file = LogFile(path)
+        self._file.append(text)
+        if self._pruned_for != (day, self.days):
+            self._prune(day)
+            self._pruned_for = (day, self.days)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _prune(self, today: str) -> None:
+        """Remove files of days that are no longer kept; anything else in the folder is not ours."""
+        oldest = datetime.fromisoformat(today).replace(tzinfo=UTC) - timedelta(days=self.days - 1)
+        for path in self._folder.iterdir():
+            found = _DAY_FILE.fullmatch(path.name)
+            if found is not None and found[1] < oldest.date().isoformat():
+                path.unlink(missing_ok=True)
+
+
+class ServerLog:
+    """`server.log`, with one predecessor."""
+
+    def __init__(self, path: Path, *, size_max: int = SERVER_LOG_MAX) -> None:
+        self._file = LogFile(path)
+        self._size_max = size_max
+
+    def append(self, text: str) -> None:
+        self._file.append(text)
+        if self._file.size() >= self._size_max:
+            self._file.close()
+            self._file.path.replace(self._file.path.with_name(f"{self._file.path.name}.1"))
+
+    def close(self) -> None:
+        self._file.close()
