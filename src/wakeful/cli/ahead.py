@@ -19,13 +19,17 @@ ASKED_MAX: Final = 1000
 
 @command("next")
 @optional_slug_argument
-@click.option("--days", type=click.FloatRange(min=0, min_open=True, max=3653), default=7, show_default=True)
+@click.option(
+    "--days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0, min_open=True, max=3653),
+    default=7,
+    show_default=True,
+    help="How far to look.",
+)
 @click.option("--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="At most this many.")
 def next_command(asked: Invocation, slug: str | None, days: float, limit: int) -> None:
-    """Show what will fire, in order, in your zone; of one schedule, or of all.
-
-    --days says how far to look.
-    """
+    """Show what will fire, in order, in your zone; of one schedule, or of all."""
     until = times.now() + timedelta(days=days)
     daemon = asked.daemon(what="so nothing will fire")
     if slug is None:

@@ -23,7 +23,9 @@ OUTCOMES: Final = (
 @command("runs")
 @optional_slug_argument
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most this many.")
-@click.option("--outcome", type=click.Choice(OUTCOMES), help="Only those that ended like this.")
+@click.option(
+    "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Only those that ended like this, e.g. failed."
+)
 def runs_command(asked: Invocation, slug: str | None, limit: int, outcome: str | None) -> None:
     """List the runs, newest first; of one schedule, or of all."""
     found = asked.daemon().pages(_runs_path(slug), "runs", limit=limit, outcome=outcome)
