@@ -72,7 +72,7 @@ def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate,
         outage_max=DAY,
         pace=2 * HOUR,
     )
-    limits = Limits(concurrency_max=rng.choice((1, 3, 8)), lease=lease, renew_every=lease // 3, sleep_max=lease // 2)
+    limits = Limits(concurrency_max=rng.choice((2, 4, 8)), lease=lease, renew_every=lease // 3, sleep_max=lease // 2)
     return climate, limits
 
 

@@ -218,7 +218,7 @@ class World:
             return  # nothing is planned on a clock that is not set; and this one moved under the tick
         # A clock that comes back while nobody is up is compared with how far it was when a lease was last renewed.
         ahead_max = 2 * MINUTE + self.limits.renew_every
-        is_asleep = deadline > moment.monotonic + NAP
+        is_asleep = deadline > moment.monotonic + NAP and not machine.is_stopping
         self.report(self.judge.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
@@ -237,7 +237,8 @@ class World:
 
     def _left_lying(self, awake: "Machine") -> Iterator[str]:
         """L6: a node that is gone loses its lease, and its runs with it, when another is awake for long enough."""
-        patience = self.limits.lease + 2 * self.limits.renew_every + MINUTE
+        # One lease until it is over, and one more in which a clock that came back is seen to run steadily.
+        patience = 2 * self.limits.lease + 2 * self.limits.renew_every + MINUTE
         since = self.loop.now_ms - patience
         if awake.awake_since >= since:
             return
@@ -317,6 +318,7 @@ class Machine:
         self.name = f"node-{index}"
         self.gone: dict[int, int] = {}  # node incarnations that died, and when
         self.awake_since = 0
+        self.is_stopping = False  # it lets things end, and begins nothing
         self._process: Process | None = None
         self._store: SqliteStore | None = None
         self._watcher: _Watcher | None = None
@@ -346,6 +348,7 @@ class Machine:
             for sort in ("call", "request", "program")
         )
         self.awake_since = world.loop.now_ms
+        self.is_stopping = False
         process.start(self._live(store, clock), name=process.name)
 
     def kill(self, *, boots_after: Duration | None) -> None:
@@ -368,6 +371,8 @@ class Machine:
         process, system, store = self._process, self._system, self._store
         if process is None or not process.is_awake or system is None or store is None:
             return
+
+        self.is_stopping = True
 
         async def stop() -> None:
             await system.engine.stop()
