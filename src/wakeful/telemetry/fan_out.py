@@ -36,10 +36,10 @@ _OF_RUNS: Final = (RunsClaimed, RunsSettled, RunsWaiting, InstantsSkipped, Insta
 
 
 class FanOut:
-    """A sink that passes everything on to its listeners."""
+    """A sink that passes everything on to its listeners. The store may be given now or at `begin`."""
 
-    def __init__(self) -> None:
-        self._store: Store | None = None
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store  # only ever read from
         self._listeners: dict[int, Listener] = {}
         self._next_key = 0
         self._slugs: dict[int, str] = {}
