@@ -6,13 +6,11 @@ noticed by the rescan, or when a test says so (`World` time passes in steps of t
 """
 
 import json
-import os
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from features.kit import Bench, World
+from features.kit import Bench, Bot, World
 from wakeful import bootstrap
 from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.results import Done, Result
@@ -107,7 +105,7 @@ class Desk(Bench):
             self.folder, parts, self._which, on_report=self.reports.append, disk=self._disk, is_watching=False
         )
         await self._mirror.start()
-        return replace(parts)
+        return parts
 
     def told(self, kind: str) -> list[str]:
         """Reports of a kind, as they are read."""
@@ -117,6 +115,7 @@ class Desk(Bench):
 async def open_desk(world: World, agent: Agent | None = None, **settings: Any) -> Desk:
     """A desk that ticks."""
     desk = Desk(world, agent or Agent(), **settings)
+    desk.on_due(Bot(world))
     world._benches.append(desk)
     await desk.start()
     return desk
@@ -157,14 +156,15 @@ def edit(desk: Desk | World, slug: str = "standup", name: str = "definition.json
 def age(desk: Desk | World, slug: str = "standup") -> tuple[int, int]:
     """Which two files these are: the same as long as nobody wrote them."""
     both = ("definition.json", "last-run.json")
-    first, second = (os.stat(place(desk, slug, name)) for name in both)
-    return first.st_ino, second.st_ino
+    first, second = (place(desk, slug, name).stat().st_ino for name in both)
+    return first, second
+
+
+def listed(folder: Path) -> list[str]:
+    """The names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 async def noticed(world: World) -> None:
     """Let the next rescan pass, and what it put off until it settled."""
     await world.sleep("63s")
-
-
-Work = Callable[[], Any]
-Offloaded = Awaitable[Any]

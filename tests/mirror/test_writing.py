@@ -1,12 +1,11 @@
 """From the store to the files."""
 
-import os
 import stat
 
 import pytest
 
 from features.kit import Bot, World, virtual
-from mirror.kit import HOURLY, age, noticed, open_desk, place, read, reopen
+from mirror.kit import HOURLY, age, listed, noticed, open_desk, place, read, reopen
 from wakeful import New, every
 from wakeful.core.actions import Call
 from wakeful.core.definition_json import READ_BACK
@@ -35,6 +34,7 @@ async def test_both_files_say_what_is_stored(world: World) -> None:
 async def test_the_last_run_follows_the_runs(world: World) -> None:
     """Result, session and next run, after each."""
     desk = await open_desk(world)
+    await world.until("01-01 08:59:00")
     await desk.put("standup", HOURLY)
     await world.until("01-01 09:02:00")
     assert read(desk, name="last-run.json") == {
@@ -52,9 +52,9 @@ async def test_only_their_owner_reads_the_files(world: World) -> None:
     desk = await open_desk(world)
     await desk.put("standup", HOURLY)
     await noticed(world)
-    modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (desk.folder, place(desk).parent, place(desk))]
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (desk.folder, place(desk).parent, place(desk))]
     assert modes == [0o700, 0o700, 0o600]
-    assert sorted(os.listdir(place(desk).parent)) == ["definition.json", "last-run.json"]
+    assert listed(place(desk).parent) == ["definition.json", "last-run.json"]
 
 
 @virtual
@@ -99,13 +99,12 @@ async def test_what_did_not_change_is_not_written(world: World) -> None:
 async def test_which_schedules_have_files(world: World, which: str, slugs: list[str] | None) -> None:
     """Agent schedules, all, or none; `off` does not even make the folder."""
     desk = await open_desk(world, which=which)
-    desk.on_due(lambda fire: None)
     await desk.put("standup", HOURLY)
     await desk.add("tick", every("2h"))
     for slug in ("standup", "tick"):
         desk.mirror.schedule_changed(slug)
     await noticed(world)
-    assert (sorted(os.listdir(desk.folder)) if desk.folder.exists() else None) == slugs
+    assert (listed(desk.folder) if desk.folder.exists() else None) == slugs
 
 
 @virtual
@@ -149,8 +148,8 @@ async def test_a_schedule_that_is_removed_takes_its_files_along(world: World) ->
     desk.mirror.schedule_changed("standup")
     desk.mirror.schedule_changed("digest")
     await world.sleep("1s")
-    assert os.listdir(desk.folder) == ["digest"]
-    assert os.listdir(desk.folder / "digest") == ["notes.txt"]
+    assert listed(desk.folder) == ["digest"]
+    assert listed(desk.folder / "digest") == ["notes.txt"]
     await noticed(world)
     assert [view.slug for view in await desk.list()] == []
 
@@ -159,12 +158,11 @@ async def test_a_schedule_that_is_removed_takes_its_files_along(world: World) ->
 async def test_a_schedule_that_is_no_agents_any_more_has_no_files(world: World) -> None:
     """A stale file would tell of something that is not."""
     desk = await open_desk(world)
-    desk.on_due(lambda fire: None)
     await desk.put("standup", HOURLY)
     await noticed(world)
     await desk.add("standup", every("2h"))
     await noticed(world)
-    assert os.listdir(desk.folder) == []
+    assert listed(desk.folder) == []
     assert (await desk.get("standup")).version == 2
 
 
@@ -187,7 +185,7 @@ async def test_a_thousand_schedules_changing_at_once_are_all_written_and_the_clo
     slugs = [f"job-{number}" for number in range(1000)]
     await desk.add_many([New(slug, every("3m"), Call("on_due"), {}) for slug in slugs])
     await noticed(world)
-    assert len(os.listdir(desk.folder)) == 1000
+    assert len(listed(desk.folder)) == 1000
     await desk.add_many([New(slug, every("3m"), Call("on_due"), {"timeout": "5m"}) for slug in slugs])
     for slug in slugs:
         desk.mirror.schedule_changed(slug)

@@ -158,8 +158,7 @@ class Folder:
     def _write_in(self, root: int, slug: str, group: Sequence[Writing]) -> list[str | None]:
         try:
             with suppress(FileExistsError):
-                os.mkdir(slug, mode=0o700, dir_fd=root)
-                os.fsync(root)
+                os.mkdir(slug, mode=0o700, dir_fd=root)  # one that a power loss takes back is written again
             with self._opened(root, slug) as fd:
                 told = [_told(lambda one=one: _replace(fd, one)) for one in group]  # type: ignore[misc]
                 # Before the old texts are forgotten the new names must be there for good: else a power loss brings an

@@ -44,9 +44,9 @@ RESCAN: Final[Duration] = MINUTE
 RETRY: Final[Duration] = 10 * SECOND
 START_WITHIN: Final[Duration] = 10 * SECOND
 STOP_WITHIN: Final[Duration] = 5 * SECOND
-# Of the time that passes, the writing takes a third at most and the rescan a twentieth: the clock has the rest (L9).
+# Of the time that passes, work on files takes a third at most and the rescan a twentieth: the clock has the rest (L9).
 REST_PER_WORK: Final = 2
-REST_PER_RESCAN: Final = 19
+REST_PER_RESCAN: Final = 6
 
 
 class Mirror:
@@ -139,9 +139,7 @@ class Mirror:
             await self._clock.wait(self._bell, self._pause())
             self._bell.clear()
             await self._clock.sleep(GATHER)
-            began = self._monotonic
             await self._guarded(self._work())
-            await self._clock.sleep(REST_PER_WORK * (self._monotonic - began))
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """Whatever goes wrong with files, it is told and tried again, and the clock goes on (L9)."""
@@ -221,7 +219,11 @@ class Mirror:
             self._busy = {}
 
     async def _sync(self, batch: Mapping[str, bool], phase: Phase) -> Sequence[str]:
-        return await self._syncing.sync(batch, phase)
+        began = self._monotonic
+        have_no_files = await self._syncing.sync(batch, phase)
+        if phase == "run":
+            await self._clock.sleep(REST_PER_WORK * (self._monotonic - began))
+        return have_no_files
 
     async def _flush(self) -> None:
         self._changed = {**self._busy, **self._changed}
@@ -242,9 +244,14 @@ class Mirror:
     def _mark(self, slug: str, *, is_touched: bool) -> None:
         if len(self._changed) >= CHANGED_MAX:
             self._changed.clear()
-            self._reconcile_at = self._monotonic  # too many to keep: everything is looked through
+            self._look_through()  # too many to keep
         else:
             self._changed[slug] = is_touched or self._changed.get(slug, False)
+            self._bell.set()
+
+    def _look_through(self) -> None:
+        """Compare everything, now."""
+        self._reconcile_at = self._monotonic
         self._bell.set()
 
     async def _watch(self) -> None:
@@ -257,7 +264,9 @@ class Mirror:
         if self._watcher is not None:
             await self._watcher.stop()
         self._watched = identity
-        self._watcher = Watcher(self.folder.path, self._touched, self._cannot_watch)
+        self._watcher = Watcher(
+            self.folder.path, begun=self._look_through, touched=self._touched, failed=self._cannot_watch
+        )
         self._watcher.start()
 
     def _touched(self, slugs: Iterable[str]) -> None:

@@ -274,14 +274,14 @@ class Syncing:
         if _is_edited(looked, stored, name):
             return
         digest, known = looked.files[name].digest, stored.known.get(name, ())
-        state = states.setdefault(slug, dict(stored.known))
         if digest != text.written.digest:
             writings.append(Writing(slug, name, text.content, digest))
-            state[name] = (*(one for one in known if one.digest == digest), text.written)
+            state = (*(one for one in known if one.digest == digest), text.written)
         elif known != (text.written,):
-            state[name] = (text.written,)
-        elif state == stored.known:
-            del states[slug]
+            state = (text.written,)
+        else:
+            return
+        states.setdefault(slug, dict(stored.known))[name] = state
 
     def _notes(self, slug: str, looked: Looked, stored: Stored) -> list[Writing]:
         """The notes that lie beside refused files, and only there."""

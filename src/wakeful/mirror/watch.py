@@ -21,10 +21,21 @@ DEBOUNCE: Final[Duration] = 400
 
 
 class Watcher:
-    """Watches one folder and tells the slugs in whose folders something changed."""
+    """Watches one folder and tells the slugs in whose folders something changed.
 
-    def __init__(self, path: Path, touched: Callable[[Iterable[str]], None], failed: Callable[[str], None]) -> None:
+    `begun` is called when it is known to watch: what was saved a moment earlier nobody told us.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        begun: Callable[[], None],
+        touched: Callable[[Iterable[str]], None],
+        failed: Callable[[str], None],
+    ) -> None:
         self._path = path.resolve()  # the system tells of real paths
+        self._begun: Callable[[], None] | None = begun
         self._touched = touched
         self._failed = failed
         self._is_over = threading.Event()
@@ -48,9 +59,13 @@ class Watcher:
                 step=STEP,
                 debounce=DEBOUNCE,
                 stop_event=self._is_over,
+                yield_on_timeout=True,
                 raise_interrupt=False,
                 ignore_permission_denied=True,
             ):
+                if self._begun is not None:
+                    call_on(loop, self._begun)
+                    self._begun = None
                 slugs = {slug for _, path in changes if (slug := self._slug_of(path)) is not None}
                 if slugs:
                     call_on(loop, lambda slugs=slugs: self._touched(slugs))  # type: ignore[misc]
