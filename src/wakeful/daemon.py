@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
     from wakeful.app import Wakeful
     from wakeful.http import Access
+    from wakeful.http.stream import Watchers
+    from wakeful.ports.clock import Clock
+    from wakeful.ports.sink import Sink
+    from wakeful.ports.store import Store
     from wakeful.settings import Loaded, SettingsWatch
+    from wakeful.telemetry.telemetry import Telemetry
 
 log = logging.getLogger("wakeful.daemon")
 
@@ -70,6 +75,9 @@ NETWORKED_FUSE: Final = frozenset(
 )
 FORCED: Final = 128
 """Added to the number of the signal that ended the daemon by force, as shells do."""
+
+SAME_SIGNAL: Final = 0.5
+"""Seconds within which a second signal is the first one once more: wrappers pass on what the whole group got."""
 
 OnReady = Callable[["Listening"], None]
 
@@ -155,6 +163,7 @@ def run(
     """`serve` on a loop of its own, the fast one."""
     import uvloop
 
+    logging.getLogger("wakeful").setLevel(logging.INFO)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(home, host=host, port=port, store=store, on_ready=on_ready))
 
@@ -170,15 +179,19 @@ class _Daemon:
         self._is_stopping = False
         self._signal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watch: SettingsWatch | None = None
+        self._watchers: Watchers | None = None
+        self._telemetry: Telemetry | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
         with _bound(self._loaded) as door, self._signals():
-            app = self._app()
-            await _start(app)
+            app = self._app(receipts_at=f"http://{_asked_at(self._host)}:{door.getsockname()[1]}")
             try:
+                await _start(app)
                 await self._serve(app, door, on_ready)
             finally:
                 await app.stop()
+                if self._telemetry is not None:
+                    await self._telemetry.close()
 
     async def _serve(self, app: Wakeful, door: socket.socket, on_ready: OnReady | None) -> None:
         from wakeful.settings import SettingsWatch
@@ -195,13 +208,21 @@ class _Daemon:
                 log.info("stopping: runs under way may end")
                 await app.stop()
             finally:
+                if self._watchers is not None:
+                    self._watchers.close()
                 server.should_exit = True
                 await serving
 
-    def _app(self) -> Wakeful:
+    @property
+    def _host(self) -> str:
+        return self._loaded.settings.server.host
+
+    def _app(self, *, receipts_at: str) -> Wakeful:
+        from wakeful.agents.from_settings import make_agents
         from wakeful.app import Wakeful
 
-        limits, schedules = self._loaded.settings.limits, self._loaded.settings.schedules
+        settings = self._loaded.settings
+        limits, schedules = settings.limits, settings.schedules
         return Wakeful(
             _store_of(self._home, self._loaded),
             timezone=schedules.timezone,
@@ -210,7 +231,23 @@ class _Daemon:
             every_min=format_duration(limits.every_min),
             agent_interval_min=format_duration(limits.agent_interval_min),
             ledger_days=limits.ledger_days,
+            agents=lambda clock, registry: make_agents(
+                settings.agents, clock=clock, registry=registry, home=self._home
+            ),
+            receipts_at=receipts_at,
+            sink=self._sink,
         )
+
+    def _sink(self, _store: Store, clock: Clock) -> Sink:
+        """Whoever listens to what is committed: the live stream, the log, the figures."""
+        from wakeful.http.stream import Watchers
+        from wakeful.settings import Redactor
+        from wakeful.telemetry.telemetry import Telemetry
+
+        days, redact = self._loaded.settings.log.days, Redactor(self._loaded.secrets).redact
+        self._telemetry = Telemetry(self._home, clock, days=days, redact=redact)
+        self._watchers = Watchers(self._telemetry.stream, clock)
+        return self._telemetry.sink
 
     def _server(self, app: Wakeful) -> uvicorn.Server:
         from wakeful.http import make_app
@@ -223,13 +260,14 @@ class _Daemon:
             is_open=lambda: app.is_started and not self._is_stopping,
             settings=lambda: self._loaded if self._watch is None else self._watch.current,
             refused=lambda: None if self._watch is None else self._watch.refused,
+            watchers=self._watchers,
+            figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
         )
         return make_server(api)
 
     def _announce(self, door: socket.socket, on_ready: OnReady | None) -> None:
-        host, port = self._loaded.settings.server.host, door.getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
-        listening = Listening(self._home, f"http://{shown}:{port}", host, port)
+        host, port = self._host, door.getsockname()[1]
+        listening = Listening(self._home, f"http://{_bracketed(host)}:{port}", host, port)
         _write_holder(self._lock, listening.address)
         log.info("listening on %s", listening.address)
         if on_ready is not None:
@@ -241,11 +279,16 @@ class _Daemon:
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
 
+        heard_at = 0.0
+
         def heard(number: signal.Signals) -> None:
-            if self._signal.done():
+            nonlocal heard_at
+            if not self._signal.done():
+                heard_at = loop.time()
+                self._signal.set_result(None)
+            elif loop.time() - heard_at > SAME_SIGNAL:
                 log.warning("%s again: ending at once", number.name)
                 os._exit(FORCED + number)
-            self._signal.set_result(None)
 
         for number in numbers:
             with suppress(RuntimeError, ValueError):  # only the main thread hears signals
@@ -413,6 +456,15 @@ def _complained(refused: Any) -> None:
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _asked_at(host: str) -> str:
+    """The host that a program on this machine asks: one that listens everywhere is asked on loopback."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, _bracketed(host))  # noqa: S104 - nothing is bound to it
 
 
 def _access(loaded: Loaded) -> Access:

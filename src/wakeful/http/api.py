@@ -9,11 +9,12 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
-from wakeful.http import config, front, health, nodes, problems, runs, schedules, shapes, upcoming
+from wakeful.http import config, front, health, metrics, nodes, problems, runs, schedules, shapes, stream, upcoming
 from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
 from wakeful.http.repeats import Repeats
 from wakeful.settings import Loaded, SettingsRefused
+from wakeful.telemetry.metrics import Gauges
 
 _DESCRIPTION = (
     "The alarm clock for AI agents: schedules, and the ledger of what became of every planned instant. "
@@ -30,8 +31,12 @@ def make_app(
     is_open: Callable[[], bool] | None = None,
     settings: Callable[[], Loaded] | None = None,
     refused: Callable[[], SettingsRefused | None] = lambda: None,
+    watchers: stream.Watchers | None = None,
+    figures: Callable[[Gauges], bytes] | None = None,
 ) -> ASGIApp:
-    """The API of one app. `is_open` says whether it takes requests; `settings` are those that hold at the moment."""
+    """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
+
+    `is_open` says whether it takes requests; `settings` are those that hold at the moment."""
     admitted = access or Access()
     open_now = is_open or (lambda: app.is_started)
     api = FastAPI(
@@ -51,6 +56,8 @@ def make_app(
         upcoming.routes(app),
         nodes.routes(app),
         *([] if settings is None else [config.routes(settings, refused)]),
+        *([] if watchers is None else [stream.routes(watchers)]),
+        *([] if figures is None else [metrics.routes(app, figures)]),
         health.routes(app, admitted, open_now),
         front.routes(api),
     ):
@@ -71,7 +78,7 @@ def _openapi(api: FastAPI) -> dict[str, Any]:
     known = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         known.pop(name, None)
-    for shape in (shapes.Problem, shapes.Definition, shapes.Pause):
+    for shape in (shapes.Problem, shapes.Definition, shapes.Pause, shapes.Receipt):
         described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(described.pop("$defs", {}))
         known[shape.__name__] = described

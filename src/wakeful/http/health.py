@@ -79,7 +79,8 @@ async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
         "lastTick": format_instant(max(node.last_tick_at for node in pulse.nodes)) if pulse.nodes else None,
         "lagMs": max((node.lag for node in pulse.nodes), default=0),
         "overdueMs": pulse.overdue,
-        "running": sum(node.running for node in pulse.nodes),
+        "running": pulse.running,
+        "waiting": pulse.waiting,
         "stuckRuns": [str(run_id) for run_id in pulse.stuck],
         "isStoreWritable": is_writable,
     }

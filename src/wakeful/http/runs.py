@@ -1,15 +1,19 @@
 """`/api/runs`: the ledger."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
+from wakeful.core.fields import Fields
 from wakeful.core.runs import Outcome
 from wakeful.http import shapes
-from wakeful.http.asking import run_cursor, run_id_of
-from wakeful.http.shapes import answer, problems
+from wakeful.http.asking import read_json, run_cursor, run_id_of
+from wakeful.http.problems import Refused
+from wakeful.http.shapes import answer, body, problems
 
 
 def routes(app: Wakeful) -> APIRouter:
@@ -31,6 +35,37 @@ def routes(app: Wakeful) -> APIRouter:
     )
     async def get_run(id: str) -> Response:
         return JSONResponse((await app.get_run(run_id_of(id))).to_json())
+
+    @router.post(
+        "/{id}/receipt",
+        summary="Say how far a run got",
+        openapi_extra=body(shapes.Receipt),
+        responses={200: answer(shapes.Received, "It was taken."), **problems(404)},
+    )
+    async def post_receipt(
+        id: str,
+        request: Request,
+        token: Annotated[str | None, Query(description="the token of the run; or as a bearer token")] = None,
+        authorization: Annotated[str | None, Header(include_in_schema=False)] = None,
+    ) -> Response:
+        """For the agent or the command itself, which was given this address with the token of its run."""
+        run_id = run_id_of(id)
+        data = await read_json(request)
+        fields = Fields(data if isinstance(data, Mapping) else {"rung": data})
+        fields.refuse_unknown(("rung", "text", "usage", "error"))
+        given = token or (authorization or "").partition(" ")[2].strip()
+        status = await app.receive(
+            run_id,
+            given,
+            fields.raw("rung"),
+            text=fields.raw("text"),
+            usage=fields.raw("usage"),
+            error=fields.raw("error"),
+        )
+        if status == "forged":  # said before anything else, so that nothing is learnt without the token
+            raise Refused(401, "the token is not this run's", headers={"WWW-Authenticate": "Bearer"})
+        fields.finish()
+        return JSONResponse({"status": status})
 
     return router
 

@@ -234,6 +234,17 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         times: list[datetime] = await app.next_times(known_slug(slug), count, after=start)
         return JSONResponse({"times": [as_text(at) for at in times]})
 
+    @router.get(
+        "/{slug}/why",
+        summary="Why it ran, did not, or will not",
+        responses={200: answer(shapes.Why, "One sentence, and the facts."), **problems(404)},
+    )
+    async def get_why(
+        slug: str, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
+    ) -> Response:
+        asked = None if at is None else format_instant(instant_of(at, "at"))
+        return JSONResponse((await app.why(known_slug(slug), at=asked)).to_json())
+
 
 def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse(view.to_json(), status, {"ETag": etag_of(view), **(headers or {})})

@@ -291,6 +291,28 @@ class NextTimes(Shape):
     times: list[At]
 
 
+class Why(Shape):
+    """The cause, for people and for programs."""
+
+    sentence: str
+    facts: dict[str, Any]
+
+
+class Receipt(Shape):
+    """How far an agent or a command says it got."""
+
+    rung: Literal["accepted", "started", "finished"]
+    text: str | None = None
+    usage: dict[str, Any] | None = None
+    error: Text | None = None
+
+
+class Received(Shape):
+    """What became of a receipt: it was waited for, nobody waited any more, it said nothing new."""
+
+    status: Literal["taken", "late", "again"]
+
+
 class Pause(Shape):
     """How long to pause; without `until`, until it is resumed."""
 
@@ -344,6 +366,7 @@ class Health(Shape):
     lag_ms: int | None = None
     overdue_ms: int | None = None
     running: int | None = None
+    waiting: int | None = None
     stuck_runs: list[RunId] = []
     is_store_writable: bool | None = None
 

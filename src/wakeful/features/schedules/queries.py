@@ -25,6 +25,7 @@ SEARCH_MAX: Final = 1_000
 UPCOMING_SPARE: Final = 200
 UPCOMING_STEPS_MAX: Final = 10_000
 STUCK_MAX: Final = 100
+COUNTED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class Pulse(NamedTuple):
     nodes: list[Node]  # those that were not voided
     overdue: Duration  # for how long the alarm that waits longest has been due
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
+    running: int  # this and the next one are bounded too
+    waiting: int
 
 
 def get(tx: Tx, slug: str) -> ScheduleView:
@@ -152,7 +155,9 @@ def pulse(tx: Tx, *, now: Instant) -> Pulse:
     due = tx.alarms.next_due_at()
     stuck = [run.run_id for run in tx.runs.page(limit=STUCK_MAX, outcome="unknown") if run.stuck]
     nodes = [node for node in tx.nodes.all() if node.voided_at is None]
-    return Pulse(nodes, max(0, now - due) if due is not None else 0, stuck)
+    running = len(tx.runs.page(limit=COUNTED_MAX, outcome="running"))
+    waiting = len(tx.runs.page(limit=COUNTED_MAX, outcome="waiting"))
+    return Pulse(nodes, max(0, now - due) if due is not None else 0, stuck, running, waiting)
 
 
 def runs(

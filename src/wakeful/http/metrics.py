@@ -1,0 +1,38 @@
+"""`/metrics`: figures in the format of Prometheus."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from wakeful.app import Wakeful
+from wakeful.core.instants import SECOND
+from wakeful.http.shapes import problems
+from wakeful.telemetry.metrics import CONTENT_TYPE, Gauges
+
+
+def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
+    """The routes, over whoever counts."""
+    router = APIRouter(prefix="/metrics", tags=["daemon"])
+
+    @router.get(
+        "",
+        summary="Figures for Prometheus",
+        response_class=Response,
+        responses={
+            200: {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            **problems(),
+        },
+    )
+    async def get_metrics() -> Response:
+        pulse, now = await app.pulse(), app.moment().now
+        gauges = Gauges(
+            nodes_live=sum(node.lease_until > now for node in pulse.nodes),
+            running=pulse.running,
+            waiting=pulse.waiting,
+            stuck=len(pulse.stuck),
+            overdue_seconds=pulse.overdue / SECOND,
+        )
+        return Response(render(gauges), media_type=CONTENT_TYPE)
+
+    return router
