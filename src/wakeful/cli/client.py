@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,22 @@ class Answer:
     body: Any
     tag: str | None = None
     warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        given = {name: _text(value) for name, value in self.query.items() if value is not None}
+        return f"{self.path}?{urlencode(given)}" if given else self.path
 
 
 class Refused(Ended):
@@ -73,27 +89,14 @@ class Daemon:
         timeout: float = TIMEOUT,
     ) -> Answer:
         """One request; raises `Refused` for an answer that is not a success."""
-        answer = self._exchange(method, path, query, body, headers, timeout)
+        answer = self._exchange(_Request(method, path, query or {}, body, headers or {}), timeout)
         if answer.status >= 400:
             raise self._refused(answer)
         return answer
 
     def look(self, path: str, *, timeout: float = TIMEOUT) -> Answer:
         """A GET whose answer counts whatever its status: one that is not well says so with 503."""
-        return self._exchange("GET", path, None, None, None, timeout)
-
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Any,
-        headers: Mapping[str, str] | None,
-        timeout: float,
-    ) -> Answer:
-        with closing(self._connection(timeout)) as connection:
-            response = self._send(connection, method, path, query, body, headers)
-            return self._answer(response)
+        return self._exchange(_Request("GET", path), timeout)
 
     def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]:
         """All items of a listing, page by page, or the first `limit` of them."""
@@ -111,52 +114,37 @@ class Daemon:
     @contextmanager
     def following(self, path: str, **query: Any) -> Iterator[Iterator[Any]]:
         """The data of each server-sent event from now on; ends when the daemon does."""
+        request = _Request("GET", path, query, headers={"Accept": "text/event-stream"})
         with closing(self._connection(FOLLOW_TIMEOUT)) as connection:
-            response = self._send(connection, "GET", path, query, None, {"Accept": "text/event-stream"})
+            response = self._send(connection, request)
             if response.status >= 400:
                 raise self._refused(self._answer(response))
             yield _events(response)
 
-    def _connection(self, timeout: float | None) -> HTTPConnection:
+    def _connection(self, timeout: float) -> HTTPConnection:
         return HTTPConnection(self.running.host, self.running.port, timeout=timeout)
 
-    def _send(
-        self,
-        connection: HTTPConnection,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Any,
-        headers: Mapping[str, str] | None,
-    ) -> HTTPResponse:
-        response = self._send_once(connection, method, path, query, body, headers)
+    def _exchange(self, request: _Request, timeout: float) -> Answer:
+        with closing(self._connection(timeout)) as connection:
+            return self._answer(self._send(connection, request))
+
+    def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
+        """Send it, and if a token is needed that only the settings know, once more with that."""
+        response = self._send_once(connection, request)
         if response.status == UNAUTHORIZED and self._token is None:
             self._token = _token_of_settings(self._home)
             if self._token is not None:
                 response.read()
-                return self._send_once(connection, method, path, query, body, headers)
+                return self._send_once(connection, request)
         return response
 
-    def _send_once(
-        self,
-        connection: HTTPConnection,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Any,
-        headers: Mapping[str, str] | None,
-    ) -> HTTPResponse:
-        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        target = f"{path}?{urlencode(given)}" if given else path
-        sent = {"Accept": "application/json", **(headers or {})}
+    def _send_once(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
+        headers = dict(request.headers)
         if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
-        content = None
-        if body is not None:
-            content = json.dumps(body).encode()
-            sent.setdefault("Content-Type", "application/json")
+            headers["Authorization"] = f"Bearer {self._token}"
+        content = None if request.body is None else json.dumps(request.body).encode()
         try:
-            connection.request(method, target, content, sent)
+            connection.request(request.method, request.target, content, headers)
             return connection.getresponse()
         except TimeoutError as error:
             raise self._silent(connection.timeout) from error
@@ -181,13 +169,14 @@ class Daemon:
             raise Ended(f"the daemon (process {self.running.pid}) broke off the answer: {error}") from error
         try:
             body = json.loads(text) if text else None
-        except ValueError as error:
-            raise Ended(f"what answers at {self.running.url} is not this daemon: it sent no JSON") from error
+        except ValueError:
+            body = text
+        if body is not None and not isinstance(body, dict):
+            raise Ended(f"what answers at {self.running.url} is not this daemon: it sent no JSON object")
         return Answer(response.status, body, response.getheader("ETag"), response.getheader("Wakeful-Warning"))
 
     def _refused(self, answer: Answer) -> Ended:
-        problem = answer.body if isinstance(answer.body, dict) else {}
-        refused = Refused(answer.status, problem)
+        refused = Refused(answer.status, answer.body or {})
         if answer.status == UNAUTHORIZED:
             return Ended(str(refused), hint=f"put the daemon's token into {TOKEN_VARIABLE}")
         if answer.status == 400:

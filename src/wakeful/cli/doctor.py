@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from wakeful.cli import times
 from wakeful.cli.faults import FAILED, Ended, start_command
@@ -17,10 +17,12 @@ from wakeful.cli.home import database_of, running
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note
 
+if TYPE_CHECKING:
+    from wakeful.cli.client import Daemon
+
 ROOM_MIN: Final = 100 * 1024 * 1024
 OTHERS: Final = 0o077
 NAMED_MAX: Final = 5
-SKEW_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +154,40 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "ok", f"process {found.pid} answers at {found.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
+        yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)
     except Ended as ended:
         yield Finding("daemon", "wrong", str(ended), ended.hint)
 
 
-def _schedules(daemon: Any) -> Iterator[Finding]:
+def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
+    """A daemon that lives in another zone than its user reads `09:00` as another time. It is asked by a rehearsal."""
+    probe = {"schedule": {"type": "times", "times": ["09:00"]}, "command": {"argv": ["true"]}}
+    view = daemon.ask("PUT", "/api/schedule/doctor", query={"dryRun": True}, body=probe).body
+    theirs, ours = view["schedule"]["timezone"], times.user_zone()[0]
+    if theirs != ours:
+        words = f"schedules written without a zone get {theirs}, and yours is {ours}"
+        yield Finding("zone", "warning", words, "give --tz, or write timezone under [schedules] in wakeful.toml")
+
+
+def _schedules(daemon: Daemon) -> Iterator[Finding]:
     schedules = daemon.pages("/api/schedule", "schedules")
-    for status, state in (("invalid", "wrong"), ("disabled", "warning")):
-        slugs = [one["slug"] for one in schedules if one["status"] == status]
-        if slugs:
-            named = ", ".join(slugs[:NAMED_MAX]) + (f" and {len(slugs) - NAMED_MAX} more" * (len(slugs) > NAMED_MAX))
-            cure = "correct it: wakeful edit SLUG" if status == "invalid" else "let it go on: wakeful resume SLUG"
-            yield Finding("schedules", state, f"{status}: {named}", cure)  # type: ignore[arg-type]
+    if invalid := _named(schedules, "invalid"):
+        yield Finding("schedules", "wrong", f"invalid: {invalid}", "correct them: wakeful edit SLUG")
+    if disabled := _named(schedules, "disabled"):
+        yield Finding("schedules", "warning", f"disabled: {disabled}", "let them go on: wakeful resume SLUG")
     failing = [one for one in schedules if one.get("consecutiveErrors")]
     for one in failing[:NAMED_MAX]:
         words = f"{one['slug']} failed {one['consecutiveErrors']} times in a row: {one.get('lastError') or 'no words'}"
         yield Finding("schedules", "warning", words, f"see: wakeful runs {one['slug']}")
-    if not failing and not any(one["status"] in ("invalid", "disabled") for one in schedules):
+    if not (failing or invalid or disabled):
         yield Finding("schedules", "ok", f"{len(schedules)}, none of them in trouble")
+
+
+def _named(schedules: list[dict[str, Any]], status: str) -> str:
+    slugs = [str(one["slug"]) for one in schedules if one["status"] == status]
+    more = f" and {len(slugs) - NAMED_MAX} more" if len(slugs) > NAMED_MAX else ""
+    return ", ".join(slugs[:NAMED_MAX]) + more
 
 
 LOOKS: Final[tuple[Callable[[Invocation], Iterator[Finding]], ...]] = (_home, _settings, _database, _zone, _daemon)

@@ -138,20 +138,30 @@ def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
     click.echo(inert.line("  ".join(parts)))
 
 
-def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int) -> set[tuple[str, str]]:
-    """The last runs, oldest first; answers which were told, and how they stood."""
+Told = tuple[str, int, str]
+"""A run, its attempt, and how it stood."""
+
+
+def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int) -> set[Told]:
+    """The last runs, oldest first; answers what was told."""
     runs = daemon.pages(_runs_path(slug), "runs", limit=limit) if limit else []
     for run in reversed(runs):
         _log_run(asked, run)
-    return {(run["runId"], run["outcome"]) for run in runs}
+    return {_told(run) for run in runs}
 
 
-def _follow(asked: Invocation, events: Iterator[Any], slug: str | None, told: set[tuple[str, str]]) -> None:
+def _told(run: Mapping[str, Any]) -> Told:
+    return run["runId"], run["attempt"], run["outcome"]
+
+
+def _follow(asked: Invocation, events: Iterator[Any], slug: str | None, told: set[Told]) -> None:
     for event in events:
+        if event.get("what") == "reset":
+            note("wakeful: some of what happened is not told here; see it with: wakeful runs")
         # Rungs and other small steps have no outcome; they are for the page, not for the log.
         if not event.get("outcome") or (slug is not None and event.get("slug") != slug):
             continue
-        if (event.get("runId"), event["outcome"]) not in told:
+        if _told(event) not in told:
             _log_run(asked, event)
 
 

@@ -148,7 +148,7 @@ def _list(found: list[dict[str, Any]]) -> None:
 
     since = times.now()
     columns = [
-        Column("SLUG", least=12),
+        Column("SLUG", least=20),
         Column("STATUS", is_state=True),
         Column("NEXT", drop=3),
         Column("LEFT"),

@@ -208,6 +208,13 @@ def test_doctor_names_schedules_in_trouble(cli: Cli) -> None:
     cli.ask("rm", "asleep")
 
 
+def test_doctor_compares_the_zones(cli: Cli) -> None:
+    """A user in another zone than the daemon is warned before a time is read on the wrong clock."""
+    findings = cli.ask("doctor", "-o", "json", TZ="Asia/Tokyo").json["findings"]
+    words = "schedules written without a zone get Europe/Berlin, and yours is Asia/Tokyo"
+    assert [finding["state"] for finding in findings if finding["words"] == words] == ["warning"]
+
+
 def test_the_home_may_be_named_anywhere(alone: Cli, tmp_path: Path) -> None:
     """Before the command or after it; what is typed counts more than the variable, the last one most."""
     said = alone.ask("--home", str(tmp_path / "a"), "ls")

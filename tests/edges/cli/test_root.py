@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,13 @@ def test_help_imports_no_command() -> None:
     assert "'wakeful.cli.main'" in loaded
     for heavy in ("'rich'", "'wakeful.cli.client'", "'wakeful.cli.tables'", "'wakeful.cli.schedules'"):
         assert heavy not in loaded
+
+
+def test_the_console_script() -> None:
+    """`wakeful` is installed beside the interpreter, and is this command line."""
+    script = Path(sys.executable).with_name("wakeful")
+    ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout == f"wakeful {version('wakeful')}\n"
 
 
 def test_version(alone: Cli) -> None:
