@@ -7,6 +7,7 @@ before the next one begins. Files can be read by their owner only.
 
 import os
 import re
+import stat
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,12 +53,14 @@ class LogFile:
             self.close()
         if self._fd is None:
             self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._fd = os.open(self.path, flags, FILE_MODE)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             found = os.fstat(self._fd)
-            if found.st_mode & 0o077 and os.path.isfile(self.path):  # noqa: PTH113 - a file that was there, open to others
-                os.fchmod(self._fd, FILE_MODE)
             self._identity = (found.st_dev, found.st_ino)
+            self._is_cut = False
+            if stat.S_ISREG(found.st_mode):
+                os.fchmod(self._fd, FILE_MODE)  # it may have been there, open to others
+                # A process that died, or a full disk, may have left half a line.
+                self._is_cut = found.st_size > 0 and os.pread(self._fd, 1, found.st_size - 1) != b"\n"
         return self._fd
 
     def _is_in_place(self) -> bool:
@@ -110,10 +113,12 @@ class ServerLog:
         self._size_max = size_max
 
     def append(self, text: str) -> None:
-        self._file.append(text)
         if self._file.size() >= self._size_max:
             self._file.close()
-            self._file.path.replace(self._file.path.with_name(f"{self._file.path.name}.1"))
+            path = self._file.path
+            with suppress(FileNotFoundError):
+                path.replace(path.with_name(f"{path.name}.1"))
+        self._file.append(text)
 
     def close(self) -> None:
         self._file.close()
