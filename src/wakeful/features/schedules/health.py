@@ -1,0 +1,252 @@
+"""Is the clock alive, and is anything stuck? Facts for `/healthz`, `/metrics` and `doctor`, each with its cure.
+
+Everything is looked up in one consistent read of bounded cost. Only whether the store can be written needs a write:
+`is_writable` asks for one that changes nothing of worth, and does not wait for ever.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from wakeful.core.instants import MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.core.runs import Run
+from wakeful.features.schedules.compiled import Broken, read_stored
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import ALARM_RUN, Node, Store, StoreUnavailable, Tx
+
+Level: TypeAlias = Literal["ok", "warn", "bad"]
+
+RUNS_MAX: Final = 1_000
+SCHEDULES_MAX: Final = 5_000
+SCHEDULES_STEP: Final = 500
+NAMED_MAX: Final = 10
+
+LAG_MAX: Final[Duration] = 5 * SECOND
+OVERDUE_MAX: Final[Duration] = MINUTE
+SILENT_MAX: Final[Duration] = 2 * MINUTE
+"""A node renews its lease every ten seconds, and sleeps a minute at most."""
+WRITE_WITHIN: Final[Duration] = 5 * SECOND
+PROBE: Final = "health_probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    name: str
+    level: Level
+    sentence: str
+    cure: str | None = None
+    slugs: Sequence[str] = ()  # whom it concerns, the first few
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": self.name, "level": self.level, "sentence": self.sentence}
+        if self.cure is not None:
+            out["cure"] = self.cure
+        if self.slugs:
+            out["slugs"] = list(self.slugs)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How everything stands."""
+
+    now: Instant
+    findings: Sequence[Finding]
+    nodes: Sequence[Node]  # those with a live lease
+    last_tick_at: Instant | None
+    lag: Duration
+    running: int
+    waiting: int
+    stuck: int
+    overdue: Duration
+
+    @property
+    def level(self) -> Level:
+        """The worst of the findings."""
+        levels = {finding.level for finding in self.findings}
+        return "bad" if "bad" in levels else "warn" if "warn" in levels else "ok"
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether something ticks."""
+        return bool(self.nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "level": self.level,
+            "now": format_instant(self.now),
+            "isTicking": self.is_alive,
+            "lastTick": None if self.last_tick_at is None else format_instant(self.last_tick_at),
+            "lastTickAgeMs": None if self.last_tick_at is None else max(self.now - self.last_tick_at, 0),
+            "lagMs": self.lag,
+            "running": self.running,
+            "waiting": self.waiting,
+            "stuck": self.stuck,
+            "overdueMs": self.overdue,
+            "nodes": len(self.nodes),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def health(tx: Tx, *, now: Instant, with_schedules: bool = True) -> Health:
+    """Look at everything. `with_schedules=False` leaves out the walk over the schedules: for probes asked often."""
+    nodes = tx.nodes.all()
+    live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
+    held = tx.runs.of_nodes([node.node_id for node in nodes], limit=RUNS_MAX) if nodes else []
+    waiting = tx.runs.page(limit=RUNS_MAX, outcome="waiting")
+    stuck = [run for run in held if run.stuck]
+    due_at = tx.alarms.next_due_at()
+    overdue = 0 if due_at is None else max(now - due_at, 0)
+    last_tick_at = max((node.last_tick_at for node in nodes), default=None)
+    lag = max((node.lag for node in live), default=0)
+    findings = [
+        _ticking(live, last_tick_at, now),
+        _lagging(lag),
+        _stuck(tx, stuck),
+        _left_behind(held, live),
+        _overdue(overdue, live),
+        _parked(tx, waiting),
+    ]
+    if with_schedules:
+        findings += _schedules(tx)
+    running = sum(run.outcome == "running" for run in held)
+    return Health(now, findings, live, last_tick_at, lag, running, len(waiting), len(stuck), overdue)
+
+
+async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WITHIN) -> Finding:
+    """Whether a commit goes through, in a reasonable time."""
+    now = clock.read().now
+    ended = asyncio.Event()
+
+    async def probe() -> None:
+        try:
+            await store.write(lambda tx: tx.meta.set(PROBE, str(now)))
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(probe())
+    await clock.wait(ended, within)
+    if not ended.is_set():
+        task.cancel()
+    await asyncio.wait([task])
+    cure = "make room on the disk, check that the store's file or server can be reached and written"
+    if task.cancelled():
+        return Finding("store", "bad", f"a write was not answered within {format_duration(within)}", cure)
+    error = task.exception()
+    if isinstance(error, StoreUnavailable):
+        return Finding("store", "bad", f"the store cannot be written: {error}", cure)
+    if error is not None:
+        return Finding("store", "bad", f"a write failed: {type(error).__name__}: {error}", cure)
+    return Finding("store", "ok", "the store can be written")
+
+
+def _ticking(live: Sequence[Node], last_tick_at: Instant | None, now: Instant) -> Finding:
+    if not live:
+        heard = "" if last_tick_at is None else f"; one was last heard of at {format_instant(last_tick_at)}"
+        return Finding("clock", "bad", f"no process is ticking{heard}", "start one: wakeful up")
+    silent = now - max(node.last_tick_at for node in live)
+    names = ", ".join(f"{node.name} (pid {node.pid})" for node in live[:NAMED_MAX])
+    if silent > SILENT_MAX:
+        sentence = f"{names} holds the clock and was last heard of {_ago(silent)}"
+        return Finding("clock", "warn", sentence, "it may hang: look at server.log, or start it again")
+    return Finding("clock", "ok", f"{names} ticks, last heard of {_ago(silent)}")
+
+
+def _lagging(lag: Duration) -> Finding:
+    if lag > LAG_MAX:
+        cure = "the machine or the store is too slow, or something blocks the event loop: look at its load"
+        return Finding("lag", "warn", f"runs start {format_duration(lag)} late", cure)
+    return Finding("lag", "ok", f"runs start on time ({format_duration(lag)} late at most)")
+
+
+def _stuck(tx: Tx, stuck: Sequence[Run]) -> Finding:
+    if not stuck:
+        return Finding("stuck", "ok", "nothing is stuck")
+    which = ", ".join(f"run {run.run_id}" for run in stuck[:NAMED_MAX])
+    sentence = f"{len(stuck)} could not be ended and keep their lane and their share of capacity: {which}"
+    return Finding("stuck", "bad", sentence, "end what they started, or start the node again", _slugs(tx, stuck))
+
+
+def _left_behind(held: Sequence[Run], live: Sequence[Node]) -> Finding:
+    alive = {node.node_id for node in live}
+    lost = [run for run in held if run.outcome == "running" and run.owner not in alive]
+    if not lost:
+        return Finding("orphans", "ok", "every run under way has a node that is alive")
+    sentence = f"{len(lost)} runs belong to a node that is gone; whoever ticks next takes them over"
+    cure = None if live else "start a process that ticks: wakeful up"
+    return Finding("orphans", "warn", sentence, cure)
+
+
+def _overdue(overdue: Duration, live: Sequence[Node]) -> Finding:
+    if overdue <= OVERDUE_MAX:
+        return Finding("overdue", "ok", "nothing is overdue")
+    is_full = bool(live) and all(node.running >= node.capacity for node in live)
+    sentence = f"something should have rung {_ago(overdue)}"
+    if is_full:
+        cure = "as many runs are under way as may be at once: raise limits.concurrency_max, or let them end"
+        return Finding("overdue", "warn", f"{sentence}, and there is no room for it", cure)
+    cure = "nobody is there to ring it: wakeful up" if not live else "the clock hangs: look at server.log"
+    return Finding("overdue", "bad", sentence, cure)
+
+
+def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
+    """A run that waits for a lane nobody holds would wait for ever."""
+    of_lanes = [run for run in waiting if run.lane is not None]
+    holders = tx.lanes.holders() if of_lanes else {}
+    alarms = tx.alarms.by_refs(ALARM_RUN, [run.run_id for run in of_lanes]) if of_lanes else {}
+    forgotten = [
+        run
+        for run in of_lanes
+        if run.lane not in holders and (alarm := alarms.get(run.run_id)) is not None and alarm.parked
+    ]
+    if not forgotten:
+        return Finding("lanes", "ok", "whatever waits for a lane waits for a run that holds it")
+    lanes = ", ".join(sorted({repr(run.lane) for run in forgotten})[:NAMED_MAX])
+    sentence = f"{len(forgotten)} runs wait for lanes that nobody holds: {lanes}"
+    return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
+
+
+def _schedules(tx: Tx) -> list[Finding]:
+    """Which schedules cannot run, and which were switched off by their errors."""
+    invalid: list[str] = []
+    disabled: list[str] = []
+    after: str | None = None
+    seen = 0
+    while seen < SCHEDULES_MAX:
+        rows = tx.schedules.page(after=after, limit=SCHEDULES_STEP)
+        cadences = tx.cadences.lock([row.schedule_id for row in rows])
+        for row in rows:
+            cadence = cadences[row.schedule_id]
+            is_broken = isinstance(read_stored(row.schedule_id, row.version, row.definition), Broken)
+            if is_broken or cadence.state == "invalid":
+                invalid.append(row.slug)
+            elif cadence.state == "disabled" and cadence.consecutive_errors > 0:
+                disabled.append(row.slug)
+        seen += len(rows)
+        if len(rows) < SCHEDULES_STEP:
+            break
+        after = rows[-1].slug
+    return [
+        _named("invalid", invalid, "cannot be read", "write them anew: wakeful edit"),
+        _named("disabled", disabled, "were disabled by their errors", "mend the cause, then: wakeful resume"),
+    ]
+
+
+def _named(name: str, slugs: Sequence[str], are: str, cure: str) -> Finding:
+    if not slugs:
+        return Finding(name, "ok", f"no schedules {are}")
+    return Finding(
+        name, "warn", f"{len(slugs)} schedules {are}: {', '.join(slugs[:NAMED_MAX])}", cure, slugs[:NAMED_MAX]
+    )
+
+
+def _slugs(tx: Tx, runs: Sequence[Run]) -> list[str]:
+    rows = tx.schedules.by_ids({run.schedule_id for run in runs[:NAMED_MAX]})
+    return sorted(row.slug for row in rows.values())
+
+
+def _ago(length: Duration) -> str:
+    return f"{format_duration(max(length - length % SECOND, 0))} ago"

@@ -1,0 +1,149 @@
+"""Health: whether the clock is alive and what is stuck, each with its cure."""
+
+from features.kit import Bench, Bot, World, instant, virtual
+from wakeful import cron, every
+from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.features.schedules.health import Finding, Health, health, is_writable
+
+CLOSE = {"renew_every": 10 * SECOND, "lease": 30 * SECOND}
+
+
+async def looked(app: Bench, **settings: bool) -> Health:
+    now = app.clock.read().now
+    return await app.store.read(lambda tx: health(tx, now=now, **settings))
+
+
+def of(found: Health, name: str) -> Finding:
+    return next(finding for finding in found.findings if finding.name == name)
+
+
+@virtual
+async def test_all_is_well(world: World) -> None:
+    """Nothing but good news, and the figures."""
+    app = await world.open(Bot(world, usual=5 * MINUTE), limits=CLOSE)
+    await app.add("tick", every("10m"))
+    await world.until("01-01 00:12:00")
+    found = await looked(app)
+    assert {finding.level for finding in found.findings} == {"ok"}
+    assert (found.level, found.is_alive, found.running, found.waiting, found.stuck) == ("ok", True, 1, 0, 0)
+    written = found.to_json()
+    assert (written["isTicking"], written["lagMs"], written["overdueMs"]) == (True, 0, 0)
+    assert written["lastTickAgeMs"] <= 10 * SECOND
+
+
+@virtual
+async def test_nothing_ticks(world: World) -> None:
+    """The worst of all, with what to do; what should have rung is overdue."""
+    app = await world.open(Bot(world), limits=CLOSE)
+    await app.add("tick", every("10m"))
+    await app.stop()
+    await world.sleep("1h")
+    app = await world.open(Bot(world), tick=False)
+    found = await looked(app)
+    assert (found.level, found.is_alive) == ("bad", False)
+    assert of(found, "clock").sentence.startswith("no process is ticking; one was last heard of at 2026-01-01T00:0")
+    assert of(found, "clock").cure == "start one: wakeful up"
+    assert of(found, "overdue").sentence == "something should have rung 50m ago"
+
+
+@virtual
+async def test_a_clock_that_hangs_is_noticed_before_its_lease_ends(world: World) -> None:
+    """It holds the clock and says nothing any more."""
+    app = await world.open(Bot(world))
+    world.tamper("UPDATE nodes SET last_tick_at = last_tick_at - 600000")
+    assert of(await looked(app), "clock").level == "warn"
+
+
+@virtual
+async def test_a_run_of_a_node_that_is_gone(world: World) -> None:
+    """Killed under way, and nobody took over yet."""
+    app = await world.open(Bot(world, usual=HOUR))
+    await app.add("tick", every("10m"))
+    await world.until("01-01 00:10:30")
+    await app.kill()
+    await world.sleep("2h")
+    app = await world.open(Bot(world), tick=False)
+    found = of(await looked(app), "orphans")
+    assert (found.level, found.cure) == ("warn", "start a process that ticks: wakeful up")
+
+
+@virtual
+async def test_what_is_stuck_is_named(world: World) -> None:
+    """Which run of which schedule."""
+
+    async def never_ends() -> None:
+        while True:
+            try:
+                await world.clock.sleep(24 * HOUR)
+            except BaseException:
+                if world.now > instant("01-02 00:00:00"):
+                    raise
+
+    app = await world.open(Bot(world, usual=never_ends), limits={"ending_grace": SECOND})
+    await app.add("tick", every("6h"), timeout="10m")
+    await world.until("01-01 06:30:00")
+    found = await looked(app)
+    assert (of(found, "stuck").level, of(found, "stuck").slugs, found.stuck) == ("bad", ["tick"], 1)
+    await world.until("01-02 00:00:01")
+
+
+@virtual
+async def test_no_room_is_told_apart_from_a_clock_that_hangs(world: World) -> None:
+    """Overdue because everything is taken: another cure."""
+    app = await world.open(Bot(world, usual=HOUR), concurrency_max=1, limits=CLOSE)
+    await app.add("first", every("10m"))
+    await app.add("second", every("10m"), overlap="queue")
+    await world.until("01-01 00:12:00")
+    found = await looked(app)
+    assert of(found, "overdue").sentence == "something should have rung 2m ago, and there is no room for it"
+    assert "limits.concurrency_max" in (of(found, "overdue").cure or "")
+
+
+@virtual
+async def test_a_run_parked_for_a_lane_nobody_holds(world: World) -> None:
+    """It would wait for ever: this must never be, and is looked for all the same."""
+    app = await world.open(Bot(world, usual=HOUR))
+    await app.add("first", every("10m"), lane="car")
+    await app.add("second", every("10m"), lane="car")
+    await world.until("01-01 00:12:00")
+    assert of(await looked(app), "lanes").level == "ok"
+    world.tamper("DELETE FROM lanes")
+    found = of(await looked(app), "lanes")
+    assert (found.level, found.slugs) == ("bad", ["second"])
+    assert "'car'" in found.sentence
+
+
+@virtual
+async def test_schedules_that_cannot_run_are_named(world: World) -> None:
+    """Invalid and disabled by errors; one that a person switched off is nobody's trouble."""
+    app = await world.open(Bot(world, usual=RuntimeError("no")))
+    await app.add("failing", every("10m"), max_consecutive_errors=1)
+    await app.add("off", every("10m"), enabled=False)
+    await app.add("zoned", cron("0 9 * * *", tz="Europe/Berlin"))
+    await world.until("01-01 00:12:00")
+    world.tamper("UPDATE schedules SET definition = replace(definition, 'Europe/Berlin', 'Europe/Nowhere')")
+    found = await looked(app)
+    assert of(found, "invalid").slugs == ["zoned"]
+    assert of(found, "disabled").slugs == ["failing"]
+    assert found.level == "warn"
+    names = {finding.name for finding in (await looked(app, with_schedules=False)).findings}
+    assert {"invalid", "disabled"}.isdisjoint(names)
+
+
+@virtual
+async def test_whether_the_store_can_be_written(world: World) -> None:
+    """A commit that goes through, one that is refused, and one that is never answered."""
+    app = await world.open(Bot(world))
+    assert (await is_writable(app.store, world.clock)).level == "ok"
+    app.store.is_down = True
+    refused = await is_writable(app.store, world.clock)
+    assert (refused.level, refused.sentence) == ("bad", "the store cannot be written: the disk is full")
+    app.store.is_down = False
+
+    async def hang(operation: object) -> None:
+        await world.clock.sleep(HOUR)
+
+    app.store.write = hang  # type: ignore[method-assign,assignment]
+    silent = await is_writable(app.store, world.clock)
+    assert silent.sentence == "a write was not answered within 5s"
+    del app.store.write
