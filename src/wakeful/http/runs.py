@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -14,6 +14,8 @@ from wakeful.http import shapes
 from wakeful.http.asking import read_json, run_cursor, run_id_of
 from wakeful.http.problems import Refused
 from wakeful.http.shapes import answer, body, problems
+
+RunPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
 
 
 def routes(app: Wakeful) -> APIRouter:
@@ -33,7 +35,7 @@ def routes(app: Wakeful) -> APIRouter:
         summary="One run, with its ladder and its attempts",
         responses={200: answer(shapes.Run, "As it stands."), **problems(404)},
     )
-    async def get_run(id: str) -> Response:
+    async def get_run(id: RunPath) -> Response:
         return JSONResponse((await app.get_run(run_id_of(id))).to_json())
 
     @router.post(
@@ -43,7 +45,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={200: answer(shapes.Received, "It was taken."), **problems(404)},
     )
     async def post_receipt(
-        id: str,
+        id: RunPath,
         request: Request,
         token: Annotated[str | None, Query(description="the token of the run; or as a bearer token")] = None,
         authorization: Annotated[str | None, Header(include_in_schema=False)] = None,

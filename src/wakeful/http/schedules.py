@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful, Written
+from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.errors import refuse
 from wakeful.core.instants import MINUTE, format_duration, format_instant
 from wakeful.core.refusals import Conflict
@@ -35,6 +36,7 @@ WAIT_MAX: Final = MINUTE
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="how many at most")]
 Cursor = Annotated[str | None, Query(description="the `next` of the page before")]
+SlugPath = Annotated[str, Path(json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["daily-standup"])]
 IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
 IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
 DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
@@ -64,7 +66,7 @@ def routes(app: Wakeful) -> APIRouter:
         summary="One schedule",
         responses={200: answer(shapes.Schedule, "As it stands.", ETag=ETAG), **problems(404)},
     )
-    async def get_schedule(slug: str) -> Response:
+    async def get_schedule(slug: SlugPath) -> Response:
         return _shown(await app.get(known_slug(slug)))
 
     @router.put(
@@ -78,7 +80,7 @@ def routes(app: Wakeful) -> APIRouter:
         },
     )
     async def put_schedule(
-        slug: str,
+        slug: SlugPath,
         request: Request,
         dry_run: DryRun = False,
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
@@ -107,7 +109,7 @@ def routes(app: Wakeful) -> APIRouter:
         },
     )
     async def patch_schedule(
-        slug: str,
+        slug: SlugPath,
         request: Request,
         dry_run: DryRun = False,
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
@@ -128,7 +130,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={204: {"description": "Removed; a run under way ends, the ledger stays."}, **problems(404, 412)},
     )
     async def delete_schedule(
-        slug: str, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
+        slug: SlugPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
     ) -> Response:
         await app.remove(known_slug(slug), guard=if_match(if_match_header))
         return Response(status_code=204)
@@ -150,7 +152,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         },
     )
     async def run_schedule(
-        slug: str,
+        slug: SlugPath,
         request: Request,
         wait: Annotated[bool, Query(description="answer when it has ended")] = False,
         patience: Annotated[
@@ -175,7 +177,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         openapi_extra=body(shapes.Pause, is_required=False),
         responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
     )
-    async def pause_schedule(slug: str, request: Request) -> Response:
+    async def pause_schedule(slug: SlugPath, request: Request) -> Response:
         """Nothing of it starts until it is resumed, or until a time; what runs, ends."""
         until = text_of(await read_object(request, known=("until",)), "until")
         if until is not None and instant_of(until, "until") <= app.moment().now:
@@ -188,7 +190,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         summary="Resume it",
         responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
     )
-    async def resume_schedule(slug: str, request: Request) -> Response:
+    async def resume_schedule(slug: SlugPath, request: Request) -> Response:
         """A paused or disabled one goes on from now; its errors count anew."""
         await read_object(request, known=())
         await app.resume(known_slug(slug))
@@ -202,7 +204,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Runs, "Newest first."), **problems(404)},
     )
     async def list_runs(
-        slug: str,
+        slug: SlugPath,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
         outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
@@ -215,7 +217,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Stats, "Counts, success rate, durations, streak."), **problems(404)},
     )
     async def get_stats(
-        slug: str, since: Annotated[str | None, Query(description="a time; left out: since ever")] = None
+        slug: SlugPath, since: Annotated[str | None, Query(description="a time; left out: since ever")] = None
     ) -> Response:
         start = None if since is None else format_instant(instant_of(since, "since"))
         return JSONResponse((await app.stats(known_slug(slug), since=start)).to_json())
@@ -226,7 +228,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.NextTimes, "Strictly after `after`."), **problems(404)},
     )
     async def get_next(
-        slug: str,
+        slug: SlugPath,
         count: Annotated[int, Query(ge=1, le=TIMES_MAX, description="how many")] = 5,
         after: Annotated[str | None, Query(description="a time; left out: now")] = None,
     ) -> Response:
@@ -240,7 +242,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Why, "One sentence, and the facts."), **problems(404)},
     )
     async def get_why(
-        slug: str, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
+        slug: SlugPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
     ) -> Response:
         asked = None if at is None else format_instant(instant_of(at, "at"))
         return JSONResponse((await app.why(known_slug(slug), at=asked)).to_json())
