@@ -58,7 +58,7 @@ def test_a_broken_definition(alone: Cli, tmp_path: Path, content: object, place:
 def test_broken_settings(alone: Cli, tmp_path: Path) -> None:
     """Every fault with its line, for people and for programs."""
     file = file_with(tmp_path, "wakeful.toml", '[server]\nport = "many"\n\n[limts]\nevery_min = "10s"\n')
-    said = alone.run("check", file)
+    said = alone.ask("check", file)
     assert (said.code, said.out) == (1, "")
     assert f"{file}:2: server.port: " in said.err
     assert f"{file}:4: limts: " in said.err

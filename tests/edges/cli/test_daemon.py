@@ -141,15 +141,18 @@ def test_backup_of_a_database_in_use(cli: Cli, tmp_path: Path) -> None:
     assert "could not be written" in said.err
 
 
-def test_a_backup_restores_everything(tmp_path: Path) -> None:
-    """Copied without a daemon, put in the place of the database, started again: all is there."""
-    with daemon(tmp_path / "one") as cli:
-        cli.ask("add", "kept", "--every", "1h", "--command", "true")
-    copy = tmp_path / "two" / "wakeful.db"
-    copy.parent.mkdir()
-    assert Cli(tmp_path / "one").ask("backup", str(copy)).code == 0
-    with daemon(tmp_path / "two") as restored:
+def test_a_backup_restores_everything(cli: Cli, tmp_path: Path) -> None:
+    """Put in the place of the database and started again, all is there; then copied once more without a daemon."""
+    cli.ask("add", "kept", "--every", "1h", "--command", "true")
+    home = tmp_path / "two"
+    home.mkdir()
+    assert cli.ask("backup", str(home / "wakeful.db")).code == 0
+    with daemon(home) as restored:
         assert restored.ask("show", "kept").code == 0
+    again = tmp_path / "again.db"
+    assert Cli(home).ask("backup", str(again)).code == 0
+    with closing(sqlite3.connect(again)) as database:
+        assert database.execute("SELECT count(*) FROM schedules WHERE slug = 'kept'").fetchone() == (1,)
 
 
 def test_a_backup_of_nothing(alone: Cli, tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from importlib.metadata import version
+import tomllib
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
 import pytest
 
 from edges.cli.kit import PROGRAM, Cli
-from wakeful.cli.main import COMMANDS
+from wakeful.cli.main import COMMANDS, main
 
 
 def test_help_lists_every_command(alone: Cli) -> None:
@@ -37,10 +38,10 @@ def test_help_imports_no_command() -> None:
 
 
 def test_the_console_script() -> None:
-    """`wakeful` is installed beside the interpreter, and is this command line."""
-    script = Path(sys.executable).with_name("wakeful")
-    ended = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
-    assert ended.stdout == f"wakeful {version('wakeful')}\n"
+    """What is installed as `wakeful` is this command line."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    script = EntryPoint("wakeful", project["scripts"]["wakeful"], "console_scripts")
+    assert script.load() is main
 
 
 def test_version(alone: Cli) -> None:
@@ -87,22 +88,3 @@ def test_completion_scripts(alone: Cli, shell: str, words: str) -> None:
     assert (said.code, said.err) == (0, "")
     assert words in said.out
     assert alone.ask("completion", shell, "-o", "json").json["shell"] == shell
-
-
-def complete(cli: Cli, words: str) -> list[str]:
-    """What bash is offered for the last word."""
-    asked = {"_WAKEFUL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    return [line.partition(",")[2] for line in cli.run(**asked).out.splitlines() if line]
-
-
-def test_slugs_are_completed_by_the_daemon(cli: Cli) -> None:
-    """Those that begin like what was typed; commands and options as well."""
-    for slug in ("alpha", "alert", "beta"):
-        cli.ask("add", slug, "--manual", "--command", "true")
-    assert complete(cli, "wakeful show al") == ["alert", "alpha"]
-    assert complete(cli, "wakeful sta") == ["status", "stats"]
-
-
-def test_completion_without_a_daemon_offers_nothing(alone: Cli) -> None:
-    """And says nothing into the line that is being typed."""
-    assert complete(alone, "wakeful show al") == []

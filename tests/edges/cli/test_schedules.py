@@ -303,7 +303,7 @@ def test_texts_of_others_are_inert(cli: Cli) -> None:
         "--command",
         shlex.join(["sh", "-c", 'printf %s "$0" | tee /dev/stderr; false', nasty]),
     )
-    ran = cli.run("run", "nasty", "--wait")
+    ran = cli.ask("run", "nasty", "--wait")
     for said in (ran, cli.ask("show", "nasty"), cli.ask("runs", "nasty"), cli.ask("log", "nasty")):
         assert not set(said.out + said.err) & set("\x1b\x9b\u202e")
     assert "␛[2J<U+009B>31m<U+202E>gnp.exe [red]" in ran.out
@@ -314,3 +314,22 @@ def test_texts_of_others_are_inert(cli: Cli) -> None:
     assert unknown.code == 1
     assert "\x1b" not in unknown.err
     assert json.loads(shown.out) == shown.json
+
+
+def complete(cli: Cli, words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    asked = {"_WAKEFUL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    return [line.partition(",")[2] for line in cli.run(**asked).out.splitlines() if line]
+
+
+def test_slugs_are_completed_by_the_daemon(cli: Cli) -> None:
+    """Those that begin like what was typed; commands and options as well."""
+    for slug in ("alpha", "alert", "beta"):
+        cli.ask("add", slug, "--manual", "--command", "true")
+    assert complete(cli, "wakeful show al") == ["alert", "alpha"]
+    assert complete(cli, "wakeful sta") == ["status", "stats"]
+
+
+def test_completion_without_a_daemon_offers_nothing(alone: Cli) -> None:
+    """And says nothing into the line that is being typed."""
+    assert complete(alone, "wakeful show al") == []
