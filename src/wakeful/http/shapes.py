@@ -15,6 +15,8 @@ Duration = Annotated[
     Field(pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", examples=["90s", "30m", "2h"]),
 ]
 At = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-30T09:00:00.000Z"])]
+# As its writer wrote it: with an offset, or without one where a zone stands beside it.
+WrittenAt = Annotated[str, Field(examples=["2026-01-30T09:00:00+01:00"])]
 Zone = Annotated[str, Field(examples=["Asia/Shanghai"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["daily-standup"])]
 RunId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["42"])]
@@ -44,7 +46,7 @@ class Every(Shape):
 
     type: Literal["every"]
     every: Duration
-    anchor: At | None = None
+    anchor: WrittenAt | None = None
     timezone: Zone | None = None
 
 
@@ -53,7 +55,7 @@ class Interval(Shape):
 
     type: Literal["interval"]
     interval_minutes: Annotated[float, Field(gt=0, examples=[60])]
-    anchor: At | None = None
+    anchor: WrittenAt | None = None
     timezone: Zone | None = None
 
 
@@ -61,7 +63,7 @@ class Once(Shape):
     """Once."""
 
     type: Literal["once", "at"]
-    at: At
+    at: WrittenAt
     timezone: Zone | None = None
 
 

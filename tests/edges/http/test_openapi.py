@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import SkipTest
@@ -28,6 +29,28 @@ HELD: list[Any] = [
     checks.negative_data_rejection,
 ]
 JOB = {"schedule": {"type": "manual"}, "command": {"argv": ["/bin/true"]}}
+
+
+COMMAND = {"command": {"argv": ["/bin/true"], "env": {"A": "b"}, "cwd": "/", "stdin": "x", "outputMax": 5}}
+KINDS: list[dict[str, Any]] = [
+    {"schedule": {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Asia/Shanghai"}, **COMMAND},
+    {"schedule": {"type": "cron", "expression": "0 0 9 * * 1-5"}, "prompt": "hello"},
+    {"schedule": {"type": "every", "every": "90m", "anchor": "2026-01-30T09:00:00+02:00"}, **COMMAND},
+    {"schedule": {"type": "interval", "intervalMinutes": 90.5}, "http": {"url": "http://127.0.0.1:1/", "body": [1]}},
+    {
+        "schedule": {"type": "once", "at": "2999-01-30T09:00:00Z"},
+        "http": {"url": "http://127.0.0.1:1/", "method": "GET"},
+    },
+    {"schedule": {"type": "at", "at": "2999-01-30T09:00:00", "timezone": "UTC"}, **COMMAND},
+    {"schedule": {"type": "times", "times": ["09:00", "18:00"]}, "prompt": "hello", "sessionConfig": {"a": [1]}},
+    {"schedule": {"type": "afterReset", "slot": "main", "offsetMinutes": 1}, "call": {"target": "os:getpid"}},
+    {"schedule": {"type": "manual"}, "call": {"target": "os:getpid", "args": {"a": 1}, "isolate": "process"}},
+]
+# Options whose every value of the described shape is accepted.
+PLAIN = frozenset({
+    "catchUp", "overlap", "onCrash", "success", "status", "statusReason", "lastRun", "lastResult", "nextRun", "version",
+    "createdAt", "description", "next",
+})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +100,29 @@ def test_what_is_there_is_answered_as_described(operations: list[Any], mode: Gen
         fuzz(operation, mode, asked)
 
 
-def fuzz(operation: Any, mode: GenerationMode, asked: Callable[[Any], None]) -> None:
+def test_what_is_written_reads_back_as_described(operations: list[Any]) -> None:
+    """Definitions of every kind, with any options the description allows, are accepted and answered as it says."""
+    (put,) = [operation for operation in operations if operation.method.upper() == "PUT"]
+    statuses: Counter[int] = Counter()
+
+    def asked(case: Any) -> None:
+        index = sum(statuses.values())
+        options = case.body if isinstance(case.body, dict) else {}
+        kept = {name: value for name, value in options.items() if name in PLAIN}
+        case.path_parameters = {"slug": f"kind-{index % 40}"}
+        case.headers, case.query = {}, {}
+        case.body = {**kept, **KINDS[index % len(KINDS)], "enabled": False}
+        statuses[case.call_and_validate(checks=HELD[:-1]).status_code] += 1
+
+    fuzz(put, GenerationMode.POSITIVE, asked, settings(BOUNDED, max_examples=80))
+    assert statuses[201] >= len(KINDS), statuses
+    assert statuses[201] + statuses[200] > statuses[400], statuses
+
+
+def fuzz(operation: Any, mode: GenerationMode, asked: Callable[[Any], None], bounds: settings = BOUNDED) -> None:
     """Some examples of one operation; an operation without anything to get wrong has none of the other kind."""
     try:
-        BOUNDED(given(operation.as_strategy(generation_mode=mode))(asked))()
+        bounds(given(operation.as_strategy(generation_mode=mode))(asked))()
     except (Unsatisfiable, SkipTest):
         assert mode is GenerationMode.NEGATIVE
 
