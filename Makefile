@@ -12,7 +12,7 @@ PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 JOBS ?= 2
 
-.PHONY: help venv check test torture bench format lock clean
+.PHONY: help venv up check test torture bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+up: $(STAMP) ## run the daemon in the foreground, with its API on http://127.0.0.1:8377
+	$(BIN)/wakeful up
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
