@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.text import Text
 
 from wakeful.cli import inert
@@ -77,9 +77,9 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
 
 
 def paragraph(text: object, *, label: str = "") -> None:
-    """A text that may be long, broken at words; it goes on under its beginning, beside the label."""
-    indent = len(label)
-    lines = [piece for line in inert.block(text).split("\n") for piece in _pieces(line, width() - indent)]
+    """A text that may be long, broken between words only (one of them may be a command to copy), beside a label."""
+    indent, room = len(label), width() - len(label)
+    lines = [piece for line in inert.block(text).split("\n") for piece in _pieces(line, room, overflow="ignore")]
     for number, line in enumerate(lines):
         click.echo(f"{label if number == 0 else ' ' * indent}{line}".rstrip())
 
@@ -91,10 +91,10 @@ def width() -> int:
     return ENDLESS
 
 
-def _pieces(text: str, room: int) -> list[str]:
+def _pieces(text: str, room: int, overflow: OverflowMethod = "fold") -> list[str]:
     if cell_len(text) <= room:
         return [text]
-    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10))]
+    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10), overflow=overflow)]
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> dict[int, int]:
