@@ -33,6 +33,7 @@ from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
+from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
@@ -47,7 +48,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 ON_DUE: Final = "on_due"
 PAGE: Final = 500
 WAIT_STEP: Final = 20
-PROBED_AT: Final = "probed_at"
 NEXT_TIMES: Final = 5
 
 
@@ -426,14 +426,17 @@ class Wakeful:
         return await self._open.store.read(lambda tx: queries.upcoming(tx, now=now, until=until, limit=limit))
 
     async def pulse(self) -> Pulse:
-        """Who ticks, how far behind, and what hangs."""
-        now = self._clock.read().now
-        return await self._open.store.read(lambda tx: queries.pulse(tx, now=now))
+        """Who ticks, and what hangs."""
+        return await self._open.store.read(queries.pulse)
 
-    async def probe(self) -> None:
-        """Write something, to see that the store can be written."""
+    async def health(self) -> Health:
+        """Whether the clock is alive, and what is amiss with it; cheap enough to be asked often."""
         now = self._clock.read().now
-        await self._open.store.write(lambda tx: tx.meta.set(PROBED_AT, str(now)))
+        return await self._open.store.read(lambda tx: health(tx, now=now, with_schedules=False))
+
+    async def is_writable(self) -> Finding:
+        """Whether the store can be written, tried out."""
+        return await is_writable(self._open.store, self._clock)
 
     async def runs(
         self,

@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
-from wakeful.core.instants import MINUTE, SECOND, Duration, Instant, format_duration, format_instant
-from wakeful.features.schedules.queries import Pulse
+from wakeful.core.instants import SECOND, Duration
 from wakeful.http import shapes
 from wakeful.http.doorway import Access
 from wakeful.http.problems import Problem, stopping
@@ -19,8 +18,8 @@ from wakeful.ports.store import StoreUnavailable
 
 PATIENCE: Final[Duration] = 5 * SECOND
 """A store that has not answered by then cannot be used."""
-TICK_MAX: Final[Duration] = MINUTE
-"""A node that ticks says so every ten seconds."""
+VITAL: Final = frozenset({"clock", "overdue", "store"})
+"""What must not be bad for the clock to be alive."""
 
 
 def routes(app: Wakeful, access: Access, is_open: Callable[[], bool]) -> APIRouter:
@@ -63,44 +62,21 @@ def facts_of(facts: dict[str, Any]) -> dict[str, Any]:
 async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
     if not is_open:
         return {"status": "failing", "problems": ["the daemon is starting or stopping"]}
-    wrong: list[str] = []
+    writable = await app.is_writable()
     try:
         async with asyncio.timeout(PATIENCE / SECOND):
-            pulse = await app.pulse()
+            pulse, health = await app.pulse(), await app.health()
     except (StoreUnavailable, TimeoutError) as error:
         wrong = [f"the store cannot be read: {error or 'no answer'}"]
-        return {"status": "failing", "problems": wrong, "isStoreWritable": False}
-    now = app.moment().now
-    is_writable = await _is_writable(app, wrong)
-    wrong += _silence(pulse, now)
+        return {"status": "failing", "problems": wrong, "isStoreWritable": writable.level == "ok"}
+    findings = [*health.findings, writable]
+    # What hangs keeps its own lane and share; the clock is alive all the same.
+    wrong = [finding.sentence for finding in findings if finding.level == "bad" and finding.name in VITAL]
     return {
+        **health.to_json(),
         "status": "failing" if wrong else "ok",
         "problems": wrong,
-        "lastTick": format_instant(max(node.last_tick_at for node in pulse.nodes)) if pulse.nodes else None,
-        "lagMs": max((node.lag for node in pulse.nodes), default=0),
-        "overdueMs": pulse.overdue,
-        "running": pulse.running,
-        "waiting": pulse.waiting,
+        "findings": [finding.to_json() for finding in findings],
         "stuckRuns": [str(run_id) for run_id in pulse.stuck],
-        "isStoreWritable": is_writable,
+        "isStoreWritable": writable.level == "ok",
     }
-
-
-def _silence(pulse: Pulse, now: Instant) -> list[str]:
-    """Why the clock cannot be believed to be alive, if so."""
-    if not pulse.nodes:
-        return ["nobody ticks: no process holds the clock"]
-    silent = now - max(node.last_tick_at for node in pulse.nodes)
-    if silent > TICK_MAX:
-        return [f"the last tick was {format_duration(silent)} ago"]
-    return []
-
-
-async def _is_writable(app: Wakeful, wrong: list[str]) -> bool:
-    try:
-        async with asyncio.timeout(PATIENCE / SECOND):
-            await app.probe()
-        return True
-    except (StoreUnavailable, TimeoutError) as error:
-        wrong.append(f"the store cannot be written: {error or 'no answer'}")
-        return False

@@ -25,13 +25,13 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
         },
     )
     async def get_metrics() -> Response:
-        pulse, now = await app.pulse(), app.moment().now
+        health = await app.health()
         gauges = Gauges(
-            nodes_live=sum(node.lease_until > now for node in pulse.nodes),
-            running=pulse.running,
-            waiting=pulse.waiting,
-            stuck=len(pulse.stuck),
-            overdue_seconds=pulse.overdue / SECOND,
+            nodes_live=len(health.nodes),
+            running=health.running,
+            waiting=health.waiting,
+            stuck=health.stuck,
+            overdue_seconds=health.overdue / SECOND,
         )
         return Response(render(gauges), media_type=CONTENT_TYPE)
 

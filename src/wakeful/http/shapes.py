@@ -359,18 +359,35 @@ class Nodes(Shape):
     nodes: list[Node]
 
 
+class Finding(Shape):
+    """One thing that was looked at."""
+
+    name: str
+    level: Literal["ok", "warn", "bad"]
+    sentence: str
+    cure: str | None = None
+    slugs: list[str] = []
+
+
 class Health(Shape):
     """Whether the clock is alive. Whoever may not use the API learns only the status."""
 
     status: Literal["ok", "failing"]
     problems: list[str] = []
+    level: Annotated[Literal["ok", "warn", "bad"] | None, Field(description="the worst of the findings")] = None
+    now: At | None = None
+    is_ticking: bool | None = None
     last_tick: At | None = None
+    last_tick_age_ms: int | None = None
     lag_ms: int | None = None
     overdue_ms: int | None = None
     running: int | None = None
     waiting: int | None = None
+    stuck: int | None = None
     stuck_runs: list[RunId] = []
+    nodes: int | None = None
     is_store_writable: bool | None = None
+    findings: list[Finding] = []
 
 
 class Ready(Shape):

@@ -25,7 +25,6 @@ SEARCH_MAX: Final = 1_000
 UPCOMING_SPARE: Final = 200
 UPCOMING_STEPS_MAX: Final = 10_000
 STUCK_MAX: Final = 100
-COUNTED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,10 @@ class Ahead(NamedTuple):
 
 
 class Pulse(NamedTuple):
-    """Whether the clock is alive, as the store has it."""
+    """Who is there, by name."""
 
     nodes: list[Node]  # those that were not voided
-    overdue: Duration  # for how long the alarm that waits longest has been due
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
-    running: int  # this and the next one are bounded too
-    waiting: int
 
 
 def get(tx: Tx, slug: str) -> ScheduleView:
@@ -150,14 +146,11 @@ def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
     return Ahead(instants, heap[0][0][0].due_at - 1, True)
 
 
-def pulse(tx: Tx, *, now: Instant) -> Pulse:
-    """Who ticks, how far behind, and what hangs."""
-    due = tx.alarms.next_due_at()
+def pulse(tx: Tx) -> Pulse:
+    """Who ticks, and what hangs."""
     stuck = [run.run_id for run in tx.runs.page(limit=STUCK_MAX, outcome="unknown") if run.stuck]
     nodes = [node for node in tx.nodes.all() if node.voided_at is None]
-    running = len(tx.runs.page(limit=COUNTED_MAX, outcome="running"))
-    waiting = len(tx.runs.page(limit=COUNTED_MAX, outcome="waiting"))
-    return Pulse(nodes, max(0, now - due) if due is not None else 0, stuck, running, waiting)
+    return Pulse(nodes, stuck)
 
 
 def runs(
