@@ -181,7 +181,7 @@ def _record(slug: str, answer: Mapping[str, Any]) -> None:
             ("runs", listed),
             ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
             ("took", _took(answer)),
-            ("streak", f"{streak} successes in a row" if streak >= 0 else f"{-streak} errors in a row"),
+            ("in a row", f"{max(streak, 0)} succeeded" if streak >= 0 else f"{-streak} failed"),
             ("last", _when(answer.get("lastRun"), since)),
             ("next", _when(answer.get("nextRun"), since)),
         ]

@@ -11,11 +11,12 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final
 
 import click
 from rich.cells import cell_len
-from rich.console import Console, OverflowMethod
+from rich.console import Console
 from rich.text import Text
 
 from wakeful.cli import inert
@@ -79,7 +80,11 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
 def paragraph(text: object, *, label: str = "") -> None:
     """A text that may be long, broken between words only (one of them may be a command to copy), beside a label."""
     indent, room = len(label), width() - len(label)
-    lines = [piece for line in inert.block(text).split("\n") for piece in _pieces(line, room, overflow="ignore")]
+    lines = [
+        piece
+        for line in inert.block(text).split("\n")
+        for piece in wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
     for number, line in enumerate(lines):
         click.echo(f"{label if number == 0 else ' ' * indent}{line}".rstrip())
 
@@ -91,10 +96,10 @@ def width() -> int:
     return ENDLESS
 
 
-def _pieces(text: str, room: int, overflow: OverflowMethod = "fold") -> list[str]:
+def _pieces(text: str, room: int) -> list[str]:
     if cell_len(text) <= room:
         return [text]
-    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10), overflow=overflow)]
+    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10))]
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> dict[int, int]:

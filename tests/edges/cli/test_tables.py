@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.cli.tables import Column, facts, table
+from wakeful.cli.tables import Column, facts, paragraph, table
 
 COLUMNS = [Column("SLUG", least=8), Column("STATUS", is_state=True), Column("NOTE", drop=1)]
 
@@ -57,3 +57,17 @@ def test_facts_go_on_under_their_beginning(capsys: pytest.CaptureFixture[str], m
     assert all(len(line) <= 40 for line in lines)
     assert " ".join(lines[:-2]).split() == ["a:", *["word"] * 20]
     assert lines[-2:] == ["longer: one", "        two"]
+
+
+def test_a_paragraph_is_broken_between_words_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path or a command in it can still be copied, however long it is."""
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a" * 40
+    paragraph(f"some words and then a few more words, start it: {path} up", label="ok  ")
+    lines = lines_of(capsys)
+    assert lines[0].startswith("ok  some words")
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert all(len(line) <= 40 for line in lines if path not in line)
+    assert path in " ".join(lines)
