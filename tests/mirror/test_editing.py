@@ -47,6 +47,35 @@ async def test_an_edit_made_while_we_were_down_is_in_force_before_the_clock_star
 
 
 @virtual
+async def test_an_edit_saved_right_before_the_end_waits_for_the_next_start(world: World) -> None:
+    """The end writes what is ours and reads nothing: a run it forced would be cut short."""
+    desk = await open_desk(world)
+    await desk.put("standup", HOURLY)
+    await noticed(world)
+    edit(desk, prompt="In the last moment")
+    desk.mirror.schedule_changed("standup")
+    desk = await reopen(world, desk, which="off")
+    assert (await desk.get("standup")).version == 1
+    assert read(desk)["prompt"] == "In the last moment"
+    desk = await reopen(world, desk)
+    assert (await desk.get("standup")).version == 2
+
+
+@virtual
+async def test_an_edited_file_of_a_schedule_removed_meanwhile_makes_it_again(world: World) -> None:
+    """Nothing that somebody wrote is lost; and it is what the file says, disabled if it says so."""
+    desk = await open_desk(world)
+    await desk.put("standup", {**HOURLY, "enabled": False})
+    await noticed(world)
+    desk = await reopen(world, desk, which="off")
+    await desk.remove("standup")
+    edit(desk, prompt="Still wanted")
+    desk = await reopen(world, desk)
+    view = await desk.get("standup")
+    assert (view.to_json()["prompt"], view.status) == ("Still wanted", "disabled")
+
+
+@virtual
 async def test_a_new_folder_with_a_definition_makes_a_schedule(world: World) -> None:
     """The file of old is enough; what it leaves out is filled in and written back."""
     desk = await open_desk(world)
@@ -95,6 +124,18 @@ async def test_another_way_to_write_the_same_definition_is_no_edit_of_it(world: 
     assert await desk.get("standup") == before
     assert place(desk).read_bytes() == content
     assert desk.reports == []
+
+
+@virtual
+async def test_a_single_time_that_is_done_goes_on_when_its_file_says_a_later_one(world: World) -> None:
+    """Its file reads `enabled: false` because it is done, and nobody asked for that: a later time is enough."""
+    desk = await open_desk(world)
+    await desk.put("standup", {**HOURLY, "schedule": {"type": "once", "at": "2026-01-01T00:10:00Z"}})
+    await world.until("01-01 00:12:00")
+    assert (read(desk)["enabled"], (await desk.get("standup")).status) == (False, "done")
+    edit(desk, schedule={"type": "once", "at": "2026-01-01T00:30:00Z"})
+    await world.until("01-01 00:32:00")
+    assert len(desk.agent.asked) == 2
 
 
 @virtual

@@ -85,6 +85,7 @@ class Mirror:
         self._no_files: set[str] = set()  # slugs that change often and have no files: until the next reconcile
         self._told_names: set[str] = set()
         self._reconcile_at = 0
+        self._is_working = False
         self._trouble: str | None = None
 
     # --- what others see ---------------------------------------------------------------------------------------------
@@ -104,8 +105,9 @@ class Mirror:
 
     @property
     def is_behind(self) -> bool:
-        """Whether changes are known that were not looked at yet."""
-        return bool(self._changed or self._busy or self._syncing.later) or self._monotonic >= self._reconcile_at
+        """Whether there is something to look at: the files may not say what is stored, nor the store what they say."""
+        is_waiting = bool(self._changed or self._syncing.later) or self._monotonic >= self._reconcile_at
+        return is_waiting or self._is_working
 
     async def start(self) -> None:
         """Take in what was edited meanwhile, then mirror. A folder that does not answer keeps nobody waiting long."""
@@ -139,7 +141,9 @@ class Mirror:
             await self._clock.wait(self._bell, self._pause())
             self._bell.clear()
             await self._clock.sleep(GATHER)
+            self._is_working = True
             await self._guarded(self._work())
+            self._is_working = False
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """Whatever goes wrong with files, it is told and tried again, and the clock goes on (L9)."""
@@ -157,9 +161,10 @@ class Mirror:
             del self._syncing.later[slug]
             self._mark(slug, is_touched=True)
         if now >= self._reconcile_at:
+            planned = self._reconcile_at = now + RESCAN
             await self._reconcile()
-            took = self._monotonic - now
-            self._reconcile_at = self._monotonic + max(RESCAN, REST_PER_RESCAN * took)
+            if self._reconcile_at == planned:  # else somebody asked for another while this one went on
+                self._reconcile_at = self._monotonic + max(RESCAN, REST_PER_RESCAN * (self._monotonic - now))
         await self._drain("run")
         if self._syncing.trouble is not None:
             self._reconcile_at = min(self._reconcile_at, self._monotonic + RETRY)
