@@ -18,7 +18,7 @@ from wakeful.core.definition_json import READ_BACK, WRITTEN
 from wakeful.http import shapes
 
 BOUNDED = settings(
-    max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
+    max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
 HELD: list[Any] = [
     checks.not_a_server_error,
@@ -83,8 +83,7 @@ def test_whatever_is_asked_is_answered_as_described(operations: list[Any], mode:
             fuzz(operation, mode, asked)
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode))
-def test_what_is_there_is_answered_as_described(operations: list[Any], mode: GenerationMode) -> None:
+def test_what_is_there_is_answered_as_described(operations: list[Any]) -> None:
     """The same, asked of things that exist; writes are only rehearsed, and nothing is removed."""
     known = {"slug": "known", "id": "1"}
 
@@ -97,7 +96,7 @@ def test_what_is_there_is_answered_as_described(operations: list[Any], mode: Gen
         case.call_and_validate(checks=[check for check in HELD if check is not checks.negative_data_rejection])
 
     for operation in operations:
-        fuzz(operation, mode, asked)
+        fuzz(operation, GenerationMode.POSITIVE, asked)
 
 
 def test_what_is_written_reads_back_as_described(operations: list[Any]) -> None:
