@@ -1,12 +1,16 @@
 """Wakeful, the alarm clock for AI agents: a durable scheduler with one clock and one ledger."""
 
-from wakeful.app import New, Wakeful
-from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
-from wakeful.features.schedules.queries import Stats
-from wakeful.features.schedules.views import AttemptView, RunView, ScheduleView
-from wakeful.ports.store import StoreUnavailable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from wakeful.app import New, Wakeful
+    from wakeful.core.errors import FieldError, Invalid
+    from wakeful.core.refusals import Conflict, NotFound
+    from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
+    from wakeful.features.schedules.queries import Stats
+    from wakeful.features.schedules.views import AttemptView, RunView, ScheduleView
+    from wakeful.ports.store import StoreUnavailable
 
 __all__ = [
     "AttemptView",
@@ -27,3 +31,27 @@ __all__ = [
     "once",
     "times",
 ]
+
+# Where each name lives. They are imported when first asked for: the command line must not wait for all of them.
+_PLACES: Final = {
+    "wakeful.app": ("New", "Wakeful"),
+    "wakeful.core.errors": ("FieldError", "Invalid"),
+    "wakeful.core.refusals": ("Conflict", "NotFound"),
+    "wakeful.core.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
+    "wakeful.features.schedules.queries": ("Stats",),
+    "wakeful.features.schedules.views": ("AttemptView", "RunView", "ScheduleView"),
+    "wakeful.ports.store": ("StoreUnavailable",),
+}
+_MODULES: Final = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
