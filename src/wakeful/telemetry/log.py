@@ -7,8 +7,8 @@ takes the secrets out, and writes. When more comes than the thread can write, or
 dropped, counted, and the first line that can be written again says how many are missing. The clock does not notice any
 of it.
 
-Secrets are taken out by value, before a text is quoted for JSON and again after: a secret with a quote or an umlaut in
-it looks different there.
+Secrets are taken out by value. Where JSON had to quote something, that is done before as well as after: a secret with a
+quote or a backslash in it looks different there.
 """
 
 import json
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from wakeful.core.instants import SECOND, Duration, format_instant
+from wakeful.core.instants import SECOND, Duration
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import (
     Fact,
@@ -37,7 +37,7 @@ from wakeful.ports.sink import (
     Wrote,
 )
 from wakeful.telemetry.log_files import DayFiles, ServerLog
-from wakeful.telemetry.words import Level, Line, Phase, lines_of
+from wakeful.telemetry.words import Level, Line, Phase, lines_of, stamp
 
 Redact: TypeAlias = Callable[[str], str]
 
@@ -211,7 +211,7 @@ class Log:
             lines = [note, *lines]
         by_day: dict[str, list[str]] = {}
         for line in lines:
-            by_day.setdefault(format_instant(line.at)[:10], []).append(self._as_json(line))
+            by_day.setdefault(stamp(line.at)[:10], []).append(self._as_json(line))
         for day, texts in by_day.items():
             self._days.append(day, "".join(texts))
         if self._server is not None:
@@ -222,12 +222,19 @@ class Log:
             self._dropped -= dropped
 
     def _as_json(self, line: Line) -> str:
-        text = json.dumps(self._clean(line.to_json(), DEPTH_MAX), ensure_ascii=False, separators=(",", ":"))
+        fields = line.to_json()
+        try:
+            text = _encode(fields)
+            is_as_it_was = "\\" not in text  # nothing had to be quoted: a secret in it looks like itself
+        except (TypeError, ValueError, RecursionError):  # something JSON does not know
+            is_as_it_was = False
+        if not is_as_it_was:
+            text = _encode(self._clean(fields, DEPTH_MAX))
         return f"{self._redact(text)}\n"
 
     def _as_text(self, line: Line) -> str:
         words = self._redact((line.text or "").replace("\n", " "))
-        return f"{format_instant(line.at)} {line.level.upper():<5} {words}\n"
+        return f"{stamp(line.at)} {line.level.upper():<5} {words}\n"
 
     def _clean(self, value: Any, depth: int) -> Any:
         """The value with every secret taken out, in a shape JSON knows."""
@@ -307,6 +314,9 @@ class LogHandler(logging.Handler):
             self._log.write("log", level=level, details=details, text=f"{record.name}: {message}")
         except Exception:
             self.handleError(record)
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _spelt(item: Line | _Facts) -> Sequence[Line]:

@@ -5,6 +5,7 @@ Lines about schedules carry `SCHEDULER` and the slug, so that the searches peopl
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.instants import Duration, Instant, format_duration, format_instant
@@ -37,6 +38,12 @@ SCHEDULER: Final = "SCHEDULER"
 TEXT_MAX: Final = 2_000
 
 
+@lru_cache(maxsize=1024)
+def stamp(at: Instant) -> str:
+    """The instant as text; the lines of a burst share a few."""
+    return format_instant(at)
+
+
 class Line(NamedTuple):
     """One line of the log."""
 
@@ -53,16 +60,18 @@ class Line(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """The fields of the JSON line, those that are not there left out."""
-        out: dict[str, Any] = {"ts": format_instant(self.at), "level": self.level, "action": self.action}
-        out["phase"] = self.phase
-        optional = {
+        out: dict[str, Any] = {
+            "ts": stamp(self.at),
+            "level": self.level,
+            "action": self.action,
+            "phase": self.phase,
             "flow_id": self.flow_id,
             "duration_ms": self.duration_ms,
             "slug": self.slug,
             "slot": self.slot,
             "details": self.details,
         }
-        return out | {name: value for name, value in optional.items() if value is not None}
+        return {name: value for name, value in out.items() if value is not None}
 
 
 def lines_of(facts: Sequence[Fact], slugs: Slugs) -> Iterator[Line]:
@@ -144,14 +153,14 @@ def _about(
         phase,
         duration_ms=duration,
         slug=slug,
-        details={"runId": run.run_id, "plannedAt": format_instant(run.planned_at), "attempt": run.attempt, **given},
+        details={"runId": run.run_id, "plannedAt": stamp(run.planned_at), "attempt": run.attempt, **given},
         text=f"[{SCHEDULER}] {slug}: run {run.run_id} {words}",
     )
 
 
 def _claimed(at: Instant, run: Run, slugs: Slugs) -> Line:
     late = max(at - run.due_at, 0)
-    words = f"started (planned {format_instant(run.planned_at)}, attempt {run.attempt}, {run.trigger})"
+    words = f"started (planned {stamp(run.planned_at)}, attempt {run.attempt}, {run.trigger})"
     return _about(at, "info", "run-started", run, slugs, words, trigger=run.trigger, latenessMs=late)
 
 
@@ -177,7 +186,7 @@ def _settled(at: Instant, run: Run, slugs: Slugs) -> Line:
 
 
 def _waiting(at: Instant, run: Run, slugs: Slugs) -> Line:
-    until = None if run.next_attempt_at is None else format_instant(run.next_attempt_at)
+    until = None if run.next_attempt_at is None else stamp(run.next_attempt_at)
     reason = run.reason or "its turn"
     words = f"waits ({reason})" + ("" if until is None else f" until {until}")
     level: Level = "warn" if run.error else "info"
@@ -189,8 +198,8 @@ def _gap(at: Instant, run: Run, count: int, slugs: Slugs) -> Line:
     slug = slugs.get(run.schedule_id, f"schedule {run.schedule_id}")
     through = run.planned_at if run.planned_until is None else run.planned_until
     times = "1 instant" if count == 1 else f"{count} instants"
-    details = {"runId": run.run_id, "count": count, "reason": run.reason, "plannedUntil": format_instant(through)}
-    text = f"[{SCHEDULER}] {slug}: {run.outcome} {times} ({run.reason}), the last {format_instant(through)}"
+    details = {"runId": run.run_id, "count": count, "reason": run.reason, "plannedUntil": stamp(through)}
+    text = f"[{SCHEDULER}] {slug}: {run.outcome} {times} ({run.reason}), the last {stamp(through)}"
     level: Level = "warn" if run.outcome == "missed" else "info"
     return Line(at, level, f"run-{run.outcome}", slug=slug, details=details, text=text)
 
