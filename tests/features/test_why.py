@@ -10,6 +10,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.results import Busy, Done, Throttled, Unconfirmed
 from wakeful.core.timing import AfterReset, Manual
 from wakeful.features.schedules.why import Why, why
+from wakeful.ports.store import Tx
 
 BROKEN = RuntimeError("no route to host")
 
@@ -250,17 +251,17 @@ async def test_it_waits_for_a_gate(world: World) -> None:
 
 @virtual
 async def test_it_waits_for_room(world: World) -> None:
-    """One at a time on this node, and one is at it: the second is due and not rung."""
-    app = await world.open(
-        Bot(world, usual=HOUR), concurrency_max=1, limits={"renew_every": SECOND, "lease": 10 * SECOND}
-    )
-    await app.add("first", every("6h"))
+    """One at a time on this node, and one is at it: first it is due and not rung, later it waits in the ledger."""
+    limits = {"renew_every": 5 * SECOND, "lease": 30 * SECOND}
+    app = await world.open(Bot(world, usual=HOUR), concurrency_max=1, limits=limits)
+    await app.add("first", every("10m"))
     await world.sleep(SECOND)
-    await app.add("second", every("6h"))
-    await world.until("01-01 06:00:10")
-    assert "waits for room: as many runs are under way as may be at once" in await told(app, "second", "01-01 06:00:01")
-    await world.until("01-01 06:02:00")
-    assert "is waiting for room: as many runs are under way as may be at once" in await told(app, "second")
+    await app.add("second", every("10m"))
+    await world.until("01-01 00:10:20")
+    room = "room: as many runs are under way as may be at once"
+    assert f"is due and waits for {room}" in await told(app, "second", "01-01 00:10:01")
+    await world.until("01-01 00:12:00")
+    assert f"is waiting for {room}" in await told(app, "second")
 
 
 # --- it was skipped --------------------------------------------------------------------------------------------------
@@ -716,22 +717,24 @@ async def test_a_time_that_comes_twice_runs_the_first_time(world: World) -> None
 
 @virtual
 async def test_an_instant_in_the_middle_of_a_long_ledger_is_found(world: World) -> None:
-    """Some thousand rows among those of another schedule; every tenth instant is asked about."""
-    bot = Bot(world)
-    app = await world.open(bot)
+    """Hundreds of rows among those of another schedule, a pause with a manual run in it; every fifth is asked about."""
+    app = await world.open(Bot(world))
     await app.add("other", every("7m"))
     await app.add("tick", every("10m"))
-    bot.script = []
-    await world.until("01-08 00:05:00")
+    await world.until("01-02 00:05:00")
     await app.pause("tick")
-    await world.until("01-08 03:05:00")
+    await world.until("01-02 03:05:00")
     await app.run_now("tick")
     await world.settle()
     await app.resume("tick")
-    await world.until("01-12 00:05:00")
-    for at in range(instant("01-01 00:10:00"), instant("01-12 00:00:00"), 100 * MINUTE):
-        answer = await app.store.read(lambda tx, at=at: why(tx, "tick", at=at, now=world.now))
-        is_paused = instant("01-08 00:05:00") < at < instant("01-08 03:05:00")
+    await world.until("01-04 00:05:00")
+
+    def ask(tx: Tx) -> list[Why]:
+        return [why(tx, "tick", at=at, now=world.now) for at in moments]
+
+    moments = range(instant("01-01 00:10:00"), instant("01-04 00:00:00"), 50 * MINUTE)
+    for at, answer in zip(moments, await app.store.read(ask), strict=True):
+        is_paused = instant("01-02 00:05:00") < at < instant("01-02 03:05:00")
         assert answer.facts["cause"] == ("skipped" if is_paused else "ran"), answer.sentence
         assert answer.facts["run"]["slug"] == "tick"
 
