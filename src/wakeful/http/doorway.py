@@ -9,6 +9,7 @@ than allowed is ever held; and whatever goes wrong further in ends here, as a pr
 import hmac
 import ipaddress
 import logging
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ log = logging.getLogger("wakeful.http")
 
 BODY_MAX: Final = 1_048_576
 WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz"})
-RECEIPT: Final = "/receipt"
+# The whole path and nothing less: a schedule may be called `receipt` as well.
+RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
 WHILE_STOPPING: Final = frozenset({"/healthz", "/readyz"})
 
 
@@ -58,7 +60,7 @@ class Access:
         if self.is_local or self.token is None:
             return self.is_local
         scheme, _, given = (authorization or "").partition(" ")
-        is_same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token.encode())
+        is_same = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token.encode())
         return is_same and scheme.lower() == "bearer"
 
 
@@ -95,11 +97,12 @@ class Doorway:
         if foreign is not None:
             return Problem(403, foreign)
         path: str = scope["path"]
-        needs_token = path not in WITHOUT_TOKEN and not path.endswith(RECEIPT)  # a receipt brings its run's own
+        is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
+        needs_token = path not in WITHOUT_TOKEN and not is_receipt
         if needs_token and not self._access.is_admitted(headers.get("authorization")):
             text = "a token is needed here; send Authorization: Bearer with the token of [server] in wakeful.toml"
             return Problem(401, text, headers={"WWW-Authenticate": "Bearer"})
-        if not self._is_open() and path not in WHILE_STOPPING and not path.endswith(RECEIPT):
+        if not self._is_open() and path not in WHILE_STOPPING and not is_receipt:
             return stopping()
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():

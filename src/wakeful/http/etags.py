@@ -11,7 +11,6 @@ from typing import Final
 from wakeful.app import Guard
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
-from wakeful.core.refusals import NotFound
 from wakeful.features.schedules.views import ScheduleView
 from wakeful.http.problems import Refused
 from wakeful.ports.store import Schedule
@@ -34,15 +33,19 @@ def if_match(header: str | None) -> Guard | None:
 
     def guard(stored: Schedule | None) -> None:
         if stored is None:
-            if tags is None:
-                raise Refused(412, "there is no such schedule, and If-Match asks for one")
-            raise NotFound("there is no such schedule (any more)")
+            raise Refused(412, "there is no such schedule, and If-Match asks for one")
         tag = _tag(stored.version, stored.created_at)
         if tags is not None and tag not in tags:
             text = f"{stored.slug} has changed since it was read: it is at {tag} now; read it again, then write"
             raise Refused(412, text, headers={"ETag": tag})
 
     return guard
+
+
+def if_match_found(header: str | None) -> Guard | None:
+    """The same where a missing one is said to be missing."""
+    guard = if_match(header)
+    return None if guard is None else lambda stored: None if stored is None else guard(stored)
 
 
 def if_none_match(header: str | None) -> Guard | None:

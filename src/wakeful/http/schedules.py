@@ -25,7 +25,7 @@ from wakeful.http.asking import (
     slug_cursor,
     text_of,
 )
-from wakeful.http.etags import etag_of, if_match, if_none_match
+from wakeful.http.etags import etag_of, if_match, if_match_found, if_none_match
 from wakeful.http.runs import runs_page
 from wakeful.http.shapes import answer, body, problems
 
@@ -132,7 +132,7 @@ def routes(app: Wakeful) -> APIRouter:
     async def delete_schedule(
         slug: SlugPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
     ) -> Response:
-        await app.remove(known_slug(slug), guard=if_match(if_match_header))
+        await app.remove(known_slug(slug), guard=if_match_found(if_match_header))
         return Response(status_code=204)
 
     _add_commands(router, app)

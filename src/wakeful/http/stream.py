@@ -14,6 +14,8 @@ from wakeful.telemetry.sse import parse_last_id, render
 from wakeful.telemetry.stream import Stream, Subscription
 
 NAMES_MAX: Final = 50
+ID_MAX: Final = 40
+"""Digits of an event's id; a longer one is none of ours, however it goes on."""
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # no proxy may hold events back
 
 
@@ -67,7 +69,8 @@ def routes(watchers: Watchers) -> APIRouter:
         last_id: Annotated[str | None, Header(alias="Last-Event-ID", description="go on after this event")] = None,
     ) -> Response:
         """A `reset` event says that events were lost; then read the state anew."""
-        events = watchers.watch(_names(streams), parse_last_id(last_id))
+        known_id = None if last_id is None else parse_last_id(last_id[:ID_MAX])
+        events = watchers.watch(_names(streams), known_id)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
     return router

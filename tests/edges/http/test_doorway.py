@@ -71,6 +71,18 @@ async def test_beyond_loopback_a_token_is_needed(tmp_path: Path) -> None:
         assert (await api.get("/api/schedule", headers={**good, "Host": "192.168.1.7:8377"})).status == 200
 
 
+async def test_only_a_receipt_itself_passes_without_the_token(tmp_path: Path) -> None:
+    """Whatever else is called receipt does not: a schedule of that name is written with the token only."""
+    async with served(tmp_path, access=Access("0.0.0.0", "s3cret-tökén")) as api:
+        for path in ("/api/schedule/receipt", "/api/runs/receipt", "/receipt", "/api/runs/1/2/receipt"):
+            for method in ("GET", "PUT", "POST", "DELETE"):
+                assert (await api.ask(method, path, EVERY)).status == 401, (method, path)
+        assert (await api.get("/api/runs/1/receipt")).status == 401
+        asked = await api.post("/api/runs/1/receipt?token=x", {"rung": "finished"})
+        assert (asked.status, asked.body["error"]) == (401, "the token is not this run's")
+        assert (await api.get("/api/schedule", headers={"Authorization": "Bearer s3cret-tökén"})).status == 200
+
+
 def test_a_bind_beyond_loopback_without_a_token_admits_nobody() -> None:
     """Should it ever be made, it is closed."""
     assert not Rules("0.0.0.0", None).is_admitted(None)

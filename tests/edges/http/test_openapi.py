@@ -4,6 +4,7 @@ import json
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -138,6 +139,15 @@ def test_the_description_has_every_route_and_no_answer_we_never_give(running: Da
             refusals = [answer for status, answer in operation["responses"].items() if status >= "400"]
             assert all("application/problem+json" in answer["content"] for answer in refusals)
     assert told["components"]["schemas"]["Definition"]["additionalProperties"] is False
+
+
+def test_the_page_names_every_route(operations: list[Any]) -> None:
+    """docs/rest.md and the code tell of the same routes."""
+    page = (Path(__file__).parents[3] / "docs" / "rest.md").read_text()
+    told = " ".join(line.partition(" | ")[0] for line in page.splitlines() if line.startswith("| "))
+    for operation in operations:
+        path = operation.path.rpartition("/")[2] if operation.path.endswith(("/resume", "/readyz")) else operation.path
+        assert path in told, operation.path
 
 
 def test_the_shape_of_a_definition_has_the_fields_that_are_read() -> None:

@@ -143,6 +143,8 @@ async def test_an_etag_guards_against_writing_over_what_was_not_seen(api: Client
 async def test_star_asks_for_something_or_for_nothing(api: Client) -> None:
     """`If-Match: *` writes only over something, `If-None-Match: *` only where nothing is."""
     assert (await api.put("job", headers={"If-Match": "*"})).status == 412
+    assert (await api.put("job", headers={"If-Match": '"1-0"'})).status == 412
+    assert (await api.ask("DELETE", "/api/schedule/job", headers={"If-Match": '"1-0"'})).status == 404
     assert (await api.put("job", headers={"If-None-Match": "*"})).status == 201
     assert (await api.put("job", headers={"If-None-Match": "*"})).status == 412
     assert (await api.put("job", headers={"If-Match": "*"})).status == 200
