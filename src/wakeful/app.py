@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
@@ -64,6 +64,17 @@ class New:
 MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 """Makes whoever is to hear of what is committed, once the store and its clock are there."""
 
+
+class Beside(Protocol):
+    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]
+
 Guard: TypeAlias = Callable[[Schedule | None], None]
 """Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
 
@@ -109,6 +120,7 @@ class Wakeful:
         agents: bootstrap.Agents | None = None,
         receipts_at: str | None = None,
         sink: MakeSink | None = None,
+        beside: MakeBeside | None = None,
     ) -> None:
         if concurrency_max < 1:
             raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
@@ -128,6 +140,8 @@ class Wakeful:
         self._agents = agents
         self._receipts_at = receipts_at
         self._make_sink = sink
+        self._make_beside = beside
+        self._beside: Beside | None = None
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -185,10 +199,14 @@ class Wakeful:
             )
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await self.add_many(self._declared)
+            if self._make_beside is not None:
+                self._beside = self._make_beside(parts)
+                await self._beside.start()
             if self._ticks:
                 await parts.engine.start()
         except BaseException:
             self._parts = None
+            await self._stop_beside()
             await store.close()
             raise
 
@@ -200,11 +218,17 @@ class Wakeful:
         self._ending = parts
         try:
             await parts.engine.stop()
+            await self._stop_beside()
             for action in parts.seams.actions.values():
                 await action.close()
         finally:
             self._ending = None
             await parts.store.close()
+
+    async def _stop_beside(self) -> None:
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            await beside.stop()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -18,7 +18,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     import uvicorn
 
     from wakeful.app import Wakeful
+    from wakeful.bootstrap import Parts
     from wakeful.http import Access
     from wakeful.http.stream import Watchers
+    from wakeful.mirror import Mirror
     from wakeful.ports.clock import Clock
-    from wakeful.ports.sink import Sink
+    from wakeful.ports.sink import Fact, Sink, Slugs
     from wakeful.ports.store import Store
     from wakeful.settings import Loaded, SettingsWatch
     from wakeful.telemetry.telemetry import Telemetry
@@ -236,7 +238,19 @@ class _Daemon:
             ),
             receipts_at=receipts_at,
             sink=self._sink,
+            beside=self._mirror if schedules.mirror != "off" and _is_embedded(self._loaded) else None,
         )
+
+    def _mirror(self, parts: Parts) -> Mirror:
+        """Definitions as files, told of every commit that touches a schedule."""
+        from wakeful.mirror import Mirror
+        from wakeful.telemetry.fan_out import FanOut
+
+        mirror = Mirror(self._home / "schedule", parts, self._loaded.settings.schedules.mirror)
+        sink = None if self._telemetry is None else self._telemetry.sink
+        if isinstance(sink, FanOut):
+            sink.listen(lambda facts, slugs: _tell(mirror, facts, slugs))
+        return mirror
 
     def _sink(self, _store: Store, clock: Clock) -> Sink:
         """Whoever listens to what is committed: the live stream, the log, the figures."""
@@ -399,7 +413,7 @@ def _first(read: Callable[[], Loaded]) -> Loaded:
 def _store_of(home: Path, loaded: Loaded) -> str:
     """The store's address, a file's being relative to the home; refused where files cannot be locked."""
     url = loaded.settings.store.url.reveal()
-    if url.startswith(("postgresql:", "postgres:")):
+    if not _is_embedded(loaded):
         return url
     path = home / url.removeprefix("sqlite:///")
     kind = network_file_system(path.parent)
@@ -409,6 +423,25 @@ def _store_of(home: Path, loaded: Loaded) -> str:
             "put the home on a local disk, or use postgresql:// under [store]"
         )
     return str(path)
+
+
+def _is_embedded(loaded: Loaded) -> bool:
+    return not loaded.settings.store.url.reveal().startswith(("postgresql:", "postgres:"))
+
+
+def _tell(mirror: Mirror, facts: Sequence[Fact], slugs: Slugs) -> None:
+    """The slugs of whatever changed; one that is not known is found by the mirror's own rescan."""
+    from wakeful.ports.sink import RunsClaimed, RunsSettled, RunsWaiting, SchedulesChanged
+
+    changed: set[str | None] = set()
+    for fact in facts:
+        if isinstance(fact, SchedulesChanged):
+            changed.update(change.slug or slugs.get(change.schedule_id) for change in fact.changes)
+        elif isinstance(fact, RunsClaimed | RunsSettled | RunsWaiting):
+            changed.update(slugs.get(run.schedule_id) for run in fact.runs)
+    for slug in changed:
+        if slug is not None:
+            mirror.schedule_changed(slug)
 
 
 def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:

@@ -152,6 +152,22 @@ def test_the_stream_tells_what_happens(running: Daemon) -> None:
         assert any(line.startswith(b"event: reset") for line in iter(stream.readline, b""))
 
 
+def test_definitions_are_files_as_well(running: Daemon) -> None:
+    """What is written over REST is mirrored; a file that is edited is taken over."""
+    daily = {"schedule": {"type": "times", "times": ["09:00"], "timezone": "UTC"}, "prompt": "hello"}
+    ask(running.address, "/api/schedule/filed", method="PUT", body=daily)
+    file = running.home / "schedule" / "filed" / "definition.json"
+    until = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    written = json.loads(file.read_text())
+    assert written["prompt"] == "hello"
+    file.write_text(json.dumps({**written, "prompt": "good evening"}))
+    while ask(running.address, "/api/schedule/filed")[1]["prompt"] == "hello" and time.monotonic() < until:
+        time.sleep(0.05)
+    assert ask(running.address, "/api/schedule/filed")[1]["prompt"] == "good evening"
+
+
 def test_figures_for_prometheus(running: Daemon) -> None:
     """Text, with what is looked up at the moment of asking."""
     with urllib.request.urlopen(f"{running.address}/metrics", timeout=10) as response:
