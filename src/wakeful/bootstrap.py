@@ -37,7 +37,7 @@ from wakeful.ports.handlers import Seams
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
-from wakeful.telemetry.told_store import ToldStore
+from wakeful.telemetry.told_store import Guarded, ToldStore
 
 # Makes the agents of this process, once its clock and its callables are known.
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
@@ -161,6 +161,7 @@ async def assemble_with(
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
+        sink = Guarded(sink)
         sink.begin(store)
         store = ToldStore(store, sink, clock)
     store_id = await store.write(_identify)

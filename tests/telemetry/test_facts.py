@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from features.kit import Bot, World, virtual
+from features.kit import AllTogether, Bot, World, virtual
 from telemetry.kit import Heard, open_told
 from wakeful import every
 from wakeful.core.instants import HOUR, MINUTE, SECOND
@@ -23,6 +23,9 @@ from wakeful.ports.sink import (
     Ticked,
     Wrote,
 )
+from wakeful.stores.sqlite.store import SqliteStore
+from wakeful.telemetry.fan_out import FanOut
+from wakeful.telemetry.told_store import Guarded, ToldStore
 
 
 def rows(heard: Heard, kind: type[Any]) -> list[Any]:
@@ -248,3 +251,61 @@ async def test_every_look_of_the_engine_is_told_with_its_lag(world: World) -> No
     await world.until("01-01 00:15:00")
     assert {tick.lag for tick in heard.of(Ticked)} == {0}
     assert max(tick.claimed for tick in heard.of(Ticked)) == 1
+
+
+@virtual
+async def test_a_sink_that_raises_is_asked_once_and_the_commit_stands(world: World) -> None:
+    """What was written is written, whatever becomes of the telling."""
+
+    class Broken:
+        def __init__(self) -> None:
+            self.told = 0
+
+        def begin(self, store: Any) -> None: ...
+
+        def tell(self, facts: Any) -> None:
+            self.told += 1
+            raise RuntimeError("I am broken")
+
+    sink = Broken()
+    path = world.path.with_name("other.db")
+    store = SqliteStore.open_inline(path, hook=AllTogether())
+    told_store = ToldStore(store, Guarded(sink), world.clock)
+    for value in ("1", "2"):
+        await told_store.write(lambda tx, value=value: tx.meta.set("a", value))  # type: ignore[misc]
+    assert await told_store.read(lambda tx: tx.meta.get("a")) == "2"
+    assert sink.told == 1
+    await told_store.close()
+
+
+@virtual
+async def test_an_operation_that_runs_twice_is_told_once(world: World) -> None:
+    """A database may ask for a second go; only what was committed is told."""
+    heard = Heard()
+    fan_out = FanOut()
+    fan_out.listen(heard)
+    store = SqliteStore.open_inline(world.path.with_name("other.db"), hook=AllTogether())
+
+    told_store = ToldStore(_Again(store), fan_out, world.clock)  # type: ignore[arg-type]
+    await told_store.write(
+        lambda tx: tx.nodes.register(name="n", host="h", pid=1, now=1, lease_until=2, capacity=3) and None
+    )
+    assert len(heard.of(NodeEntered)) == 1
+    await told_store.close()
+
+
+class _Again:
+    """A store that runs each operation twice, as after a serialization failure."""
+
+    def __init__(self, inner: SqliteStore) -> None:
+        self._inner = inner
+
+    async def write(self, operation: Any) -> Any:
+        def twice(tx: Any) -> Any:
+            operation(tx)
+            return operation(tx)
+
+        return await self._inner.write(twice)
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -14,6 +14,7 @@ recovery and whatever comes later are told alike. An operation the store runs ag
 rolled back is never told.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -53,6 +54,8 @@ from wakeful.ports.store import (
     Tx,
 )
 
+log = logging.getLogger("wakeful.telemetry")
+
 T = TypeVar("T")
 
 
@@ -83,6 +86,28 @@ class Notes:
         self.left: list[Sequence[int]] = []
 
 
+class Guarded:
+    """A sink that cannot raise: the one inside is asked no more once it has."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink: Sink | None = sink
+
+    def begin(self, store: Store) -> None:
+        self._guard(lambda sink: sink.begin(store))
+
+    def tell(self, facts: Sequence[Fact]) -> None:
+        self._guard(lambda sink: sink.tell(facts))
+
+    def _guard(self, telling: Callable[[Sink], None]) -> None:
+        if self._sink is None:
+            return
+        try:
+            telling(self._sink)
+        except Exception:
+            self._sink = None
+            log.exception("the sink failed and is not told anything any more")
+
+
 class ToldStore:
     """See `ports.store.Store`; a sink hears of every commit made through it."""
 
@@ -107,8 +132,13 @@ class ToldStore:
         except StoreUnavailable:
             self._sink.tell([Wrote(self._clock.read().now, self._stopwatch() - began, False)])
             raise
-        at = self._clock.read().now
-        self._sink.tell([*facts_of(notes, at), Wrote(at, self._stopwatch() - began, True)])
+        at, seconds = self._clock.read().now, self._stopwatch() - began
+        try:
+            facts = facts_of(notes, at)
+        except Exception:  # it is committed: nothing about telling may make it look as if it were not (L7)
+            log.exception("what a commit changed cannot be told")
+            facts = []
+        self._sink.tell([*facts, Wrote(at, seconds, True)])
         return answer
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
