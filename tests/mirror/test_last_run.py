@@ -29,19 +29,19 @@ def paste(desk: Desk, recipe: str) -> None:
     subprocess.run(["sh", "-ec", recipe], cwd=desk.folder.parent, check=True)
 
 
-async def at_ten(world: World, agent: Agent | None = None) -> Desk:
-    """A desk at 10:00 whose schedule ran at 09:00."""
+async def after_nine(world: World, agent: Agent | None = None) -> Desk:
+    """A desk at 09:02 whose schedule ran at 09:00."""
     desk = await open_desk(world, agent)
     await world.until("01-01 08:58:00")
     await desk.put("standup", HOURLY)
-    await world.until("01-01 10:00:00")
+    await world.until("01-01 09:02:00")
     return desk
 
 
 @virtual
 async def test_check_schedule_state(world: World) -> None:
     """`cat` both files, `jq -r .sessionId`."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     home = desk.folder.parent
     shown = subprocess.run(["cat", "schedule/standup/definition.json"], cwd=home, capture_output=True, check=True)
     assert json.loads(shown.stdout)["prompt"] == HOURLY["prompt"]
@@ -55,7 +55,7 @@ async def test_check_schedule_state(world: World) -> None:
 @virtual
 async def test_force_a_test_run_by_stop_edit_start(world: World) -> None:
     """One run at the start, none at the next; the cadence is where it was."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     await desk.stop()
     paste(desk, RECIPE % "abc-123")
     desk = await open_desk(world, desk.agent)
@@ -66,14 +66,14 @@ async def test_force_a_test_run_by_stop_edit_start(world: World) -> None:
     desk = await reopen(world, desk)
     await noticed(world)
     assert len(desk.agent.asked) == 2
-    assert await ledger(desk, "standup") == ["01-01 09:00:00 succeeded", "01-01 10:00:00 succeeded"]
+    assert await ledger(desk, "standup") == ["01-01 09:00:00 succeeded", "01-01 09:02:00 succeeded"]
     assert read(desk, name="last-run.json")["nextRun"] == "2026-01-02T09:00:00.000Z"
 
 
 @virtual
 async def test_force_a_test_run_by_edit_stop_start(world: World) -> None:
     """The recipe edits while the server runs: the run comes with the start, and is not cut short by the stop."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     paste(desk, RECIPE % "abc-123")
     desk.mirror.schedule_changed("standup")
     await world.sleep("300ms")
@@ -89,7 +89,7 @@ async def test_force_a_test_run_by_edit_stop_start(world: World) -> None:
 @virtual
 async def test_force_a_test_run_without_a_restart(world: World) -> None:
     """Noticed while running; the same recipe again is another wish."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     for expected in (2, 3):
         paste(desk, RECIPE % "abc-123")
         await noticed(world)
@@ -102,7 +102,7 @@ async def test_force_a_test_run_without_a_restart(world: World) -> None:
 @virtual
 async def test_a_crash_right_after_the_forced_run_does_not_force_another(world: World) -> None:
     """The wish and its memory are one commit: the file still says so, and it counts no more."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     await desk.stop()
     paste(desk, RECIPE % "abc-123")
     desk = await open_desk(world, desk.agent)  # takes the edit in, and has written nothing yet
@@ -121,7 +121,7 @@ async def test_a_crash_right_after_the_forced_run_does_not_force_another(world: 
 @virtual
 async def test_an_edited_session_is_adopted(world: World) -> None:
     """The next run goes on with it; null means a new one."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     edit(desk, name="last-run.json", sessionId="mine-7")
     await noticed(world)
     assert desk.told("adopted") == ["standup/last-run.json: goes on with session mine-7"]
@@ -140,7 +140,7 @@ async def test_an_edited_session_is_adopted(world: World) -> None:
 @virtual
 async def test_a_next_run_that_time_moved_into_the_past_is_nobodys_wish(world: World) -> None:
     """Who was down over 09:00 and edits only the session gets the catch-up, and no run beside it."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     await desk.stop()
     edit(desk, name="last-run.json", sessionId="mine-7")
     await world.until("01-02 10:00:00")
@@ -154,7 +154,7 @@ async def test_a_next_run_that_time_moved_into_the_past_is_nobodys_wish(world: W
 @virtual
 async def test_forced_and_missed_together_are_one_run(world: World) -> None:
     """Overdue and forced: the agent is asked once, and the ledger says what became of the instant (L1)."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     await desk.stop()
     await world.until("01-02 10:00:00")
     paste(desk, RECIPE % "abc-123")
@@ -169,7 +169,7 @@ async def test_forced_and_missed_together_are_one_run(world: World) -> None:
 @virtual
 async def test_other_fields_are_ours_to_say(world: World) -> None:
     """Ignored and written again, also a next run in the future and fields nobody knows."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     before, view = read(desk, name="last-run.json"), await desk.get("standup")
     changes = {"lastRun": None, "lastResult": "error", "lastError": "x", "nextRun": "2026-02-01T00:00:00Z", "more": 1}
     edit(desk, name="last-run.json", **changes)
@@ -199,7 +199,7 @@ async def test_a_run_that_waits_for_a_busy_session_comes_at_once(world: World) -
 @virtual
 async def test_a_halted_schedule_is_not_forced_and_says_so(world: World, halt: str) -> None:
     """L2. The wish is used up: resuming later does not bring an old one back."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     await (desk.pause("standup") if halt == "paused" else desk.update("standup", enabled=False))
     await noticed(world)
     paste(desk, RECIPE % "abc-123")
@@ -228,7 +228,7 @@ async def test_a_halted_schedule_is_not_forced_and_says_so(world: World, halt: s
 @virtual
 async def test_a_last_run_that_cannot_be_read_is_reported_and_left(world: World, content: Any, message: str) -> None:
     """With a note beside it, until its author corrects or removes it."""
-    desk = await at_ten(world)
+    desk = await after_nine(world)
     save(desk, content, name="last-run.json")
     saved = place(desk, name="last-run.json").read_bytes()
     await noticed(world)

@@ -14,6 +14,7 @@ import pytest
 
 from wakeful import Wakeful, every
 from wakeful.mirror import Mirror, Report
+from wakeful.mirror.folder import Folder, FolderTaken
 
 pytestmark = pytest.mark.usefixtures("durable")
 
@@ -165,6 +166,19 @@ async def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     await eventually(lambda: not home.mirror.is_behind)
     assert home.file("tock").stat().st_ino == inode
     await home.stop()
+
+
+async def test_a_folder_closed_under_a_write_is_let_go_when_the_write_has_ended(tmp_path: Path) -> None:
+    """Who keeps it next does not meet the last words of who kept it before."""
+    folder, other = Folder(tmp_path / "schedule"), Folder(tmp_path / "schedule")
+    with folder._held():
+        folder.close()
+        with pytest.raises(FolderTaken, match="another process keeps the definition files"):
+            other.names()
+    assert other.names() == []
+    with pytest.raises(FolderTaken, match="are not kept here any more"):
+        folder.names()
+    other.close()
 
 
 async def test_watching_that_fails_is_told_and_the_rescan_remains(

@@ -76,42 +76,59 @@ class Folder:
         self._fd: int | None = None
         # Who waits for a thread may be cancelled, and the thread goes on: whoever comes next sees what it did.
         self._lock = threading.Lock()
+        self._is_over = False
 
     def names(self) -> list[str]:
         """What is in it and is no plain file, sorted, hidden ones left out. Makes the folder if it is missing."""
-        with self._lock, os.scandir(self._root()) as entries:
+        with self._held() as root, os.scandir(root) as entries:
             found = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
         return sorted(name for name in found if not name.startswith("."))
 
     def identity(self) -> tuple[int, int]:
         """Which directory this is: another one after it was removed and made again."""
-        with self._lock:
-            seen = os.fstat(self._root())
+        with self._held() as root:
+            seen = os.fstat(root)
         return seen.st_dev, seen.st_ino
 
     def look(self, known: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Looked]:
         """The folders of these slugs; of a file whose digest is known (slug, name) only that is told."""
-        with self._lock:
-            root = self._root()
+        with self._held() as root:
             return {slug: self._look(root, slug, digests) for slug, digests in known.items()}
 
     def write(self, writings: Sequence[Writing]) -> list[str | None]:
         """Replace files, durably; answers for each None, or why not. Empty: it changed meanwhile."""
         told: list[str | None] = []
-        with self._lock:
-            root = self._root()
+        with self._held() as root:
             for slug, group in itertools.groupby(writings, key=lambda one: one.slug):
                 told += self._write_in(root, slug, list(group))
         return told
 
     def remove(self, removals: Sequence[Removal]) -> list[str | None]:
         """Remove files that are still ours, with what we put beside them."""
-        with self._lock:
-            root = self._root()
+        with self._held() as root:
             return [_told(lambda one=one: self._remove(root, one)) for one in removals]  # type: ignore[misc]
 
     def close(self) -> None:
-        """Let another process keep the folder."""
+        """Let another process keep the folder, as soon as what is under way in here has ended."""
+        self._is_over = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        try:
+            with self._lock:
+                if self._is_over:
+                    raise FolderTaken(f"the definition files in {self.path} are not kept here any more")
+                yield self._root()
+        finally:
+            if self._is_over:  # closed meanwhile, and left to us
+                self.close()
+
+    def _let_go(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -122,7 +139,7 @@ class Folder:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._fd), os.stat(self.path)):  # noqa: PTH116 - the pair of fstat
                     return self._fd
-            self.close()
+            self._let_go()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(self.path, _DIRECTORY)
         try:

@@ -123,13 +123,11 @@ class Mirror:
         if task is None:
             return
         task.cancel()
-        is_over = await self._within(STOP_WITHIN, _ended(task))
-        if is_over:
-            is_over = await self._within(STOP_WITHIN, self._flush())
+        if await self._within(STOP_WITHIN, _ended(task)):
+            await self._within(STOP_WITHIN, self._flush())
         if self._watcher is not None:
             await self._within(STOP_WITHIN, self._watcher.stop())
-        if is_over:  # else a thread hangs in there, and the end of the process lets go
-            self.folder.close()
+        self.folder.close()
         self._threads.close()
 
     # --- the task ----------------------------------------------------------------------------------------------------
