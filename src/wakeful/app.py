@@ -322,11 +322,14 @@ class Wakeful:
         checked = self._checked(definition_from_json(definition, default_zone=parts.default_zone, slug=slug))
 
         def write(tx: Tx, now: Instant) -> Written:
+            stored = None
             if guard is not None:
-                guard(_held(tx, slug))
+                guard(stored := _held(tx, slug))
             (fate,) = commands.put_many(tx, [checked], seams=parts.seams, now=now)
             if isinstance(fate, Invalid):
                 raise fate
+            if guard is not None and stored is None and not fate.is_created:
+                guard(_held(tx, slug))  # nothing could be locked where nothing was, and another node was first
             return _read_back(tx, slug, now, checked.warnings, is_created=fate.is_created)
 
         return await self._try(write, is_rehearsal)

@@ -59,9 +59,11 @@ class Client:
 
 
 @asynccontextmanager
-async def served(path: Path, *, access: Access | None = None, body_max: int = 1_048_576) -> AsyncIterator[Client]:
+async def served(
+    path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576
+) -> AsyncIterator[Client]:
     """The API of a fresh store, in this process."""
-    app = Wakeful(path / "wakeful.db", timezone="UTC", shutdown_grace="1s")
+    app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s")
     with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
