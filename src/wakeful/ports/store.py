@@ -238,7 +238,7 @@ class Runs(Protocol):
     def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]: ...
 
     def taken(self, schedule_id: int, *, after: Instant, until: Instant) -> frozenset[Instant]:
-        """Planned instants in (after, until] that have a row which is not a gap."""
+        """Planned instants in (after, until] that have a row, a run given up before its first attempt included."""
         ...
 
     def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:

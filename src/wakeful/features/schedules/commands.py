@@ -242,7 +242,13 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
         return
     old = before.rules if isinstance(before, Compiled) else compiled.rules
     if cadence.state in ("done", "invalid"):
-        cadence = cadence._replace(state="active", state_reason=None, state_at=now, planned_through=now, next_at=None)
+        cadence = cadence._replace(
+            state="active",
+            state_reason=None,
+            state_at=now,
+            planned_through=max(now, cadence.planned_through),
+            next_at=None,
+        )
     plan = replan(cadence, old, compiled.rules, now=now, taken=_taken(tx, cadence, now))
     record(tx, [decided(plan, compiled, gaps_of=(schedule.version, schedule.definition))], now=now)
 

@@ -129,11 +129,10 @@ ATTEMPTS = f"""
 SELECT {columns_of(Attempt, "attempts")} FROM attempts WHERE run_id = ANY($1::bigint[]) ORDER BY run_id, attempt
 """
 
-# Planned instants in a span that have a row which is not a gap. Manual requests have negative occurrences.
+# Planned instants in a span that have a row. Manual requests have negative occurrences.
 TAKEN = """
 SELECT planned_at FROM runs
 WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence <= $3
-  AND outcome <> 'skipped' AND outcome <> 'missed'
 """
 
 # Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Rows tile time (L1),

@@ -86,10 +86,10 @@ SELECT {columns_of(Attempt, "attempts")} FROM json_each(?) AS wanted CROSS JOIN 
 ORDER BY run_id, attempt
 """
 
-# Planned instants in a span that have a row which is not a gap. Manual requests have negative occurrences.
+# Planned instants in a span that have a row. Manual requests have negative occurrences.
 TAKEN = """
 SELECT planned_at FROM runs INDEXED BY runs_occurrence
-WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ? AND outcome NOT IN ('skipped', 'missed')
+WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ?
 """
 
 # Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Rows tile time (L1),
