@@ -42,12 +42,26 @@ IfNoneMatch = Annotated[str | None, Header(description="* : only if there is non
 DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
 ETAG: Final = "names the version of the definition"
 WARNING: Final = "what its writer should know, if there is something"
+PATCH_BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            name: {"schema": {"type": "object"}, "example": {"enabled": False}}
+            for name in ("application/json", "application/merge-patch+json")
+        },
+    }
+}
 
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes, over one app."""
     router = APIRouter(prefix="/api/schedule", tags=["schedules"])
+    for add in (_add_reads, _add_put, _add_patch, _add_delete, _add_commands, _add_questions):
+        add(router, app)
+    return router
 
+
+def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get("", summary="List schedules", responses={200: answer(shapes.Schedules, "A page."), **problems()})
     async def list_schedules(
         status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
@@ -69,6 +83,8 @@ def routes(app: Wakeful) -> APIRouter:
     async def get_schedule(slug: SlugPath) -> Response:
         return _shown(await app.get(known_slug(slug)))
 
+
+def _add_put(router: APIRouter, app: Wakeful) -> None:
     @router.put(
         "/{slug}",
         summary="Create or replace a schedule",
@@ -91,18 +107,12 @@ def routes(app: Wakeful) -> APIRouter:
         written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
         return _written(written, is_rehearsal=dry_run)
 
+
+def _add_patch(router: APIRouter, app: Wakeful) -> None:
     @router.patch(
         "/{slug}",
         summary="Change some of a schedule (RFC 7396)",
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {
-                    name: {"schema": {"type": "object"}, "example": {"enabled": False}}
-                    for name in ("application/json", "application/merge-patch+json")
-                },
-            }
-        },
+        openapi_extra=PATCH_BODY,
         responses={
             200: answer(shapes.Schedule, "As it stands now.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
             **problems(404, 409, 412),
@@ -122,6 +132,8 @@ def routes(app: Wakeful) -> APIRouter:
         written = await app.patch(known_slug(slug), changes, guard=guard, is_rehearsal=dry_run)
         return _written(written, is_rehearsal=dry_run)
 
+
+def _add_delete(router: APIRouter, app: Wakeful) -> None:
     @router.delete(
         "/{slug}",
         summary="Remove a schedule",
@@ -134,10 +146,6 @@ def routes(app: Wakeful) -> APIRouter:
     ) -> Response:
         await app.remove(known_slug(slug), guard=if_match_found(if_match_header))
         return Response(status_code=204)
-
-    _add_commands(router, app)
-    _add_questions(router, app)
-    return router
 
 
 def _add_commands(router: APIRouter, app: Wakeful) -> None:

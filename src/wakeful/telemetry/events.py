@@ -8,27 +8,8 @@ from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import Run
-from wakeful.ports.sink import (
-    Alerted,
-    ClockJumped,
-    Fact,
-    InstantsMissed,
-    InstantsSkipped,
-    LeaseLost,
-    NodeEntered,
-    NodeLeft,
-    RunsClaimed,
-    RunsClimbed,
-    RunsRescued,
-    RunsSettled,
-    RunsVoided,
-    RunsWaiting,
-    ScheduleChange,
-    SchedulesChanged,
-    Slugs,
-    Ticked,
-    Wrote,
-)
+from wakeful.ports import sink
+from wakeful.ports.sink import Fact, ScheduleChange, Slugs
 from wakeful.ports.store import Mark
 
 Data: TypeAlias = Mapping[str, Any]
@@ -47,35 +28,35 @@ class Told(NamedTuple):
 def told(fact: Fact, slugs: Slugs) -> Told | None:
     """The fact as a batch of events; None for what is only measured."""
     match fact:
-        case RunsClaimed(at, runs):
+        case sink.RunsClaimed(at, runs):
             return _of_runs("claimed", at, runs, slugs)
-        case RunsWaiting(at, runs):
+        case sink.RunsWaiting(at, runs):
             return _of_runs("waiting", at, runs, slugs)
-        case RunsSettled(at, runs):
+        case sink.RunsSettled(at, runs):
             return _of_runs("settled", at, runs, slugs)
-        case RunsRescued(at, runs):
+        case sink.RunsRescued(at, runs):
             return _of_runs("rescued", at, runs, slugs)
-        case InstantsSkipped(at, runs):
+        case sink.InstantsSkipped(at, runs):
             return _of_runs("skipped", at, runs, slugs)
-        case InstantsMissed(at, runs):
+        case sink.InstantsMissed(at, runs):
             return _of_runs("missed", at, runs, slugs)
-        case RunsClimbed(at, marks):
+        case sink.RunsClimbed(at, marks):
             return Told("runs", "climbed", at, len(marks), lambda i: _mark(marks[i]))
-        case RunsVoided(at, run_ids):
+        case sink.RunsVoided(at, run_ids):
             return Told("runs", "voided", at, len(run_ids), lambda i: {"runId": str(run_ids[i])})
-        case SchedulesChanged(at, changes):
+        case sink.SchedulesChanged(at, changes):
             return Told("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
-        case NodeEntered(at, node_id, name, host, pid):
+        case sink.NodeEntered(at, node_id, name, host, pid):
             return _one("nodes", "entered", at, {"nodeId": str(node_id), "name": name, "host": host, "pid": pid})
-        case NodeLeft(at, node_ids):
+        case sink.NodeLeft(at, node_ids):
             return Told("nodes", "left", at, len(node_ids), lambda i: {"nodeId": str(node_ids[i])})
-        case LeaseLost(at, node_id):
+        case sink.LeaseLost(at, node_id):
             return _one("nodes", "lostLease", at, {"nodeId": str(node_id)})
-        case ClockJumped(at, by):
+        case sink.ClockJumped(at, by):
             return _one("nodes", "clockJumped", at, {"byMs": by})
-        case Alerted(at, incident, text):
+        case sink.Alerted(at, incident, text):
             return _one("alerts", "alerted", at, {"incident": incident, "text": text})
-        case Ticked() | Wrote():
+        case sink.Ticked() | sink.Wrote():
             return None
         case _:
             assert_never(fact)

@@ -10,26 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.instants import Duration, Instant, format_duration, format_instant
 from wakeful.core.runs import ERRORS, Run
-from wakeful.ports.sink import (
-    Alerted,
-    ClockJumped,
-    Fact,
-    InstantsMissed,
-    InstantsSkipped,
-    LeaseLost,
-    NodeEntered,
-    NodeLeft,
-    RunsClaimed,
-    RunsClimbed,
-    RunsRescued,
-    RunsSettled,
-    RunsVoided,
-    RunsWaiting,
-    ScheduleChange,
-    SchedulesChanged,
-    Slugs,
-    Wrote,
-)
+from wakeful.ports import sink
+from wakeful.ports.sink import Fact, ScheduleChange, Slugs
 
 Level: TypeAlias = Literal["debug", "info", "warn", "error"]
 Phase: TypeAlias = Literal["request", "response", "error", "event"]
@@ -78,22 +60,22 @@ def lines_of(facts: Sequence[Fact], slugs: Slugs) -> Iterator[Line]:
     """What is worth a line, in order."""
     for fact in facts:
         match fact:
-            case RunsClaimed(at, runs):
+            case sink.RunsClaimed(at, runs):
                 for run in runs:
                     yield _claimed(at, run, slugs)
-            case RunsSettled(at, runs):
+            case sink.RunsSettled(at, runs):
                 for run in runs:
                     yield _settled(at, run, slugs)
-            case RunsWaiting(at, runs):
+            case sink.RunsWaiting(at, runs):
                 for run in runs:
                     yield _waiting(at, run, slugs)
-            case InstantsSkipped(at, runs, instants) | InstantsMissed(at, runs, instants):
+            case sink.InstantsSkipped(at, runs, instants) | sink.InstantsMissed(at, runs, instants):
                 for run, count in zip(runs, instants, strict=True):
                     yield _gap(at, run, count, slugs)
-            case RunsRescued(at, runs):
+            case sink.RunsRescued(at, runs):
                 for run in runs:
                     yield _about(at, "warn", "run-rescued", run, slugs, "was taken over from a node that is gone")
-            case SchedulesChanged(at, changes):
+            case sink.SchedulesChanged(at, changes):
                 for change in changes:
                     yield _change(at, change, slugs)
             case _:
@@ -102,30 +84,30 @@ def lines_of(facts: Sequence[Fact], slugs: Slugs) -> Iterator[Line]:
 
 def _rest(fact: Fact) -> Iterator[Line]:
     match fact:
-        case Alerted(at, incident, text):
+        case sink.Alerted(at, incident, text):
             details = {"incident": incident, "text": text}
             yield Line(at, "warn", "alert", details=details, text=f"[{SCHEDULER}] alert {incident}: {_short(text)}")
-        case NodeEntered(at, node_id, name, host, pid):
+        case sink.NodeEntered(at, node_id, name, host, pid):
             who: dict[str, Any] = {"nodeId": node_id, "name": name, "host": host, "pid": pid}
             text = f"[{SCHEDULER}] node {node_id} ({name}, pid {pid}) ticks"
             yield Line(at, "info", "node-entered", details=who, text=text)
-        case NodeLeft(at, node_ids):
+        case sink.NodeLeft(at, node_ids):
             which = ", ".join(map(str, node_ids))
             text = f"[{SCHEDULER}] node {which} does not tick any more"
             yield Line(at, "info", "node-left", details={"nodeIds": list(node_ids)}, text=text)
-        case LeaseLost(at, node_id):
+        case sink.LeaseLost(at, node_id):
             text = f"[{SCHEDULER}] node {node_id} lost its lease and begins anew"
             yield Line(at, "error", "lease-lost", details={"nodeId": node_id}, text=text)
-        case ClockJumped(at, by):
+        case sink.ClockJumped(at, by):
             text = f"[{SCHEDULER}] the clock jumped by {_signed(by)}"
             yield Line(at, "warn", "clock-jumped", details={"byMs": by}, text=text)
-        case RunsVoided(at, run_ids):
+        case sink.RunsVoided(at, run_ids):
             text = f"[{SCHEDULER}] {len(run_ids)} rows that lay ahead were taken back"
             yield Line(at, "warn", "runs-voided", details={"runIds": list(run_ids)}, text=text)
-        case RunsClimbed(at, marks):
+        case sink.RunsClimbed(at, marks):
             for mark in marks:
                 yield Line(at, "debug", "run-climbed", details={"runId": mark.run_id, "rung": mark.rung})
-        case Wrote(at, seconds, is_kept) if not is_kept:
+        case sink.Wrote(at, seconds, is_kept) if not is_kept:
             text = f"[{SCHEDULER}] the store cannot be written"
             yield Line(at, "error", "store-unavailable", "error", duration_ms=round(seconds * 1000), text=text)
         case _:

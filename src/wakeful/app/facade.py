@@ -2,25 +2,23 @@
 
 import asyncio
 import builtins
-import inspect
-import json
-import logging
-import re
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
-from wakeful.core.actions import ActionSpec, Call, Prompt
-from wakeful.core.definition import Definition
-from wakeful.core.definition_json import action_from_json, definition_from_json, definition_from_parts
+from wakeful.app.merging import json_names
+from wakeful.app.performing import ON_DUE, action_of, register
+from wakeful.app.values import Beside, Guard, MakeBeside, MakeSink, New, Written
+from wakeful.app.writing import Writing, held
+from wakeful.core.actions import Call
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
@@ -28,72 +26,22 @@ from wakeful.core.runs import Outcome
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.core.zones import check_zone
-from wakeful.engine.batch import Batcher
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
+from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.sink import Sink
-from wakeful.ports.store import Schedule, Store, Tx
+from wakeful.ports.store import Tx
 
-log = logging.getLogger("wakeful")
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-ON_DUE: Final = "on_due"
 PAGE: Final = 500
 WAIT_STEP: Final = 20
-NEXT_TIMES: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class New:
-    """A schedule to be added: what `add` takes, as a value, for `add_many`."""
-
-    slug: str
-    timing: Timing
-    action: ActionSpec
-    options: Mapping[str, Any]
-
-
-MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
-"""Makes whoever is to hear of what is committed, once the store and its clock are there."""
-
-
-class Beside(Protocol):
-    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]
-
-Guard: TypeAlias = Callable[[Schedule | None], None]
-"""Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
-
-
-class Written(NamedTuple):
-    """A schedule as it reads back after a write, or as it would."""
-
-    view: ScheduleView
-    is_created: bool
-    warnings: tuple[str, ...]
-    next_times: tuple[Instant, ...]  # the next five
-
-
-class _Rehearsed(Exception):
-    """Ends a write that was only tried: its transaction is rolled back."""
-
-    def __init__(self, written: Written) -> None:
-        super().__init__(written)
-        self.written = written
+NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
 
 class Wakeful:
@@ -150,7 +98,7 @@ class Wakeful:
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
-        self._puts: Batcher[Checked, commands.Put | Invalid] = Batcher(self._put_many)
+        self._written_by: Writing | None = None
 
     # --- declaring ---------------------------------------------------------------------------------------------------
 
@@ -164,8 +112,8 @@ class Wakeful:
 
         def declare(function: F) -> F:
             name = slug or function.__name__.lower()
-            target = self._register(function, name)
-            self._declared.append(New(name, timing, Call(target, args or {}), _json_names(options)))
+            target = register(self._registry, function, name)
+            self._declared.append(New(name, timing, Call(target, args or {}), json_names(options)))
             return function
 
         return declare
@@ -197,6 +145,7 @@ class Wakeful:
                 receipts_at=self._receipts_at,
                 sink=None if self._make_sink is None else self._make_sink(store, self._clock),
             )
+            self._written_by = Writing(parts)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await self.add_many(self._declared)
             if self._make_beside is not None:
@@ -289,119 +238,60 @@ class Wakeful:
         """
         given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
         name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
-        action = self._action(
-            name, {kind: value for kind, value in given.items() if value is not None}, args, isolate, options
-        )
-        fate = await self._puts.submit(self._check(New(name, timing, action, _json_names(options))))
-        if isinstance(fate, Invalid):
-            raise fate
+        what = {kind: value for kind, value in given.items() if value is not None}
+        action = action_of(self._registry, name, what, args, isolate, options)
+        await self._writing.add(New(name, timing, action, json_names(options)))
         return name
 
     async def add_many(self, schedules: Sequence[New]) -> builtins.list[str]:
         """Add or update many schedules; all are checked before any is written."""
-        checked = [self._check(new) for new in schedules]
-        for batch in _batches(checked, PAGE):
-            for fate in await self._put_many(batch):
-                if isinstance(fate, Invalid):
-                    raise fate
+        await self._writing.add_many(schedules)
         return [new.slug for new in schedules]
 
     async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
         """Write a definition in its JSON shape."""
-        read = definition_from_json(definition, default_zone=self._open.default_zone, slug=slug)
-        fate = await self._puts.submit(self._checked(read))
-        if isinstance(fate, Invalid):
-            raise fate
-        return fate
+        return await self._writing.put(slug, definition)
 
     async def write(
         self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> Written:
         """Write a definition in its JSON shape and read it back, in one transaction; a rehearsal leaves no trace."""
-        parts = self._open
-        checked = self._checked(definition_from_json(definition, default_zone=parts.default_zone, slug=slug))
-
-        def write(tx: Tx, now: Instant) -> Written:
-            stored = None
-            if guard is not None:
-                guard(stored := _held(tx, slug))
-            (fate,) = commands.put_many(tx, [checked], seams=parts.seams, now=now)
-            if isinstance(fate, Invalid):
-                raise fate
-            if guard is not None and stored is None and not fate.is_created:
-                guard(_held(tx, slug))  # nothing could be locked where nothing was, and another node was first
-            return _read_back(tx, slug, now, checked.warnings, is_created=fate.is_created)
-
-        return await self._try(write, is_rehearsal)
+        return await self._writing.write(slug, definition, guard, is_rehearsal)
 
     async def patch(
         self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> Written:
         """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
-        parts = self._open
-        warnings: tuple[str, ...] = ()
-
-        def edit(schedule: Schedule) -> Checked:
-            nonlocal warnings
-            if guard is not None:
-                guard(schedule)
-            merged = _merge(_without_other_kind(json.loads(schedule.definition), changes), changes)
-            checked = self._checked(definition_from_json(merged, default_zone=parts.default_zone, slug=slug))
-            warnings = checked.warnings
-            return checked
-
-        def write(tx: Tx, now: Instant) -> Written:
-            commands.change(tx, slug, edit, seams=parts.seams, now=now, if_version=None)
-            return _read_back(tx, slug, now, warnings, is_created=False)
-
-        return await self._try(write, is_rehearsal)
-
-    async def _try(self, write: Callable[[Tx, Instant], Written], is_rehearsal: bool) -> Written:
-        """A write as it is, or one that is taken back before it is kept."""
-
-        def rehearse(tx: Tx, now: Instant) -> Written:
-            raise _Rehearsed(write(tx, now))
-
-        try:
-            return await self._command(rehearse if is_rehearsal else write)
-        except _Rehearsed as rehearsed:
-            return rehearsed.written
+        return await self._writing.patch(slug, changes, guard, is_rehearsal)
 
     async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
         """Change some of a definition, by its JSON names in snake_case; None takes a field back to what is usual."""
-        parts = self._open
-
-        def patch(schedule: Schedule) -> Checked:
-            merged = _merge(_without_other_kind(json.loads(schedule.definition), changes), _json_names(changes))
-            read = definition_from_json(merged, default_zone=parts.default_zone, slug=slug)
-            return self._checked(read)
-
-        await self._command(
-            lambda tx, now: commands.change(tx, slug, patch, seams=parts.seams, now=now, if_version=if_version)
-        )
+        await self._writing.update(slug, if_version, changes)
 
     async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
         """Take a schedule away; a run under way ends, and the ledger stays."""
 
         def remove(tx: Tx, now: Instant) -> None:
             if guard is not None:
-                guard(_held(tx, slug))
+                guard(held(tx, slug))
             commands.remove(tx, slug, seams=self._open.seams, now=now)
 
-        await self._command(remove)
+        await self._writing.command(remove)
 
     async def pause(self, slug: str, until: datetime | str | None = None) -> None:
         """Let nothing of it start until resumed, or until a time."""
         ends = None if until is None else as_instant(until, "until")
-        await self._command(lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends))
+        await self._writing.command(
+            lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends)
+        )
 
     async def resume(self, slug: str) -> None:
         """Let a paused or disabled schedule go on from now; its row of errors begins anew."""
-        await self._command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
+        await self._writing.command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
 
     async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
         """One attempt at once, without touching the cadence; with `wait`, answers when it has ended."""
-        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        run_id = await self._writing.command(lambda tx, now: commands.run_now(tx, slug, now=now))
         if wait:
             return await self.wait_for(run_id, within=within)
         return await self.get_run(run_id)
@@ -509,8 +399,14 @@ class Wakeful:
     @property
     def _open(self) -> bootstrap.Parts:
         if self._parts is None:
-            raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
+            raise RuntimeError(NOT_STARTED)
         return self._parts
+
+    @property
+    def _writing(self) -> Writing:
+        if self._parts is None or self._written_by is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._written_by
 
     async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
         after: str | None = None
@@ -521,134 +417,3 @@ class Wakeful:
             if len(page) < PAGE:
                 return
             after = page[-1].slug
-
-    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
-        parts = self._open
-        now = self._clock.read().now
-        answer = await parts.store.write(lambda tx: command(tx, now))
-        parts.engine.ring_bell()
-        return answer
-
-    async def _put_many(self, checked: builtins.list[Checked]) -> builtins.list[commands.Put | Invalid]:
-        parts = self._open
-        now = self._clock.read().now
-        fates = await parts.store.write(partial(commands.put_many, checked=checked, seams=parts.seams, now=now))
-        for fate in fates:
-            if isinstance(fate, commands.Put) and fate.compiled is not None:
-                parts.compilations.keep(fate.compiled)
-        parts.engine.ring_bell()
-        return fates
-
-    def _check(self, new: New) -> Checked:
-        zone = self._open.default_zone
-        return self._checked(definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone))
-
-    def _checked(self, definition: Definition) -> Checked:
-        parts = self._open
-        now = self._clock.read().now
-        checked = check(
-            definition,
-            self._schedule_limits,
-            parts.seams.actions,
-            parts.applied,
-            now=now,
-            default_zone=parts.default_zone,
-        )
-        for warning in checked.warnings:
-            log.warning("%s: %s", definition.slug, warning)
-        return checked
-
-    def _register(self, function: Callable[..., Any], slug: str) -> str:
-        """Give the function a name that leads back to it. Functions that no import would find (closures, lambdas,
-        methods of objects) share names with others, so theirs is the schedule's too."""
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        target = f"{function.__module__}:{name}"
-        is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)
-        if is_bound or "<" in name or self._registry.registered(target) not in (None, function):
-            target = f"{target}#{slug}"
-        self._registry.register(target, function)
-        return target
-
-    def _action(
-        self,
-        slug: str,
-        given: Mapping[str, Any],
-        args: Mapping[str, Any] | None,
-        isolate: str | None,
-        options: dict[str, Any],
-    ) -> ActionSpec:
-        if not given:
-            return Call(ON_DUE, args or {})
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} exclude one another; give exactly one")
-        ((name, value),) = given.items()
-        if name == "call":
-            if isolate not in (None, "process"):
-                raise Invalid(FieldError("isolate", f"{isolate!r} is not a way to isolate; write 'process' or nothing"))
-            target = value if isinstance(value, str) else self._register(value, slug)
-            return Call(target, args or {}, isolate)  # type: ignore[arg-type]
-        if name == "prompt":
-            return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
-        return _spec(name, value)
-
-
-def _held(tx: Tx, slug: str) -> Schedule | None:
-    """The schedule of that slug, locked; None if there is none."""
-    found = tx.schedules.by_slugs([slug]).get(slug)
-    if found is None:
-        return None
-    tx.cadences.lock([found.schedule_id])
-    # Read again under the lock: another node may have edited or removed it between the two statements.
-    found = tx.schedules.by_ids([found.schedule_id])[found.schedule_id]
-    return found if found.deleted_at is None else None
-
-
-def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> Written:
-    following = queries.next_times(tx, slug, after=now, count=NEXT_TIMES)
-    return Written(queries.get(tx, slug), is_created, warnings, tuple(following))
-
-
-def _spec(name: str, value: Any) -> ActionSpec:
-    """An action given as its short form or as its JSON object; checked either way."""
-    if isinstance(value, Mapping):
-        return action_from_json(name, value)
-    match name:
-        case "command":
-            return action_from_json(name, {"argv": value if isinstance(value, str) else list(value)})
-        case "http":
-            return action_from_json(name, {"method": "POST", "url": value})
-        case _:
-            return action_from_json(name, {"text": value})
-
-
-def _merge(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7396): null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merge(merged.get(name), value)
-    return merged
-
-
-def _without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A schedule that becomes another kind shares no field with the old one: there is nothing to merge into."""
-    timing = changes.get("schedule")
-    if (
-        isinstance(timing, Mapping)
-        and timing.get("type", definition["schedule"]["type"]) != definition["schedule"]["type"]
-    ):
-        return {name: value for name, value in definition.items() if name != "schedule"}
-    return definition
-
-
-def _json_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """snake_case to camelCase."""
-    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in options.items()}
-
-
-def _batches(items: list[T], size: int) -> list[list[T]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

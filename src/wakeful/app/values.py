@@ -1,0 +1,51 @@
+"""What goes into and comes out of the Python API."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from wakeful import bootstrap
+from wakeful.core.actions import ActionSpec
+from wakeful.core.instants import Instant
+from wakeful.core.timing import Timing
+from wakeful.features.schedules.views import ScheduleView
+from wakeful.ports.clock import Clock
+from wakeful.ports.sink import Sink
+from wakeful.ports.store import Schedule, Store
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A schedule to be added: what `add` takes, as a value, for `add_many`."""
+
+    slug: str
+    timing: Timing
+    action: ActionSpec
+    options: Mapping[str, Any]
+
+
+MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
+"""Makes whoever is to hear of what is committed, once the store and its clock are there."""
+
+
+class Beside(Protocol):
+    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]
+
+Guard: TypeAlias = Callable[[Schedule | None], None]
+"""Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
+
+
+class Written(NamedTuple):
+    """A schedule as it reads back after a write, or as it would."""
+
+    view: ScheduleView
+    is_created: bool
+    warnings: tuple[str, ...]
+    next_times: tuple[Instant, ...]  # the next five
