@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from wakeful.actions.http import HttpAction
-from wakeful.actions.http_body import READ_MAX
-from wakeful.actions.retry_after import RETRY_AFTER_MAX, retry_after
+from wakeful.actions.http import READ_MAX, HttpAction
+from wakeful.adapters.retry_after import RETRY_AFTER_MAX, retry_after
 from wakeful.core.actions import OUTPUT_MAX, Http
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.results import Done, Failed, Throttled

@@ -18,7 +18,7 @@ from wakeful.actions.isolation import Unsendable, pack, perform_isolated
 from wakeful.actions.registry import CallRegistry, Unresolved
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
-from wakeful.actions.threads import Threads
+from wakeful.adapters.threads import Threads
 from wakeful.core.actions import ActionSpec, Call
 from wakeful.core.instants import Duration
 from wakeful.core.results import Failed, Result

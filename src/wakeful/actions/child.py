@@ -30,7 +30,7 @@ from wakeful.actions.cancellation import see_through
 from wakeful.actions.patience import Patience, happens_within, pause
 from wakeful.actions.processes import identify
 from wakeful.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
-from wakeful.actions.threads import call_on
+from wakeful.adapters.threads import call_on
 from wakeful.core.instants import SECOND, Duration
 from wakeful.ports.action import Ladder, Process, StillRunning
 

@@ -10,7 +10,7 @@ from wakeful.actions.environment import environment
 from wakeful.actions.program import Unstartable, check_command
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
-from wakeful.actions.text import HeadTail, last_line
+from wakeful.adapters.text import HeadTail, last_line
 from wakeful.core.actions import ActionSpec, Command
 from wakeful.core.instants import Duration
 from wakeful.core.results import Done, Failed, Result

@@ -14,7 +14,7 @@ from typing import Any
 
 from wakeful.actions.fire import FireView
 from wakeful.actions.registry import Target, Unresolved
-from wakeful.actions.text import cap, one_line
+from wakeful.adapters.text import cap, one_line
 from wakeful.core.actions import OUTPUT_MAX
 from wakeful.core.results import Done, Failed, Result
 

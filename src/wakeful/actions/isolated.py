@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from wakeful.actions.fire import FireView
 from wakeful.actions.invoke import begin, failure_of, finish
 from wakeful.actions.registry import CallRegistry, Target
-from wakeful.actions.text import one_line
+from wakeful.adapters.text import one_line
 from wakeful.core.results import Failed, Result
 
 RESULT_MARK: Final = b"\0wakeful-result\0"

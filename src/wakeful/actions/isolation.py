@@ -16,7 +16,7 @@ from wakeful.actions.environment import environment
 from wakeful.actions.fire import view_of
 from wakeful.actions.isolated import RESULT_MARK, Order
 from wakeful.actions.registry import Target
-from wakeful.actions.text import one_line
+from wakeful.adapters.text import one_line
 from wakeful.core.actions import Call
 from wakeful.core.results import Failed, Result
 from wakeful.ports.action import Fire, Ladder

@@ -10,7 +10,7 @@ from typing import Literal
 from wakeful.actions.environment import RUN_ID
 from wakeful.actions.process_table import boot_id, has_variable, session_members, started_of, this_host
 from wakeful.actions.sessions import END_GRACE, end_session
-from wakeful.actions.threads import in_thread
+from wakeful.adapters.threads import in_thread
 from wakeful.core.instants import Duration
 from wakeful.ports.action import OrphanFate, Process
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from wakeful.actions.text import one_line
+from wakeful.adapters.text import one_line
 
 Target: TypeAlias = Callable[..., Any]
 

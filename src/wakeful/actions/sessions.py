@@ -14,7 +14,7 @@ from typing import Final
 
 from wakeful.actions.patience import Patience, pause
 from wakeful.actions.process_table import Member, session_members
-from wakeful.actions.threads import in_thread
+from wakeful.adapters.threads import in_thread
 from wakeful.core.instants import SECOND, Duration
 
 END_GRACE: Final[Duration] = 5 * SECOND

@@ -8,6 +8,7 @@ from wakeful.agents.reply import reply_of, usage_of
 from wakeful.core.results import Failed
 from wakeful.ports.agent import Replied, Transcripts
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 
 URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
@@ -15,9 +16,11 @@ TOKENS_MAX: Final = 4096
 """This API must be told a limit."""
 
 
-def anthropic_agent(settings: ChatSettings, clock: Clock, transcripts: Transcripts) -> ChatAgent:
+def anthropic_agent(
+    settings: ChatSettings, clock: Clock, transcripts: Transcripts, listener: ExchangeListener | None = None
+) -> ChatAgent:
     """An agent behind `{url}/v1/messages`."""
-    return ChatAgent(Dialect("/v1/messages", _headers, _body, _answer), settings, clock, transcripts)
+    return ChatAgent(Dialect("/v1/messages", _headers, _body, _answer), settings, clock, transcripts, listener)
 
 
 def _headers(api_key: str | None) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
 from wakeful.actions.sessions import END_GRACE
-from wakeful.actions.threads import in_thread
+from wakeful.adapters.threads import in_thread
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of, session_id_of, usage_of
 from wakeful.core.actions import Call

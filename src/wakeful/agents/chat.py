@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from wakeful.agents.client import Client, NoAnswer, NoConnection, Response, is_web_address
+from wakeful.adapters.exchange import NoAnswer, NoConnection, Response, is_web_address
+from wakeful.agents.client import Client
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
 from wakeful.core.results import Failed
@@ -18,6 +19,7 @@ from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Spoken, Transcripts, Turn
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import About, ExchangeListener
 
 CUT: Final = "\n[cut off at the limit of tokens]"
 """Stands at the end of a reply that the model could not finish."""
@@ -71,11 +73,18 @@ class ChatAgent:
     proves: RungName = "finished"
     knows: Mapping[str, type] = {"model": str, "system": str, "maxTokens": int}
 
-    def __init__(self, dialect: Dialect, settings: ChatSettings, clock: Clock, transcripts: Transcripts) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        settings: ChatSettings,
+        clock: Clock,
+        transcripts: Transcripts,
+        listener: ExchangeListener | None = None,
+    ) -> None:
         self._dialect = dialect
         self._settings = settings
         self._transcripts = transcripts
-        self._client = Client(clock, settings.url, {**dialect.headers(settings.api_key), **settings.headers})
+        self._client = Client(clock, settings.url, {**dialect.headers(settings.api_key), **settings.headers}, listener)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         if not is_web_address(self._settings.url):
@@ -129,7 +138,11 @@ class ChatAgent:
         headers = {"Idempotency-Key": fire.idempotency_key}
         try:
             response = await self._client.request(
-                "POST", self._dialect.path, json_body=self._dialect.body(ask), headers=headers
+                "POST",
+                self._dialect.path,
+                About("agent-message", fire.slug),
+                json_body=self._dialect.body(ask),
+                headers=headers,
             )
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
@@ -139,7 +152,7 @@ class ChatAgent:
 
     async def _read(self, response: Response) -> Replied | Failed:
         if not response.is_whole:
-            return Failed(f"the answer is longer than {len(response.body)} bytes; ask for less, or set max_tokens")
+            return Failed(f"the answer is longer than {response.body.size} bytes; ask for less, or set max_tokens")
         value = await response.json()
         if not isinstance(value, dict):
             return Failed("the answer is no JSON object; check that the url is that of a chat endpoint")

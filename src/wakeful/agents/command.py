@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from wakeful.actions.command import CommandAction
 from wakeful.actions.sessions import END_GRACE
-from wakeful.actions.text import last_line, one_line
-from wakeful.agents.client import parse_json
+from wakeful.adapters.exchange import parse_json
+from wakeful.adapters.text import last_line, one_line
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import READ_MAX, marked, reply_of, session_id_of, usage_of
 from wakeful.core.actions import Command

@@ -16,18 +16,31 @@ from wakeful.agents.sessions import SessionsAgent
 from wakeful.agents.transcripts import FileTranscripts
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 from wakeful.settings import agents as written
 from wakeful.settings.secrets import Secret
 
 
 def make_agents(
-    described: Mapping[str, written.Agent], *, clock: Clock, registry: CallRegistry, home: Path
+    described: Mapping[str, written.Agent],
+    *,
+    clock: Clock,
+    registry: CallRegistry,
+    home: Path,
+    listener: ExchangeListener | None = None,
 ) -> dict[str, Agent]:
     """One agent for each `[agents.NAME]`; conversations we keep ourselves lie in the home folder."""
-    return {name: _make(name, one, clock, registry, home) for name, one in described.items()}
+    return {name: _make(name, one, clock, registry, home, listener) for name, one in described.items()}
 
 
-def _make(name: str, one: written.Agent, clock: Clock, registry: CallRegistry, home: Path) -> Agent:
+def _make(
+    name: str,
+    one: written.Agent,
+    clock: Clock,
+    registry: CallRegistry,
+    home: Path,
+    listener: ExchangeListener | None,
+) -> Agent:
     match one:
         case written.EchoAgent():
             return EchoAgent()
@@ -39,11 +52,11 @@ def _make(name: str, one: written.Agent, clock: Clock, registry: CallRegistry, h
                 confirm_within=one.confirm_within,
                 sessions_max=one.sessions_max,
             )
-            return SessionsAgent(settings, clock)
+            return SessionsAgent(settings, clock, listener)
         case written.OpenAIAgent():
-            return openai_agent(_chat(one), clock, _transcripts(name, one, home))
+            return openai_agent(_chat(one), clock, _transcripts(name, one, home), listener)
         case written.AnthropicAgent():
-            return anthropic_agent(_chat(one), clock, _transcripts(name, one, home))
+            return anthropic_agent(_chat(one), clock, _transcripts(name, one, home), listener)
         case written.CommandAgent():
             return CommandAgent(_command(one, home))
         case written.CallAgent():

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import quote
 
-from wakeful.actions.text import one_line
-from wakeful.actions.threads import in_thread
-from wakeful.agents.client import Client, parse_json
+from wakeful.adapters.exchange import parse_json
+from wakeful.adapters.text import one_line
+from wakeful.adapters.threads import in_thread
+from wakeful.agents.client import Client
 from wakeful.agents.reply import added, reply_of, session_id_of, usage_of
 from wakeful.core.instants import Duration
+from wakeful.ports.exchange import About
 
 HISTORY_MAX: Final = 8 * 1024 * 1024
 """How much of a history is read; of a file it is the end of it."""
@@ -45,11 +47,11 @@ class Story:
 class History(Protocol):
     """Where the events of sessions are read from."""
 
-    async def mark(self, session_id: str) -> int | None:
+    async def mark(self, session_id: str, slug: str) -> int | None:
         """Where the history ends now; None if it cannot be read here."""
         ...
 
-    async def since(self, session_id: str, mark: int) -> list[Event] | None:
+    async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | None:
         """The events after a mark; None if it cannot be read here."""
         ...
 
@@ -62,13 +64,15 @@ class HttpHistory:
         self._path = path
         self._limit = limit
 
-    async def mark(self, session_id: str) -> int | None:
-        events = await self.since(session_id, 0)
+    async def mark(self, session_id: str, slug: str) -> int | None:
+        events = await self.since(session_id, 0, slug)
         return None if events is None else len(events)
 
-    async def since(self, session_id: str, mark: int) -> list[Event] | None:
+    async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | None:
         path = self._path.replace("{id}", quote(session_id, safe=""))
-        response = await self._client.request("GET", path, limit=self._limit, read_max=HISTORY_MAX)
+        response = await self._client.request(
+            "GET", path, About("agent-history", slug), limit=self._limit, read_max=HISTORY_MAX
+        )
         if not response.is_ok or not response.is_whole:
             return None
         value = await response.json()
@@ -84,10 +88,10 @@ class FileHistory:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    async def mark(self, session_id: str) -> int | None:
+    async def mark(self, session_id: str, slug: str) -> int | None:
         return await in_thread(partial(self._size, session_id), name="history")
 
-    async def since(self, session_id: str, mark: int) -> list[Event] | None:
+    async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | None:
         return await in_thread(partial(self._read, session_id, mark), name="history")
 
     def _size(self, session_id: str) -> int:

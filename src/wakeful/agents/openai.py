@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wakeful.actions.text import one_line
+from wakeful.adapters.text import one_line
 from wakeful.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
 from wakeful.agents.reply import reply_of, usage_of
 from wakeful.core.results import Failed
 from wakeful.ports.agent import Replied, Transcripts
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 
 
-def openai_agent(settings: ChatSettings, clock: Clock, transcripts: Transcripts) -> ChatAgent:
+def openai_agent(
+    settings: ChatSettings, clock: Clock, transcripts: Transcripts, listener: ExchangeListener | None = None
+) -> ChatAgent:
     """An agent behind `{url}/chat/completions`."""
-    return ChatAgent(Dialect("/chat/completions", _headers, _body, _answer), settings, clock, transcripts)
+    return ChatAgent(Dialect("/chat/completions", _headers, _body, _answer), settings, clock, transcripts, listener)
 
 
 def _headers(api_key: str | None) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from wakeful.actions.text import one_line
+from wakeful.adapters.text import one_line
 from wakeful.agents.reply import reply_of, usage_of
 from wakeful.core.errors import refuse
 from wakeful.core.results import Done, Failed

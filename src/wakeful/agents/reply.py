@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wakeful.actions.text import cap, fit
+from wakeful.adapters.text import cap, fit
 
 READ_MAX: Final = 1024 * 1024
 """How much of an answer is read."""

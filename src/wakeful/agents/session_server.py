@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-from wakeful.agents.client import Client, NoAnswer, NoConnection, Response
+from wakeful.adapters.exchange import NoAnswer, NoConnection, Response
+from wakeful.agents.client import Client
 from wakeful.agents.history import FileHistory, History, HttpHistory
 from wakeful.agents.reply import session_id_of
 from wakeful.core.instants import MINUTE, SECOND, Duration
@@ -14,6 +15,7 @@ from wakeful.core.results import Failed, Throttled
 from wakeful.core.runs import RungName
 from wakeful.ports.agent import Turn
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import About, ExchangeListener
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
 LEFTOVERS_MAX: Final = 100
@@ -52,10 +54,10 @@ class State:
 class SessionServer:
     """The requests of the protocol, and what we left on the server."""
 
-    def __init__(self, settings: SessionsSettings, clock: Clock) -> None:
+    def __init__(self, settings: SessionsSettings, clock: Clock, listener: ExchangeListener | None = None) -> None:
         self.settings = settings
         self.clock = clock
-        self._client = Client(clock, settings.url, {"X-Client-ID": "wakeful", **settings.headers})
+        self._client = Client(clock, settings.url, {"X-Client-ID": "wakeful", **settings.headers}, listener)
         self.history: History = _NoHistory()
         if settings.history_file is not None:
             self.history = FileHistory(settings.history_file)
@@ -67,7 +69,7 @@ class SessionServer:
 
     async def create(self, turn: Turn) -> str | Failed | Throttled:
         """A new session's id."""
-        refusal = await self._make_room()
+        refusal = await self._make_room(turn.fire.slug)
         if refusal is not None:
             return refusal
         settings, config = self.settings, turn.config
@@ -79,7 +81,13 @@ class SessionServer:
         }
         body = {name: value for name, value in wanted.items() if value is not None}
         try:
-            response = await self._client.request("POST", "/api/sessions", json_body=body, limit=settings.answer_within)
+            response = await self._client.request(
+                "POST",
+                "/api/sessions",
+                About("agent-session", turn.fire.slug),
+                json_body=body,
+                limit=settings.answer_within,
+            )
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         if not response.is_ok:
@@ -106,15 +114,22 @@ class SessionServer:
             headers["X-Wakeful-Receipt"] = fire.receipt_url
         path = _path(session_id, "/messages")
         return await self._client.request(
-            "POST", path, json_body=body, headers=headers, limit=self.settings.answer_within
+            "POST",
+            path,
+            About("agent-message", fire.slug),
+            json_body=body,
+            headers=headers,
+            limit=self.settings.answer_within,
         )
 
     def failure(self, response: Response) -> Failed | Throttled:
         return self._client.failure(response)
 
-    async def state(self, session_id: str) -> State:
+    async def state(self, session_id: str, slug: str) -> State:
         """Whether the session is busy: its own state says so, else the list of sessions."""
-        response = await self._client.request("GET", _path(session_id, "/state"), limit=LOOK_WITHIN)
+        response = await self._client.request(
+            "GET", _path(session_id, "/state"), About("agent-state", slug), limit=LOOK_WITHIN
+        )
         value = await response.json() if response.is_ok else None
         state = value if isinstance(value, dict) else {}
         status = state.get("status")
@@ -122,23 +137,26 @@ class SessionServer:
             return State(True, state["isBusy"])
         if isinstance(status, str) and status.lower() in _BUSY_WORDS:
             return State(True, True)
-        listed = await self._listed(session_id)
+        listed = await self._listed(session_id, slug)
         if listed is not None and isinstance(listed.get("isBusy"), bool):
             return State(True, listed["isBusy"])
         is_idle = isinstance(status, str) and status.lower() in _IDLE_WORDS
         return State(bool(state) or listed is not None, False if is_idle else None)
 
-    async def cancel(self, session_id: str) -> bool:
+    async def cancel(self, session_id: str, slug: str) -> bool:
         """Ask it to stop; True if it says it will."""
-        return (await self._client.request("POST", _path(session_id, "/cancel"), limit=LOOK_WITHIN)).is_ok
+        about = About("agent-cancel", slug)
+        return (await self._client.request("POST", _path(session_id, "/cancel"), about, limit=LOOK_WITHIN)).is_ok
 
-    async def delete(self, session_id: str) -> bool:
+    async def delete(self, session_id: str, slug: str) -> bool:
         """Remove a session; what cannot be removed now is tried again when the next one is made."""
         self._leftovers[session_id] = None
         while len(self._leftovers) > LEFTOVERS_MAX:
             self._leftovers.popitem(last=False)
         try:
-            response = await self._client.request("DELETE", _path(session_id), limit=LOOK_WITHIN)
+            response = await self._client.request(
+                "DELETE", _path(session_id), About("agent-clean-up", slug), limit=LOOK_WITHIN
+            )
         except (NoConnection, NoAnswer):
             return False
         if not response.is_ok and response.status != 404:  # 400: it is busy
@@ -155,16 +173,16 @@ class SessionServer:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _make_room(self) -> Failed | None:
+    async def _make_room(self, slug: str) -> Failed | None:
         """Remove what we left behind; refuse when there are as many of ours as there may be."""
         for session_id in list(self._leftovers):
-            await self.delete(session_id)
+            await self.delete(session_id, slug)
         limit = self.settings.sessions_max
-        ours = await self._ours()
+        ours = await self._ours(slug)
         for session_id, session in sorted(ours.items(), key=lambda one: str(one[1].get("createdAt"))):
             if len(ours) < limit:
                 break
-            if session_id not in self.in_use and _is_disposable(session) and await self.delete(session_id):
+            if session_id not in self.in_use and _is_disposable(session) and await self.delete(session_id, slug):
                 del ours[session_id]
         if len(ours) < limit:
             return None
@@ -173,9 +191,9 @@ class SessionServer:
             "delete some there, or raise it"
         )
 
-    async def _ours(self) -> dict[str, Mapping[str, Any]]:
+    async def _ours(self, slug: str) -> dict[str, Mapping[str, Any]]:
         """The sessions on the server that scheduled turns made: by what the server says, and by what we know."""
-        listed = {session_id: session for session in await self._list() if (session_id := _id(session)) is not None}
+        listed = {session_id: session for session in await self._list(slug) if (session_id := _id(session)) is not None}
         if listed:
             self._made.intersection_update(listed)
         return {
@@ -183,12 +201,14 @@ class SessionServer:
             **{session_id: session for session_id, session in listed.items() if _is_ours(session)},
         }
 
-    async def _listed(self, session_id: str) -> Mapping[str, Any] | None:
-        return next((session for session in await self._list() if _id(session) == session_id), None)
+    async def _listed(self, session_id: str, slug: str) -> Mapping[str, Any] | None:
+        return next((session for session in await self._list(slug) if _id(session) == session_id), None)
 
-    async def _list(self) -> list[Mapping[str, Any]]:
+    async def _list(self, slug: str) -> list[Mapping[str, Any]]:
         try:
-            response = await self._client.request("GET", "/api/sessions", limit=LOOK_WITHIN)
+            response = await self._client.request(
+                "GET", "/api/sessions", About("agent-sessions", slug), limit=LOOK_WITHIN
+            )
         except (NoConnection, NoAnswer):
             return []
         return list(_sessions(await response.json())) if response.is_ok else []
@@ -197,10 +217,10 @@ class SessionServer:
 class _NoHistory:
     """A server whose history cannot be read."""
 
-    async def mark(self, session_id: str) -> None:
+    async def mark(self, session_id: str, slug: str) -> None:
         return None
 
-    async def since(self, session_id: str, mark: int) -> None:
+    async def since(self, session_id: str, mark: int, slug: str) -> None:
         return None
 
 

@@ -9,7 +9,7 @@ is idle too.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wakeful.agents.client import NoAnswer, NoConnection, Response, is_web_address, within
+from wakeful.adapters.exchange import NoAnswer, NoConnection, Response, is_web_address, within
 from wakeful.agents.history import Story, tell
 from wakeful.agents.reply import marked
 from wakeful.agents.session_server import SessionServer, SessionsSettings, State
@@ -32,6 +32,7 @@ from wakeful.ports.agent import (
     Working,
 )
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 
 __all__ = ["SessionsAgent", "SessionsSettings"]
 
@@ -48,9 +49,9 @@ class SessionsAgent:
 
     knows: Mapping[str, type] = {"model": str, "cwd": str}
 
-    def __init__(self, settings: SessionsSettings, clock: Clock) -> None:
+    def __init__(self, settings: SessionsSettings, clock: Clock, listener: ExchangeListener | None = None) -> None:
         self._settings = settings
-        self._server = SessionServer(settings, clock)
+        self._server = SessionServer(settings, clock, listener)
 
     @property
     def proves(self) -> RungName:
@@ -68,8 +69,8 @@ class SessionsAgent:
         if session_id is None:
             return "unknown"  # the session was made in the attempt that is lost, and its name with it
         try:
-            is_busy = (await self._server.state(session_id)).is_busy
-            events = await self._server.history.since(session_id, 0)
+            is_busy = (await self._server.state(session_id, fire.slug)).is_busy
+            events = await self._server.history.since(session_id, 0, fire.slug)
         except (NoConnection, NoAnswer):
             return "unknown"
         if events is None:
@@ -91,6 +92,7 @@ class _Exchange:
     def __init__(self, server: SessionServer, turn: Turn) -> None:
         self._server = server
         self._turn = turn
+        self._slug = turn.fire.slug
         self._session_id = turn.session_id if turn.is_persistent else None
         self._is_fresh = False
         self._is_sent = False
@@ -118,7 +120,7 @@ class _Exchange:
         session_id = self._session_id or ""
         try:
             # The state first: what the history then shows is at least as new.
-            state = await self._server.state(session_id)
+            state = await self._server.state(session_id, self._slug)
             story = await self._story(session_id)
         except (NoConnection, NoAnswer):
             self._was_away = True
@@ -141,7 +143,7 @@ class _Exchange:
         self._server.in_use.discard(self._session_id)
         is_unused = self._is_fresh and not self._is_accepted
         if is_unused or (is_over and not self._turn.is_persistent):
-            await self._server.delete(self._session_id)
+            await self._server.delete(self._session_id, self._slug)
 
     async def _renew(self) -> Failed | Throttled | None:
         made = await self._server.create(self._turn)
@@ -163,7 +165,7 @@ class _Exchange:
 
     async def _marked(self, session_id: str) -> int | None:
         try:
-            return await self._server.history.mark(session_id)
+            return await self._server.history.mark(session_id, self._slug)
         except (NoConnection, NoAnswer):
             return None
 
@@ -204,8 +206,8 @@ class _Exchange:
     async def _story(self, session_id: str) -> Story:
         if self._mark is None:
             return Story()
-        events = await self._server.history.since(session_id, self._mark)
-        prompt, slug = self._turn.prompt, self._turn.fire.slug
+        events = await self._server.history.since(session_id, self._mark, self._slug)
+        prompt, slug = self._turn.prompt, self._slug
         return tell(events or (), self._turn.fire.idempotency_key, (prompt, marked(prompt, slug)))
 
     def _judge(self, state: State, story: Story) -> Sight:
@@ -231,9 +233,9 @@ class _Exchange:
         is_told = False
         while True:
             try:
-                is_told = is_told or await self._server.cancel(session_id)
+                is_told = is_told or await self._server.cancel(session_id, self._slug)
                 sight = await self.look()
-                state = await self._server.state(session_id)
+                state = await self._server.state(session_id, self._slug)
             except (NoConnection, NoAnswer):
                 return False
             if isinstance(sight, Finished | Broken):

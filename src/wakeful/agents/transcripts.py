@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.actions.threads import in_thread
+from wakeful.adapters.threads import in_thread
 from wakeful.ports.agent import Spoken
 
 TURNS_MAX: Final = 50

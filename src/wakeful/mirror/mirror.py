@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.actions.threads import Threads
+from wakeful.adapters.threads import Threads
 from wakeful.bootstrap import Parts
 from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.instants import MINUTE, SECOND, Duration

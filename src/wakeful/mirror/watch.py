@@ -12,7 +12,7 @@ from typing import Final
 
 import watchfiles
 
-from wakeful.actions.threads import call_on, in_thread
+from wakeful.adapters.threads import call_on, in_thread
 from wakeful.core.instants import Duration
 from wakeful.mirror.texts import FILES
 

@@ -4,45 +4,54 @@ import zlib
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from typing import Final
 
-from wakeful.actions.text import HeadTail
-from wakeful.core.actions import OUTPUT_MAX
-
-READ_MAX: Final = 16 * 1024 * 1024
-"""Read on beyond what is kept, so that a target that streams its progress can finish; but not for ever."""
+from wakeful.adapters.text import HeadTail
 
 _PIECE_MAX: Final = 64 * 1024
 _ZLIB_OR_GZIP: Final = zlib.MAX_WBITS | 32
 
 
 class Body:
-    """What was kept of a body."""
+    """What was kept of a body: at most `keep_max` bytes, its beginning and its end, of at most `read_max` read."""
 
-    def __init__(self) -> None:
-        self._kept = HeadTail(OUTPUT_MAX)
-        self._note = ""
+    def __init__(self, keep_max: int, read_max: int) -> None:
+        self._kept = HeadTail(keep_max)
+        self._read_max = read_max
+        self._received = 0
+        self.is_whole = True  # read to its end; how much of it was kept is another matter
 
     async def read(self, chunks: AsyncIterable[bytes], coding: str) -> None:
         """Read the chunks, unpacking gzip and deflate, until the end or the limit."""
         unpack = _unpacker(coding)
-        received = 0
         async for chunk in chunks:
-            received += len(chunk)
-            if not self._keep(unpack(chunk)) or received >= READ_MAX:
-                self._note = f"\n[the answer goes on; reading stopped after {max(received, self._kept.size)} bytes]"
+            self._received += len(chunk)
+            if not self._keep(unpack(chunk)) or self._received > self._read_max:
+                self.is_whole = False
                 return
 
-    def text(self, charset: str | None) -> str:
+    @property
+    def size(self) -> int:
+        """How many bytes were read, unpacked."""
+        return self._kept.size
+
+    @property
+    def note(self) -> str:
+        """For people: that it was cut off."""
+        read = max(self._received, self._kept.size)
+        return "" if self.is_whole else f"\n[the answer goes on; reading stopped after {read} bytes]"
+
+    def text(self, charset: str | None = None) -> str:
         """As text, in the charset the answer names if there is such a one."""
         try:
-            return self._kept.text(charset or "utf-8") + self._note
+            return self._kept.text(charset or "utf-8")
         except (LookupError, ValueError):
-            return self._kept.text() + self._note
+            return self._kept.text()
 
     def _keep(self, pieces: Iterable[bytes]) -> bool:
-        """False when enough was read. Pieces are unpacked one at a time, so a bomb goes off only up to there."""
+        """False when there is more than may be read. Unpacked piece by piece, so a bomb goes off only up to there."""
         for piece in pieces:
-            self._kept.feed(piece)
-            if self._kept.size >= READ_MAX:
+            room = self._read_max - self._kept.size
+            self._kept.feed(piece[:room])
+            if len(piece) > room:
                 return False
         return True
 
