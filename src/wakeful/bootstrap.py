@@ -4,12 +4,12 @@ import os
 import secrets
 import socket
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import tzlocal
 
@@ -20,7 +20,7 @@ from wakeful.actions.processes import SystemOrphans
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Call, Command, Http, Prompt
-from wakeful.core.effects import EffectKind
+from wakeful.core.effects import Alert, EffectKind
 from wakeful.core.instants import Duration
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
@@ -33,11 +33,13 @@ from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import Beside, Plug, Seams
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.telemetry.told_store import Guarded, ToldStore
+
+T = TypeVar("T")
 
 # Makes the agents of this process, once its clock and its callables are known.
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
@@ -65,6 +67,26 @@ class Parts:
     default_zone: str
     applied: frozenset[EffectKind]
     receipts: Receipts | None
+    besides: tuple[Beside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a feature stands on when it is plugged in."""
+
+    store: Store  # tells of every commit made through it
+    clock: Clock
+    store_id: str  # idempotency keys carry it
+    compilations: Compilations
+    schedule_alarms: ScheduleAlarms
+    actions: Mapping[type[Any], Action]
+    receipts: Receipts | None
+    default_zone: str
+    ring_bell: Callable[[], None]  # something was written that may be due now
+
+
+MakeFeature: TypeAlias = Callable[[Ground], Awaitable[Plug]]
+"""Plugs a feature in, once the store is open. What it adds rings from the first tick on."""
 
 
 class Opened(NamedTuple):
@@ -106,6 +128,7 @@ async def assemble(
     sink: Sink | None = None,
     agents: Agents | None = None,
     receipts_at: str | None = None,
+    features: Sequence[MakeFeature] = (),
 ) -> Parts:
     """Plug the kernel together over an open store. A sink hears of whatever is committed through it.
 
@@ -141,6 +164,7 @@ async def assemble(
         resolve_zone(timezone),
         sink=sink,
         receipts=receipts,
+        features=features,
     )
     assembled.append(parts)
     return parts
@@ -158,6 +182,8 @@ async def assemble_with(
     *,
     sink: Sink | None = None,
     receipts: Receipts | None = None,
+    features: Sequence[MakeFeature] = (),
+    on_alert: Callable[[Alert], None] | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -167,17 +193,62 @@ async def assemble_with(
     store_id = await store.write(_identify)
     compilations = Compilations()
     alarms = ScheduleAlarms(compilations)
+    engines: list[Engine] = []
+
+    def ring_bell() -> None:
+        for engine in engines:
+            engine.ring_bell()
+
+    ground = Ground(
+        store,
+        clock,
+        store_id,
+        compilations,
+        alarms,
+        actions,
+        receipts,
+        default_zone,
+        ring_bell,
+    )
+    plugs = [await make(ground) for make in features]
+    keeper = ScheduleRuns(
+        compilations,
+        store_id=store_id,
+        gates=[gate for plug in plugs for gate in plug.gates],
+        receipt_url=receipts.url if receipts else None,
+    )
     seams = Seams(
-        alarms=[alarms],
-        keepers={KIND: ScheduleRuns(compilations, store_id=store_id, receipt_url=receipts.url if receipts else None)},
-        actions=actions,
-        appliers={},
+        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
+        keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
+        actions={**actions, **_merged(plug.actions for plug in plugs)},
+        appliers=_merged(plug.appliers for plug in plugs),
         orphans=orphans,
     )
-    engine = Engine(store, clock, seams, identity, limits, sink=sink)
+    engine = Engine(store, clock, seams, identity, limits, on_alert=on_alert, sink=sink)
+    engines.append(engine)
     return Parts(
-        store, clock, seams, engine, alarms, compilations, schedule_limits, default_zone, frozenset(), receipts
+        store=store,
+        clock=clock,
+        seams=seams,
+        engine=engine,
+        alarms=alarms,
+        compilations=compilations,
+        schedule_limits=schedule_limits,
+        default_zone=default_zone,
+        applied=frozenset(seams.appliers),
+        receipts=receipts,
+        besides=tuple(beside for plug in plugs for beside in plug.besides),
     )
+
+
+def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
+    """One map of several; two features that claim the same key are a mistake in the composition."""
+    merged: dict[type[Any], T] = {}
+    for one in maps:
+        if twice := merged.keys() & one.keys():
+            raise ValueError(f"two features plug in {', '.join(sorted(key.__name__ for key in twice))}")
+        merged |= one
+    return merged
 
 
 async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:

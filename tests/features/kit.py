@@ -24,12 +24,9 @@ from wakeful.core.instants import HOUR, Duration, Instant, format_instant, parse
 from wakeful.core.results import Result
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
-from wakeful.features.schedules.alarms import KIND
-from wakeful.features.schedules.compiled import Compilations
-from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Gate
+from wakeful.ports.handlers import Gate, Plug
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 from wakeful.simulation.clock import VirtualClock, Wall
 from wakeful.simulation.loop import Process as Machine
@@ -170,22 +167,29 @@ class Bench(Wakeful):
         schedule_limits: Any,
         timezone: str,
         name: str | None = None,
+        features: Sequence[bootstrap.MakeFeature] = (),
         **_: Any,
     ) -> bootstrap.Parts:
         actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
         identity = Identity(name or "node", "here", 1)
         limits = replace(limits, **self._overrides)
         zone = bootstrap.resolve_zone(timezone)
-        parts = await bootstrap.assemble_with(
-            store, clock, actions, self.orphans, identity, limits, schedule_limits, zone
+
+        async def gates(_: bootstrap.Ground) -> Plug:
+            return Plug(gates=self._gates)
+
+        return await bootstrap.assemble_with(
+            store,
+            clock,
+            actions,
+            self.orphans,
+            identity,
+            limits,
+            schedule_limits,
+            zone,
+            features=[gates, *features],
+            on_alert=self.alerts.append,
         )
-        seams = parts.seams
-        if self._gates:
-            store_id = await store.read(lambda tx: tx.meta.get(bootstrap.STORE_ID))
-            keeper = ScheduleRuns(Compilations(), store_id=store_id or "", gates=self._gates)
-            seams = seams._replace(keepers={KIND: keeper})
-        engine = Engine(store, clock, seams, identity, limits, on_alert=self.alerts.append)
-        return replace(parts, seams=seams, engine=engine)
 
 
 class Bot:

@@ -16,7 +16,7 @@ from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
-from wakeful.app.values import Beside, Guard, MakeBeside, MakeSink, New, Written
+from wakeful.app.values import Guard, MakeBeside, MakeSink, New, Written
 from wakeful.app.writing import Writing, held
 from wakeful.core.actions import Call
 from wakeful.core.errors import FieldError, Invalid
@@ -35,6 +35,7 @@ from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import Beside
 from wakeful.ports.store import Tx
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,6 +70,7 @@ class Wakeful:
         receipts_at: str | None = None,
         sink: MakeSink | None = None,
         beside: MakeBeside | None = None,
+        features: Sequence[bootstrap.MakeFeature] = (),
     ) -> None:
         if concurrency_max < 1:
             raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
@@ -89,7 +91,8 @@ class Wakeful:
         self._receipts_at = receipts_at
         self._make_sink = sink
         self._make_beside = beside
-        self._beside: Beside | None = None
+        self._besides: list[Beside] = []
+        self._features = tuple(features)
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -144,18 +147,19 @@ class Wakeful:
                 agents=self._agents,
                 receipts_at=self._receipts_at,
                 sink=None if self._make_sink is None else self._make_sink(store, self._clock),
+                features=self._features,
             )
             self._written_by = Writing(parts)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await self.add_many(self._declared)
-            if self._make_beside is not None:
-                self._beside = self._make_beside(parts)
-                await self._beside.start()
+            for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):
+                self._besides.append(beside)
+                await beside.start()
             if self._ticks:
                 await parts.engine.start()
         except BaseException:
             self._parts = None
-            await self._stop_beside()
+            await self._stop_besides()
             await store.close()
             raise
 
@@ -167,17 +171,16 @@ class Wakeful:
         self._ending = parts
         try:
             await parts.engine.stop()
-            await self._stop_beside()
+            await self._stop_besides()
             for action in parts.seams.actions.values():
                 await action.close()
         finally:
             self._ending = None
             await parts.store.close()
 
-    async def _stop_beside(self) -> None:
-        beside, self._beside = self._beside, None
-        if beside is not None:
-            await beside.stop()
+    async def _stop_besides(self) -> None:
+        while self._besides:
+            await self._besides.pop().stop()
 
     async def __aenter__(self) -> Self:
         await self.start()

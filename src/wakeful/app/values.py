@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wakeful import bootstrap
 from wakeful.core.actions import ActionSpec
@@ -10,6 +10,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.timing import Timing
 from wakeful.features.schedules.views import ScheduleView
 from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Beside
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
 
@@ -26,14 +27,6 @@ class New:
 
 MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 """Makes whoever is to hear of what is committed, once the store and its clock are there."""
-
-
-class Beside(Protocol):
-    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
 
 
 MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]

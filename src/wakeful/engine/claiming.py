@@ -15,7 +15,7 @@ from wakeful.core.results import Dropped, Ending, Failed
 from wakeful.core.runs import Run
 from wakeful.core.transitions import claimed
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
-from wakeful.ports.handlers import Due, Job, RunKeeper, Seams
+from wakeful.ports.handlers import Due, Errand, Job, RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -32,6 +32,7 @@ class Claimed(NamedTuple):
     claims: list[Claim]
     is_more: bool  # something due is left, and there is room for it
     next_due_at: Instant | None
+    errands: list[Errand]
 
 
 class _Sorted(NamedTuple):
@@ -44,19 +45,22 @@ class _Sorted(NamedTuple):
 def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_reason: str, is_ringing: bool) -> Claimed:
     """Ring and claim what is due by now, at most `room` runs."""
     claims: list[Claim] = []
+    errands: list[Errand] = []
     waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
     for handler in seams.alarms if is_ringing else ():
         left = room - len(claims)
-        limit = min(left, RING_BATCH) if left > 0 else RING_BATCH
-        due_by = now if left > 0 else now - HELD_BACK_MAX
+        is_held_back = handler.brings_runs and left <= 0
+        limit = min(left, RING_BATCH) if handler.brings_runs and left > 0 else RING_BATCH
+        due_by = now - HELD_BACK_MAX if is_held_back else now
         rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
         if rung.due:
             claims += _claim_new(tx, seams, rung.due, node_id, now, left)
+        errands += rung.errands
         is_more = is_more or rung.rang >= limit
-    return Claimed(claims, is_more, tx.alarms.next_due_at())
+    return Claimed(claims, is_more, tx.alarms.next_due_at(), errands)
 
 
 def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:

@@ -18,6 +18,7 @@ from wakeful.core.results import Ending
 from wakeful.core.runs import Run
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import claim
+from wakeful.engine.errands import Errands
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
 from wakeful.engine.running import Runner
@@ -70,6 +71,7 @@ class Engine:
         marks: Batcher[Mark, bool] = Batcher(self._mark)
         self._runner = Runner(seams, clock, marks, self._ended, self._bell.set, ending_grace=self._limits.ending_grace)
         self._settler = Settler(self._settle, clock)
+        self._errands = Errands(store, clock, self._bell.set)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
         self._is_stopped = False
@@ -114,9 +116,10 @@ class Engine:
         self._is_draining = True
         self._bell.set()
         if self._node_id is not None:
-            await self._within(self._limits.shutdown_grace, self._runner.wait_idle())
+            await self._within(self._limits.shutdown_grace, self._wait_idle())
             self._runner.end_all("shutdown")
-            await self._within(self._limits.ending_grace, self._runner.wait_idle())
+            self._errands.end_all()
+            await self._within(self._limits.ending_grace, self._wait_idle())
             self._runner.give_up_rest()
             # A store that cannot be written must not keep us for ever: the next start takes what is left for lost.
             await self._within(self._limits.store_grace, self._settler.wait_empty())
@@ -149,6 +152,7 @@ class Engine:
         """Look once; answers the monotonic time at which to look again."""
         await self._face(moment)
         self._runner.end_overdue(moment.monotonic)
+        self._errands.end_overdue(moment.monotonic)
         if moment.monotonic >= self._prune_at:
             await self._prune(moment)
         if self._node_id is None:
@@ -170,6 +174,8 @@ class Engine:
         self._gap_reason = "outage"
         for one in claimed.claims:
             self._runner.start(one, moment.monotonic)
+        for errand in claimed.errands:
+            self._errands.start(errand, moment.monotonic)
         on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
         self._lag = max(on_time, default=0)
         if self._sink is not None:
@@ -180,9 +186,8 @@ class Engine:
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
         candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at, self._prune_at]
-        deadline = self._runner.next_deadline()
-        if deadline is not None:
-            candidates.append(deadline)
+        deadlines = (self._runner.next_deadline(), self._errands.next_deadline())
+        candidates += [deadline for deadline in deadlines if deadline is not None]
         if self._runner.count >= self._limits.concurrency_max:
             candidates.append(moment.monotonic + TRY_AGAIN)  # room rings the bell; this serves what must not wait
         elif next_due_at is not None and not self._is_clock_unset(moment.now):
@@ -248,6 +253,8 @@ class Engine:
             )
             if self._store.is_exclusive:
                 tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
+                for handler in self._seams.alarms:
+                    handler.recover(tx, now=moment.now)
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
@@ -294,6 +301,7 @@ class Engine:
                 self._sink.tell([LeaseLost(moment.now, node_id)])
             self._node_id = None
             self._runner.end_all("fenced")
+            self._errands.end_all()
             self._settler.clear()
             await self._within(
                 self._limits.ending_grace, self._runner.wait_idle()
@@ -360,6 +368,10 @@ class Engine:
         if node_id is None:
             return [False] * len(marks)
         return await self._store.write(lambda tx: tx.runs.mark_many(node_id, marks))
+
+    async def _wait_idle(self) -> None:
+        await self._runner.wait_idle()
+        await self._errands.wait_idle()
 
     async def _within(self, grace: Duration, waiting: Coroutine[Any, Any, None]) -> None:
         """Wait for it, at most `grace`."""

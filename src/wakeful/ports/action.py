@@ -1,9 +1,8 @@
 """The action port: performing what a schedule asks for."""
 
 import asyncio
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.actions import ActionSpec
 from wakeful.core.instants import Instant
 from wakeful.core.results import Result
 from wakeful.core.runs import RungName, Trigger
@@ -71,11 +70,11 @@ class Action(Protocol):
         """Whether it begins in this process in the same breath as the claim, so no separate `sent` is recorded."""
         ...
 
-    def check(self, spec: ActionSpec) -> str | None:
+    def check(self, spec: Any) -> str | None:
         """A sentence naming what is wrong with the spec on this machine and the cure; None if nothing."""
         ...
 
-    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result: ...
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...
 
     async def close(self) -> None: ...
 

@@ -4,10 +4,10 @@ The engine knows alarms, runs, lanes, leases and time. What a schedule is, how a
 that is a feature's business, reached through these protocols. The composition root maps them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.actions import ActionSpec
 from wakeful.core.effects import Effect
 from wakeful.core.gates import Decision
 from wakeful.core.instants import Duration, Instant
@@ -22,7 +22,7 @@ from wakeful.ports.store import Tx
 class Job(NamedTuple):
     """What to perform for a claimed run."""
 
-    spec: ActionSpec
+    spec: object  # an `ActionSpec`, or what a feature's own action performs
     fire: Fire
     timeout: Duration
     on_crash: OnCrash
@@ -35,11 +35,28 @@ class Due(NamedTuple):
     rests: bool = False  # it waits for something other than time (it is queued behind another run)
 
 
+Note: TypeAlias = Callable[[Tx], None]
+"""What is to be written about an errand that was run."""
+
+
+class Errand(NamedTuple):
+    """Work outside the ledger that an alarm asks for: a delivery's next attempt, a quota poll.
+
+    The handler claims it in the tick's transaction by moving its alarm to where the claim runs out (`timeout` and a
+    little more after now), so that whatever becomes of this process it rings again. It is performed after the commit;
+    what it answers is written in a transaction of its own, which has to look whether the claim still stands."""
+
+    name: str  # for the log: "delivery 17"
+    perform: Callable[[], Awaitable[Note | None]]
+    timeout: Duration
+
+
 class Rung(NamedTuple):
     """What ringing one kind of alarm brought forth."""
 
     due: Sequence[Due]
     rang: int  # how many alarms were handled; fewer than asked for means none is left
+    errands: Sequence[Errand] = ()
 
 
 class Settled(NamedTuple):
@@ -51,7 +68,14 @@ class Settled(NamedTuple):
 
 
 class AlarmHandler(Protocol):
-    """Rings the alarms of one kind, inside the tick's transaction."""
+    """Rings the alarms of one kind, inside the tick's transaction.
+
+    Every alarm that was handled is moved or removed: one left where it is would ring again at once, without end."""
+
+    @property
+    def brings_runs(self) -> bool:
+        """Whether ringing may bring runs forth: then it is held back while there is no room for them."""
+        ...
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
         """Handle at most `limit` alarms due by `due_by`; `gap_reason` names why instants went by unseen."""
@@ -61,6 +85,10 @@ class AlarmHandler(Protocol):
         """The clock came back: plan anew what was planned beyond now, at most `limit` after an id.
 
         Answers how far it got, None when nothing was left."""
+        ...
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """This process begins to tick, and no other can: errands that were under way are nobody's, and due now."""
         ...
 
 
@@ -90,6 +118,25 @@ class RunKeeper(Protocol):
 Applier: TypeAlias = Callable[[Tx, Any, Instant], None]
 Appliers: TypeAlias = Mapping[type[Any], Applier]
 Gate: TypeAlias = Callable[[Tx, Run, Instant], Decision]
+
+
+class Beside(Protocol):
+    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Plug(NamedTuple):
+    """What one feature plugs into the kernel. Features never import one another: they meet here."""
+
+    alarms: Sequence[AlarmHandler] = ()
+    keepers: Sequence[RunKeeper] = ()
+    actions: Mapping[type[Any], Action] = MappingProxyType({})
+    appliers: Appliers = MappingProxyType({})
+    gates: Sequence[Gate] = ()  # asked before a schedule's run starts
+    besides: Sequence[Beside] = ()
 
 
 class Seams(NamedTuple):

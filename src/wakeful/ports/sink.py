@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Run
-from wakeful.ports.store import Mark, Store
+from wakeful.ports.store import Mark, Report, Store
 
 ScheduleChangeKind: TypeAlias = Literal[
     "created", "edited", "removed", "paused", "resumed", "disabled", "invalid", "done"
@@ -142,6 +142,13 @@ class Alerted(NamedTuple):
     text: str
 
 
+class Reported(NamedTuple):
+    """What a feature reported with its commit."""
+
+    at: Instant
+    reports: Sequence[Report]  # of one stream
+
+
 class Wrote(NamedTuple):
     """A commit was answered: how long its caller waited for it, and whether it was kept."""
 
@@ -166,6 +173,7 @@ Fact: TypeAlias = (
     | ClockJumped
     | Ticked
     | Alerted
+    | Reported
     | Wrote
 )
 

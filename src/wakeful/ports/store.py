@@ -15,7 +15,7 @@ order cadence, run, lane.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Duration, Instant
@@ -104,6 +104,20 @@ class Tallied(NamedTuple):
     by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts as many as it covers
     durations: Sequence[Duration]  # of closed runs that started, newest first, bounded
     last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, bounded
+
+
+class Report(NamedTuple):
+    """Something a feature wants told when its transaction is durable: on a stream of its own, and as a line of the log.
+
+    The names of `data` are JSON names; its values are what JSON can hold, secrets never among them."""
+
+    stream: str  # "deliveries"
+    what: str  # "delivered"
+    data: Mapping[str, object]
+    text: str | None = None  # what people read in server.log; None: only programs are told
+    level: Literal["debug", "info", "warn", "error"] = "info"
+    slug: str | None = None
+    slot: str | None = None
 
 
 class Schedules(Protocol):
@@ -317,6 +331,23 @@ class Nodes(Protocol):
         ...
 
 
+class Owners(Protocol):
+    """Who has runs besides schedules: the heartbeat, workflows, quota slots. Their ids are below zero, so that a run's
+    `schedule_id` says of itself which of the two it names."""
+
+    def named(self, name: str) -> int:
+        """The id of the owner of this name (`workflow:inbox`), given at the first ask and for good. In a write only."""
+        ...
+
+    def find(self, name: str) -> int | None:
+        """The id, if there is one."""
+        ...
+
+    def names(self, owner_ids: Iterable[int]) -> dict[int, str]:
+        """Names by id."""
+        ...
+
+
 class Meta(Protocol):
     """Single facts of the store, by name."""
 
@@ -341,7 +372,13 @@ class Tx(Protocol):
     @property
     def nodes(self) -> Nodes: ...
     @property
+    def owners(self) -> Owners: ...
+    @property
     def meta(self) -> Meta: ...
+
+    def report(self, report: Report) -> None:
+        """Tell whoever listens, once this is committed."""
+        ...
 
 
 class Store(Protocol):

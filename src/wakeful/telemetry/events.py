@@ -46,6 +46,21 @@ def told(fact: Fact, slugs: Slugs) -> Told | None:
             return Told("runs", "voided", at, len(run_ids), lambda i: {"runId": str(run_ids[i])})
         case sink.SchedulesChanged(at, changes):
             return Told("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
+        case sink.NodeEntered() | sink.NodeLeft() | sink.LeaseLost() | sink.ClockJumped():
+            return _of_nodes(fact)
+        case sink.Alerted(at, incident, text):
+            return _one("alerts", "alerted", at, {"incident": incident, "text": text})
+        case sink.Reported(at, reports):
+            stream = reports[0].stream
+            return Told(stream, "reported", at, len(reports), lambda i: {"what": reports[i].what, **reports[i].data})
+        case sink.Ticked() | sink.Wrote():
+            return None
+        case _:
+            assert_never(fact)
+
+
+def _of_nodes(fact: sink.NodeEntered | sink.NodeLeft | sink.LeaseLost | sink.ClockJumped) -> Told:
+    match fact:
         case sink.NodeEntered(at, node_id, name, host, pid):
             return _one("nodes", "entered", at, {"nodeId": str(node_id), "name": name, "host": host, "pid": pid})
         case sink.NodeLeft(at, node_ids):
@@ -54,12 +69,6 @@ def told(fact: Fact, slugs: Slugs) -> Told | None:
             return _one("nodes", "lostLease", at, {"nodeId": str(node_id)})
         case sink.ClockJumped(at, by):
             return _one("nodes", "clockJumped", at, {"byMs": by})
-        case sink.Alerted(at, incident, text):
-            return _one("alerts", "alerted", at, {"incident": incident, "text": text})
-        case sink.Ticked() | sink.Wrote():
-            return None
-        case _:
-            assert_never(fact)
 
 
 def _one(stream: str, what: str, at: Instant, data: Data) -> Told:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from wakeful.ports.names import names_of
 from wakeful.ports.sink import (
     Fact,
     InstantsMissed,
@@ -118,14 +119,14 @@ class FanOut:
             self._nameless.update(unknown)
             return
         try:
-            rows = await self._store.read(lambda tx: tx.schedules.by_ids(sorted(unknown)))
+            names = await self._store.read(lambda tx: names_of(tx, unknown))
         except Exception as error:  # names are a courtesy: what happened is told in any case
             log.warning("the names of %d schedules cannot be read: %s", len(unknown), error)
-            rows = {}
-        self._learn({schedule_id: schedule.slug for schedule_id, schedule in rows.items()})
+            names = {}
+        self._learn(names)
         if len(self._nameless) > NAMES_MAX:
             self._nameless.clear()
-        self._nameless.update(unknown - set(rows))
+        self._nameless.update(unknown - set(names))
 
     def _pass_on(self, facts: Sequence[Fact]) -> None:
         for key, listener in list(self._listeners.items()):

@@ -17,6 +17,7 @@ rolled back is never told.
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeVar, cast
 
 from wakeful.core.cadence import Cadence, State
@@ -29,6 +30,7 @@ from wakeful.ports.sink import (
     InstantsSkipped,
     NodeEntered,
     NodeLeft,
+    Reported,
     RunsClaimed,
     RunsClimbed,
     RunsRescued,
@@ -46,6 +48,7 @@ from wakeful.ports.store import (
     Mark,
     NewSchedule,
     Nodes,
+    Report,
     Runs,
     Schedule,
     Schedules,
@@ -63,8 +66,8 @@ class Notes:
     """What one operation read under lock and wrote, by reference."""
 
     __slots__ = (
-        "added", "begun", "cadences_before", "climbed", "created", "entered", "left", "moved", "runs_before",
-        "saved", "schedules", "voided",
+        "added", "begun", "cadences_before", "climbed", "created", "entered", "left", "moved", "reports",
+        "runs_before", "saved", "schedules", "voided",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -84,6 +87,7 @@ class Notes:
         self.schedules: list[Sequence[Schedule]] = []
         self.entered: list[NodeEntered] = []
         self.left: list[Sequence[int]] = []
+        self.reports: list[Report] = []
 
 
 class Guarded:
@@ -167,14 +171,18 @@ class ToldStore:
 class NotedTx:
     """A transaction that notes what is read under lock and written; everything else passes through."""
 
-    __slots__ = ("_tx", "cadences", "nodes", "runs", "schedules")
+    __slots__ = ("_notes", "_tx", "cadences", "nodes", "runs", "schedules")
 
     def __init__(self, tx: Tx, notes: Notes) -> None:
         self._tx = tx
+        self._notes = notes
         self.runs = _NotedRuns(tx.runs, notes)
         self.cadences = _NotedCadences(tx.cadences, notes)
         self.schedules = _NotedSchedules(tx.schedules, notes)
         self.nodes = _NotedNodes(tx.nodes, notes)
+
+    def report(self, report: Report) -> None:
+        self._notes.reports.append(report)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
@@ -330,6 +338,8 @@ def facts_of(notes: Notes, at: Instant) -> list[Fact]:
         facts += _run_facts(notes, at)
     if notes.voided:
         facts.append(RunsVoided(at, [run_id for ids in notes.voided for run_id in ids]))
+    for _, reports in groupby(notes.reports, key=lambda report: report.stream):
+        facts.append(Reported(at, list(reports)))
     return facts
 
 

@@ -107,6 +107,11 @@ def _rest(fact: Fact) -> Iterator[Line]:
         case sink.RunsClimbed(at, marks):
             for mark in marks:
                 yield Line(at, "debug", "run-climbed", details={"runId": mark.run_id, "rung": mark.rung})
+        case sink.Reported(at, reports):
+            for report in reports:
+                action = f"{report.stream}-{report.what}"
+                said = None if report.text is None else f"[{SCHEDULER}] {_short(report.text)}"
+                yield Line(at, report.level, action, slug=report.slug, slot=report.slot, details=report.data, text=said)
         case sink.Wrote(at, seconds, is_kept) if not is_kept:
             text = f"[{SCHEDULER}] the store cannot be written"
             yield Line(at, "error", "store-unavailable", "error", duration_ms=round(seconds * 1000), text=text)

@@ -23,7 +23,7 @@ from wakeful.testing.conformance_ledger import (
 )
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
-from wakeful.testing.conformance_store import TestLanes, TestMeta, TestNodes, TestTheClock, TestTransactions
+from wakeful.testing.conformance_store import TestLanes, TestMeta, TestNodes, TestOwners, TestTheClock, TestTransactions
 
 __all__ = [
     "MakeStore",
@@ -34,6 +34,7 @@ __all__ = [
     "TestLanes",
     "TestMeta",
     "TestNodes",
+    "TestOwners",
     "TestPruning",
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",

@@ -200,6 +200,30 @@ class TestMeta:
             assert await store.read(lambda tx: tx.meta.get("x")) == value
 
 
+class TestOwners:
+    """Who has runs besides schedules."""
+
+    async def test_a_name_keeps_its_id(self, make_store: MakeStore) -> None:
+        """Below zero, given at the first ask, different for different names; a read gives none."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.owners.find("slot:main")) is None
+        first = await store.write(lambda tx: tx.owners.named("slot:main"))
+        other = await store.write(lambda tx: tx.owners.named("workflow:inbox"))
+        assert first < 0
+        assert other < 0
+        assert first != other
+        assert await store.write(lambda tx: tx.owners.named("slot:main")) == first
+        assert await store.read(lambda tx: tx.owners.find("workflow:inbox")) == other
+        names = await store.read(lambda tx: tx.owners.names([first, other, -99]))
+        assert names == {first: "slot:main", other: "workflow:inbox"}
+
+    async def test_askers_at_once_get_the_same(self, make_store: MakeStore) -> None:
+        """However many ask for a new name together."""
+        store = await make_store()
+        given = await asyncio.gather(*(store.write(lambda tx: tx.owners.named("heartbeat")) for _ in range(8)))
+        assert len(set(given)) == 1
+
+
 def _count_up(tx: Tx) -> int:
     counted = int(tx.meta.get("n") or 0) + 1
     tx.meta.set("n", str(counted))

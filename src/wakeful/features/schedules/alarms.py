@@ -21,6 +21,8 @@ REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
 class ScheduleAlarms:
     """Rings schedules. `is_standby` is asked at each ring: in standby every instant is skipped."""
 
+    brings_runs = True
+
     def __init__(self, compilations: Compilations, *, is_standby: Callable[[], bool] = lambda: False) -> None:
         self._compilations = compilations
         self._is_standby = is_standby
@@ -52,6 +54,9 @@ class ScheduleAlarms:
         tx.cadences.save_many(turned)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in turned])
         return cadences[-1].schedule_id
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """Schedules have no errands."""
 
     def replan_zoned(self, tx: Tx, *, after_id: int, limit: int) -> int | None:
         """The rules of time zones changed: put zoned alarms where the new rules have them; answers how far it got."""

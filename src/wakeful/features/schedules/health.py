@@ -13,6 +13,7 @@ from wakeful.core.instants import MINUTE, SECOND, Duration, Instant, format_dura
 from wakeful.core.runs import Run
 from wakeful.features.schedules.compiled import Broken, read_stored
 from wakeful.ports.clock import Clock
+from wakeful.ports.names import names_of
 from wakeful.ports.store import ALARM_RUN, Node, Store, StoreUnavailable, Tx
 
 Level: TypeAlias = Literal["ok", "warn", "bad"]
@@ -244,8 +245,7 @@ def _named(name: str, slugs: Sequence[str], are: str, cure: str) -> Finding:
 
 
 def _slugs(tx: Tx, runs: Sequence[Run]) -> list[str]:
-    rows = tx.schedules.by_ids({run.schedule_id for run in runs[:NAMED_MAX]})
-    return sorted(row.slug for row in rows.values())
+    return sorted(names_of(tx, {run.schedule_id for run in runs[:NAMED_MAX]}).values())
 
 
 def _ago(length: Duration) -> str:

@@ -15,6 +15,7 @@ from wakeful.core.runs import ERRORS, Outcome
 from wakeful.core.timing import latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime, as_text, view_run, view_schedule
+from wakeful.ports.names import names_of, owner_of
 from wakeful.ports.store import ALARM_SCHEDULE, Node, Schedule, Tx
 
 DURATIONS_MAX: Final = 10_000
@@ -157,11 +158,13 @@ def runs(
     tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None, outcome: Outcome | None = None
 ) -> list[RunView]:
     """Rows of the ledger, newest first, of one schedule or of all, of any outcome or of one."""
-    schedule_id = None if slug is None else _find(tx, slug).schedule_id
+    schedule_id = None if slug is None else owner_of(tx, slug)
+    if slug is not None and schedule_id is None:
+        raise NotFound(f"there is no schedule {slug!r}")
     rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
-    names = tx.schedules.by_ids({row.schedule_id for row in rows})
-    return [view_run(row, names[row.schedule_id].slug, attempts.get(row.run_id, ())) for row in rows]
+    names = names_of(tx, {row.schedule_id for row in rows})
+    return [view_run(row, names[row.schedule_id], attempts.get(row.run_id, ())) for row in rows]
 
 
 def run(tx: Tx, run_id: int) -> RunView:
@@ -169,7 +172,7 @@ def run(tx: Tx, run_id: int) -> RunView:
     row = tx.runs.lock([run_id]).get(run_id)
     if row is None:
         raise NotFound(f"there is no run {run_id}")
-    slug = tx.schedules.by_ids([row.schedule_id])[row.schedule_id].slug
+    slug = names_of(tx, [row.schedule_id])[row.schedule_id]
     return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()))
 
 

@@ -8,6 +8,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.due import due_of
 from wakeful.stores.postgres.rows import (
     arrays,
     arrays_of,
@@ -31,26 +32,8 @@ LOOK = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id = ANY($1::bigint[]) O
 # The same, held.
 LOCK = f"{LOOK} FOR UPDATE"
 
-_OF_PRIORITY = f"""
-SELECT alarms.due_at AS rings_at, {_COLUMNS} FROM alarms JOIN cadences ON cadences.schedule_id = alarms.ref
-WHERE alarms.kind = 'schedule' AND alarms.priority = {{priority}} AND alarms.parked = 0 AND alarms.due_at <= $1
-ORDER BY alarms.due_at, alarms.ref LIMIT $2
-"""
-_DUE = f"""
-SELECT {", ".join(fields_of(Cadence))} FROM (
-  SELECT * FROM ({{persons}}) AS persons UNION ALL SELECT * FROM ({{planned}}) AS planned
-) AS due ORDER BY rings_at, schedule_id LIMIT $2
-"""
-
-# Cadences whose alarm is due, oldest first: one seek for each priority, merged.
-LOOK_DUE = _DUE.format(persons=_OF_PRIORITY.format(priority=0), planned=_OF_PRIORITY.format(priority=1))
-
-# The same, held. Cadence and alarm are both locked, and never waited for. A row that was changed after the statement
-# began is looked at again as it is now, both of them: what another node has rung meanwhile is due no more.
-DUE = _DUE.format(
-    persons=_OF_PRIORITY.format(priority=0) + "FOR UPDATE SKIP LOCKED",
-    planned=_OF_PRIORITY.format(priority=1) + "FOR UPDATE SKIP LOCKED",
-)
+# Cadences whose alarm is due, oldest first; looked at, and held.
+LOOK_DUE, DUE = due_of("schedule", "cadences", "schedule_id", fields_of(Cadence))
 
 # Write cadences back.
 SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")

@@ -1,11 +1,13 @@
 """One transaction on one connection, grouped by noun. It keeps nothing of its own, so it serves one after another."""
 
+from wakeful.ports.store import Report
 from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.lanes import PostgresLanes
 from wakeful.stores.postgres.meta import PostgresMeta
 from wakeful.stores.postgres.nodes import PostgresNodes
+from wakeful.stores.postgres.owners import PostgresOwners
 from wakeful.stores.postgres.runs import PostgresRuns
 from wakeful.stores.postgres.schedules import PostgresSchedules
 
@@ -13,7 +15,7 @@ from wakeful.stores.postgres.schedules import PostgresSchedules
 class PostgresTx:
     """See `ports.store.Tx`."""
 
-    __slots__ = ("alarms", "cadences", "lanes", "meta", "nodes", "runs", "schedules")
+    __slots__ = ("alarms", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
 
     def __init__(self, session: Session) -> None:
         self.schedules = PostgresSchedules(session)
@@ -22,4 +24,8 @@ class PostgresTx:
         self.runs = PostgresRuns(session)
         self.lanes = PostgresLanes(session)
         self.nodes = PostgresNodes(session)
+        self.owners = PostgresOwners(session)
         self.meta = PostgresMeta(session)
+
+    def report(self, report: Report) -> None:
+        """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

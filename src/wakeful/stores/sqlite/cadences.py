@@ -7,6 +7,7 @@ from sqlite3 import Connection
 from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
+from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of, update_some
 
 _COLUMNS = columns_of(Cadence, "cadences")
@@ -17,18 +18,8 @@ ADD = insert_into("cadences", Cadence)
 # Cadences by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
 
-# Cadences whose alarm is due, oldest first: one seek for each priority, merged.
-DUE = f"""
-WITH due AS (
-  SELECT ref, due_at FROM alarms INDEXED BY alarms_due
-  WHERE kind = 'schedule' AND priority = 0 AND parked = 0 AND due_at IS NOT NULL AND due_at <= ?1
-  UNION ALL
-  SELECT ref, due_at FROM alarms INDEXED BY alarms_due
-  WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at IS NOT NULL AND due_at <= ?1
-  ORDER BY due_at, ref LIMIT ?2
-)
-SELECT {_COLUMNS} FROM due CROSS JOIN cadences ON schedule_id = due.ref ORDER BY due.due_at, due.ref
-"""
+# Cadences whose alarm is due, oldest first.
+DUE = due_of("schedule", "cadences", "schedule_id", _COLUMNS)
 
 # Write a cadence back.
 SAVE = update_of("cadences", Cadence, key=("schedule_id",))

@@ -2,11 +2,13 @@
 
 from sqlite3 import Connection
 
+from wakeful.ports.store import Report
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.cadences import SqliteCadences
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.meta import SqliteMeta
 from wakeful.stores.sqlite.nodes import SqliteNodes
+from wakeful.stores.sqlite.owners import SqliteOwners
 from wakeful.stores.sqlite.runs import SqliteRuns
 from wakeful.stores.sqlite.schedules import SqliteSchedules
 
@@ -17,7 +19,7 @@ DATA_VERSION = "PRAGMA data_version"
 class SqliteTx:
     """See `ports.store.Tx`."""
 
-    __slots__ = ("_connection", "alarms", "cadences", "lanes", "meta", "nodes", "runs", "schedules")
+    __slots__ = ("_connection", "alarms", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -27,7 +29,11 @@ class SqliteTx:
         self.runs = SqliteRuns(connection)
         self.lanes = SqliteLanes(connection)
         self.nodes = SqliteNodes(connection)
+        self.owners = SqliteOwners(connection)
         self.meta = SqliteMeta(connection)
+
+    def report(self, report: Report) -> None:
+        """Nobody listens to a bare store; `telemetry.told_store` does the telling."""
 
     def data_version(self) -> int:
         """A number that differs from the last one of this connection if another connection wrote since."""
