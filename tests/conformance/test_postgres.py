@@ -9,6 +9,7 @@ from wakeful.stores.postgres import PostgresStore
 from wakeful.testing.conformance import (
     MakeStore,
     TestAlarms,
+    TestAnswers,
     TestCadences,
     TestDueRuns,
     TestFences,
@@ -26,6 +27,7 @@ from wakeful.testing.conformance import (
 
 __all__ = [
     "TestAlarms",
+    "TestAnswers",
     "TestCadences",
     "TestDueRuns",
     "TestFences",

@@ -144,10 +144,12 @@ async def test_two_that_make_it_at_once_share_one(tmp_path: Path) -> None:
 
 # -- migrations -------------------------------------------------------------------------------------------------------
 
+NEWEST = migrations()[-1].number
 SECOND = Migration(
-    2, "CREATE TABLE second (x TEXT) STRICT;\n-- a remark; with a semicolon\nINSERT INTO second VALUES (';');\n"
+    NEWEST + 1,
+    "CREATE TABLE second (x TEXT) STRICT;\n-- a remark; with a semicolon\nINSERT INTO second VALUES (';');\n",
 )
-THIRD = Migration(3, "ALTER TABLE second ADD COLUMN y TEXT;\n")
+THIRD = Migration(NEWEST + 2, "ALTER TABLE second ADD COLUMN y TEXT;\n")
 
 
 def tables(path: Path) -> set[str]:
@@ -169,16 +171,16 @@ def test_a_database_is_copied_before_it_is_migrated(path: Path) -> None:
     """One copy, as it was, for its owner only; then every missing step, and the data is still there."""
     connection = connect(path)
     migrate(connection, path, [*migrations(), SECOND, THIRD])
-    assert version_of(connection) == 3
+    assert version_of(connection) == NEWEST + 2
     assert connection.execute("SELECT x, y FROM second").fetchall() == [(";", None)]
     assert connection.execute("SELECT value FROM meta").fetchall() == [("kept",)]
     connection.close()
     copies = [file for file in path.parent.iterdir() if "before" in file.name]
-    assert [copy.name for copy in copies] == ["wakeful.db.before-2"]
+    assert [copy.name for copy in copies] == [f"wakeful.db.before-{NEWEST + 1}"]
     assert stat.S_IMODE(copies[0].stat().st_mode) == 0o600
     assert "second" not in tables(copies[0])
     copy = connect(copies[0])
-    assert version_of(copy) == 1
+    assert version_of(copy) == NEWEST
     assert copy.execute("SELECT value FROM meta").fetchall() == [("kept",)]
     assert copy.execute("SELECT count(*) FROM schedules").fetchall() == [(200,)]
     copy.close()
@@ -193,7 +195,7 @@ def test_what_is_in_the_log_is_in_the_copy(path: Path) -> None:
     migrate(connection, path, [*migrations(), SECOND])
     connection.close()
     writer.close()
-    copy = connect(path.with_name("wakeful.db.before-2"))
+    copy = connect(path.with_name(f"wakeful.db.before-{NEWEST + 1}"))
     assert copy.execute("SELECT value FROM meta WHERE name = 'logged'").fetchall() == [("yes",)]
     copy.close()
 
@@ -208,13 +210,13 @@ def test_nothing_is_copied_when_nothing_is_migrated(path: Path) -> None:
 
 def test_a_step_that_fails_changes_nothing(path: Path) -> None:
     """Steps before it stay, its own statements are undone, and it can be tried again."""
-    broken = Migration(3, "CREATE TABLE half (x TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n")
+    broken = Migration(NEWEST + 2, "CREATE TABLE half (x TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n")
     connection = connect(path)
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, path, [*migrations(), SECOND, broken])
-    assert version_of(connection) == 2
+    assert version_of(connection) == NEWEST + 1
     migrate(connection, path, [*migrations(), SECOND, THIRD])
-    assert version_of(connection) == 3
+    assert version_of(connection) == NEWEST + 2
     connection.close()
     assert "half" not in tables(path)
 
@@ -227,7 +229,8 @@ from wakeful.stores.sqlite.migrate import Migration, migrate, migrations
 path = Path(sys.argv[1])
 connection = connect(path)
 connection.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
-step = Migration(2, "CREATE TABLE half (x TEXT) STRICT;\\nDELETE FROM meta;\\nINSERT INTO half VALUES (die());\\n")
+number = migrations()[-1].number + 1
+step = Migration(number, "CREATE TABLE half (x TEXT) STRICT;\\nDELETE FROM meta;\\nINSERT INTO half VALUES (die());\\n")
 migrate(connection, path, [*migrations(), step])
 """
 

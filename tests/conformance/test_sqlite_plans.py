@@ -10,7 +10,7 @@ import pytest
 from wakeful.core.cadence import Cadence
 from wakeful.core.runs import Attempt, Run
 from wakeful.ports.store import Alarm, Node, Schedule
-from wakeful.stores.sqlite import alarms, cadences, lanes, meta, runs, schedules
+from wakeful.stores.sqlite import alarms, answers, cadences, lanes, meta, runs, schedules
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.migrate import migrations
@@ -21,6 +21,7 @@ HOT = {
     "alarms.BY_REFS": alarms.BY_REFS,
     "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
     "alarms.NEXT_KIND": alarms.NEXT_KIND,
+    "answers.GET": answers.GET,
     "cadences.LOCK": cadences.LOCK,
     "cadences.DUE": cadences.DUE,
     "cadences.SAVE": cadences.SAVE,
@@ -46,6 +47,7 @@ HOT = {
     "schedules.BY_IDS": schedules.BY_IDS,
     "schedules.BY_SLUGS": schedules.BY_SLUGS,
     "schedules.PAGE": schedules.PAGE,
+    "schedules.REMOVED_BY_SLUG": schedules.REMOVED_BY_SLUG,
     "schedules.TAKEN": schedules.TAKEN,
 }
 

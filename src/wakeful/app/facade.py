@@ -36,7 +36,7 @@ from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside
-from wakeful.ports.store import Tx
+from wakeful.ports.store import Store, Tx
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -212,6 +212,11 @@ class Wakeful:
     def is_started(self) -> bool:
         """Whether it is open for commands and questions."""
         return self._parts is not None
+
+    @property
+    def store(self) -> Store:
+        """The store it is open on, for edges that keep something of their own."""
+        return (self._ending or self._open).store
 
     def moment(self) -> Moment:
         """What its clock says."""

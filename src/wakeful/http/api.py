@@ -12,6 +12,7 @@ from wakeful.app import Wakeful
 from wakeful.http import config, front, health, metrics, nodes, problems, runs, schedules, shapes, stream, upcoming
 from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
+from wakeful.http.kept_answers import KeptAnswers
 from wakeful.http.repeats import Repeats
 from wakeful.settings import Loaded, SettingsRefused
 from wakeful.telemetry.metrics import Gauges
@@ -63,7 +64,7 @@ def make_app(
     ):
         api.include_router(router)
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
-    inner = Repeats(api, monotonic=lambda: app.moment().monotonic)
+    inner = Repeats(api, KeptAnswers(app))
     return Doorway(inner, access=admitted, body_max=body_max, is_open=open_now)
 
 

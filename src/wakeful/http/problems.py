@@ -91,8 +91,8 @@ def install(api: FastAPI, app: Wakeful) -> None:
         return error.problem()
 
     @api.exception_handler(StoreUnavailable)
-    async def unavailable(_: Request, error: StoreUnavailable) -> Problem:
-        return Problem(503, f"the store cannot be used: {error}", headers={"Retry-After": "1"})
+    async def without_store(_: Request, error: StoreUnavailable) -> Problem:
+        return unavailable(error)
 
     @api.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> Problem:
@@ -108,6 +108,11 @@ def install(api: FastAPI, app: Wakeful) -> None:
 def refusal_of(errors: Sequence[FieldError]) -> Problem:
     """What was sent is wrong: every fault, and all of them on one line."""
     return Problem(400, "; ".join(map(str, errors)) or "this cannot be accepted", errors=errors)
+
+
+def unavailable(error: StoreUnavailable) -> Problem:
+    """The store cannot be used for a while."""
+    return Problem(503, f"the store cannot be used: {error}", headers={"Retry-After": "1"})
 
 
 def stopping() -> Problem:

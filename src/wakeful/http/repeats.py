@@ -1,14 +1,14 @@
 """`Idempotency-Key`: a POST that is sent again, because its answer got lost, is answered again and not done again.
 
-Only answers of success are kept: what was refused did nothing, and may be tried again. They are kept in memory, for a
-day and up to a number and a size; a daemon that was restarted has forgotten them. Two requests with one key at the same
-time are one request: the second waits for the answer of the first.
+Only answers of success are kept (see `kept_answers`): what was refused did nothing, and may be tried again. Two
+requests with one key at the same time are one request: the second waits for the answer of the first. What a crash ends
+between the commit and the keeping of its answer was never answered, and is done again when asked for again.
 """
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,39 +17,32 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.core.errors import FieldError
-from wakeful.core.instants import DAY, Duration
-from wakeful.http.problems import Refused, refusal_of
+from wakeful.http.kept_answers import Kept, KeptAnswers
+from wakeful.http.problems import Refused, refusal_of, unavailable
+from wakeful.ports.store import StoreUnavailable
+
+log = logging.getLogger("wakeful.http")
 
 HEADER: Final = "idempotency-key"
 KEY_MAX: Final = 255
-KEPT_FOR: Final[Duration] = DAY
-KEPT_MAX: Final = 10_000
-KEPT_BYTES_MAX: Final = 16 * 1_048_576
 REPEATED: Final = (b"idempotent-replayed", b"true")
 
 
 @dataclass(slots=True)
-class _Kept:
-    """One key: what it was sent with, and the answer, once there is one."""
+class _Asked:
+    """A key under which a request is being answered."""
 
-    fingerprint: bytes
-    kept_until: int
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    answer: list[Message] | None = None
-
-    @property
-    def size(self) -> int:
-        return sum(len(message.get("body", b"")) for message in self.answer or ())
+    kept: Kept | None = None
 
 
 class Repeats:
     """Stands before the routes; other methods, and requests without a key, pass through."""
 
-    def __init__(self, inner: ASGIApp, *, monotonic: Callable[[], int]) -> None:
+    def __init__(self, inner: ASGIApp, answers: KeptAnswers) -> None:
         self._inner = inner
-        self._monotonic = monotonic
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._bytes = 0
+        self._answers = answers
+        self._asked: dict[str, _Asked] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         keys = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" and scope["method"] == "POST" else []
@@ -66,62 +59,64 @@ class Repeats:
         except Refused as refused:
             await refused.problem()(scope, receive, send)
             return
-        await self._once(key, _fingerprint(scope, body), scope, _again(body, receive), send)
+        try:
+            await self._once(key, _fingerprint(scope, body), scope, _again(body, receive), send)
+        except StoreUnavailable as error:
+            await unavailable(error)(scope, receive, send)
 
-    async def _once(self, key: str, fingerprint: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        while True:
-            self._forget()
-            kept = self._kept.get(key)
-            if kept is None:
-                await self._first(key, fingerprint, scope, receive, send)
+    async def _once(self, key: str, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
+        while (other := self._asked.get(key)) is not None:
+            await other.ended.wait()
+            if other.kept is not None:
+                await _repeat(other.kept, fingerprint, scope, receive, send)
                 return
-            if kept.fingerprint != fingerprint:
-                wrong = FieldError("Idempotency-Key", "was sent before with something else; use a new key")
-                await refusal_of([wrong])(scope, receive, send)
+        asked = self._asked[key] = _Asked()
+        try:
+            asked.kept = await self._answers.get(key)
+            if asked.kept is not None:
+                await _repeat(asked.kept, fingerprint, scope, receive, send)
                 return
-            await kept.ended.wait()
-            if kept.answer is not None:
-                start, *rest = kept.answer
-                await send({**start, "headers": [*start["headers"], REPEATED]})
-                for message in rest:
-                    await send(message)
-                return
+            answer = await self._answered(scope, receive)
+            if answer[0]["status"] < 300:
+                asked.kept = Kept(fingerprint, answer)
+                await self._keep(key, asked.kept)
+        finally:
+            del self._asked[key]
+            asked.ended.set()
+        for message in answer:
+            await send(message)
 
-    async def _first(self, key: str, fingerprint: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        kept = _Kept(fingerprint, self._monotonic() + KEPT_FOR)
-        self._kept[key] = kept
+    async def _answered(self, scope: Scope, receive: Receive) -> Sequence[Message]:
         answer: list[Message] = []
 
         async def noted(message: Message) -> None:
             answer.append(message)
-            await send(message)
 
+        await self._inner(scope, receive, noted)
+        return answer
+
+    async def _keep(self, key: str, kept: Kept) -> None:
         try:
-            await self._inner(scope, receive, noted)
-        finally:
-            # Kept although the client may be gone by now: that is when it will ask again.
-            if answer and answer[0].get("status", 500) < 300 and not answer[-1].get("more_body", False):
-                kept.answer = answer
-                self._bytes += kept.size
-            else:
-                self._kept.pop(key, None)
-            kept.ended.set()
-
-    def _forget(self) -> None:
-        """Let go of what is too old, and of the oldest if it is too much; what is still being answered stays."""
-        now = self._monotonic()
-        while self._kept:
-            key, oldest = next(iter(self._kept.items()))
-            is_too_much = len(self._kept) > KEPT_MAX or self._bytes > KEPT_BYTES_MAX
-            if oldest.answer is None or (oldest.kept_until > now and not is_too_much):
-                return
-            self._bytes -= oldest.size
-            del self._kept[key]
+            await self._answers.keep(key, kept)
+        except StoreUnavailable as error:  # what was asked for is done, and that is what the answer says
+            log.warning("the answer under the Idempotency-Key %r cannot be kept: %s", key, error)
 
 
-def _fingerprint(scope: Scope, body: bytes) -> bytes:
+async def _repeat(kept: Kept, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
+    """Give the answer once more, if it is one to this very request."""
+    if kept.fingerprint != fingerprint:
+        wrong = FieldError("Idempotency-Key", "was sent before with something else; use a new key")
+        await refusal_of([wrong])(scope, receive, send)
+        return
+    start, *rest = kept.messages
+    await send({**start, "headers": [*start["headers"], REPEATED]})
+    for message in rest:
+        await send(message)
+
+
+def _fingerprint(scope: Scope, body: bytes) -> str:
     asked = f"{scope['path']}?".encode() + scope["query_string"]
-    return hashlib.sha256(hashlib.sha256(asked).digest() + body).digest()
+    return hashlib.sha256(hashlib.sha256(asked).digest() + body).hexdigest()
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -98,6 +98,16 @@ class Mark(NamedTuple):
     process: str | None
 
 
+class Answer(NamedTuple):
+    """What was answered to a request under a key, to be given again to whoever asks again."""
+
+    key: str
+    fingerprint: str  # of the request: another one under the same key is a mistake
+    answer: str
+    size: int  # in bytes
+    answered_at: Instant
+
+
 class Tallied(NamedTuple):
     """What the ledger holds of one schedule since some time."""
 
@@ -145,6 +155,10 @@ class Schedules(Protocol):
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
         """Living schedules whose instants depend on a zone, in id order."""
+        ...
+
+    def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
+        """Removed schedules that had this slug, the newest first."""
         ...
 
     def count(self) -> int:
@@ -356,6 +370,20 @@ class Meta(Protocol):
     def set(self, name: str, value: str) -> None: ...
 
 
+class Answers(Protocol):
+    """Answers to be given again, by key."""
+
+    def get(self, key: str) -> Answer | None: ...
+
+    def put(self, row: Answer) -> None:
+        """Keep it, in place of an older one of that key."""
+        ...
+
+    def prune(self, *, before: Instant, most: int, size_max: int) -> int:
+        """Forget those up to `before`, and all but the newest `most` that fit into `size_max`; answers how many."""
+        ...
+
+
 class Tx(Protocol):
     """One transaction, grouped by noun."""
 
@@ -375,6 +403,8 @@ class Tx(Protocol):
     def owners(self) -> Owners: ...
     @property
     def meta(self) -> Meta: ...
+    @property
+    def answers(self) -> Answers: ...
 
     def report(self, report: Report) -> None:
         """Tell whoever listens, once this is committed."""

@@ -23,11 +23,20 @@ from wakeful.testing.conformance_ledger import (
 )
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
-from wakeful.testing.conformance_store import TestLanes, TestMeta, TestNodes, TestOwners, TestTheClock, TestTransactions
+from wakeful.testing.conformance_store import (
+    TestAnswers,
+    TestLanes,
+    TestMeta,
+    TestNodes,
+    TestOwners,
+    TestTheClock,
+    TestTransactions,
+)
 
 __all__ = [
     "MakeStore",
     "TestAlarms",
+    "TestAnswers",
     "TestCadences",
     "TestDueRuns",
     "TestFences",

@@ -56,6 +56,23 @@ class TestSchedules:
         assert (await store.read(lambda tx: tx.schedules.by_ids([old_id])))[old_id] == old
         assert list(await store.read(lambda tx: tx.schedules.by_slugs(["tea"]))) == ["tea"]
 
+    async def test_the_removed_are_found_by_their_slug(self, make_store: MakeStore) -> None:
+        """The newest first, as many as asked for; the living one of that name is not among them."""
+        store = await make_store()
+        removed: list[Schedule] = []
+        for n in range(3):
+            (known,) = await store.write(lambda tx: tx.schedules.add_many([a_schedule("tea")]))
+            await store.write(lambda tx: tx.schedules.add_many([a_schedule(f"other-{n}")]))
+            assert known is not None
+            row = (await store.read(lambda tx: tx.schedules.by_ids([known])))[known]._replace(deleted_at=NOW + n)
+            await store.write(lambda tx: tx.schedules.save_many([row]))
+            removed.insert(0, row)
+        await store.write(lambda tx: tx.schedules.add_many([a_schedule("tea")]))
+        assert await store.read(lambda tx: tx.schedules.removed_by_slug("tea", limit=9)) == removed
+        assert await store.read(lambda tx: tx.schedules.removed_by_slug("tea", limit=2)) == removed[:2]
+        assert await store.read(lambda tx: tx.schedules.removed_by_slug("te", limit=9)) == []
+        assert await store.read(lambda tx: tx.schedules.removed_by_slug("other-1", limit=9)) == []
+
     async def test_a_changed_definition_is_written_back_whole(self, make_store: MakeStore) -> None:
         """Every field a change may touch is kept, and no other schedule moves."""
         store = await make_store()

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from wakeful.ports.store import Node, Store, StoreUnavailable, Tx
+from wakeful.ports.store import Answer, Node, Store, StoreUnavailable, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
     MakeStore,
@@ -222,6 +222,43 @@ class TestOwners:
         store = await make_store()
         given = await asyncio.gather(*(store.write(lambda tx: tx.owners.named("heartbeat")) for _ in range(8)))
         assert len(set(given)) == 1
+
+
+def _answer(key: str, answered_at: int = NOW, *, size: int = 10) -> Answer:
+    return Answer(key, "asked", '{"status": 200, "body": "ü"}', size, answered_at)
+
+
+class TestAnswers:
+    """What was answered under a key, to be given again."""
+
+    async def test_an_answer_is_what_was_last_kept(self, make_store: MakeStore) -> None:
+        """By its key only; another one under the same key takes its place."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.answers.get("k")) is None
+        await store.write(lambda tx: tx.answers.put(_answer("k")))
+        assert await store.read(lambda tx: tx.answers.get("k")) == _answer("k")
+        assert await store.read(lambda tx: tx.answers.get("K")) is None
+        another = Answer("k", "else", "{}", 2, NOW + 1)
+        await store.write(lambda tx: tx.answers.put(another))
+        assert await store.read(lambda tx: tx.answers.get("k")) == another
+
+    async def test_the_old_and_what_is_too_much_is_forgotten(self, make_store: MakeStore) -> None:
+        """Up to a time; then the oldest, until number and size are within their limits."""
+        store = await make_store()
+        for n in range(10):
+            await store.write(lambda tx: tx.answers.put(_answer(f"k{n}", NOW + n)))
+
+        async def left() -> list[int]:
+            kept = [await store.read(lambda tx: tx.answers.get(f"k{n}")) for n in range(10)]
+            return [n for n, one in enumerate(kept) if one is not None]
+
+        assert await store.write(lambda tx: tx.answers.prune(before=NOW - 1, most=10, size_max=100)) == 0
+        assert await store.write(lambda tx: tx.answers.prune(before=NOW + 1, most=10, size_max=100)) == 2
+        assert await left() == [2, 3, 4, 5, 6, 7, 8, 9]
+        assert await store.write(lambda tx: tx.answers.prune(before=0, most=6, size_max=100)) == 2
+        assert await left() == [4, 5, 6, 7, 8, 9]
+        assert await store.write(lambda tx: tx.answers.prune(before=0, most=6, size_max=39)) == 3
+        assert await left() == [7, 8, 9]
 
 
 def _count_up(tx: Tx) -> int:

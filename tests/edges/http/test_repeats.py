@@ -1,14 +1,22 @@
 """`Idempotency-Key`."""
 
 import asyncio
+import signal
+from pathlib import Path
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+import aiohttp
+import pytest
+from starlette.types import Message, Receive, Scope, Send
 
-from edges.http.kit import MANUAL, Client
+from edges.http.kit import MANUAL, Client, daemon
+from wakeful import Wakeful
 from wakeful.core.instants import DAY
-from wakeful.http import repeats
+from wakeful.engine.clock import SystemClock
+from wakeful.http import kept_answers
+from wakeful.http.kept_answers import KeptAnswers
 from wakeful.http.repeats import Repeats
+from wakeful.ports.clock import Moment
 
 KEY = {"Idempotency-Key": "order-1"}
 
@@ -53,41 +61,90 @@ async def test_what_was_refused_may_be_tried_again(api: Client) -> None:
     assert (await api.post("/api/schedule/job/run", headers=KEY)).status == 202
 
 
-async def test_keys_are_forgotten_after_a_day_and_when_there_are_too_many(monkeypatch: Any) -> None:
-    """Memory is bounded by number, size and time."""
-    monkeypatch.setattr(repeats, "KEPT_MAX", 10)
-    now = 0
+async def test_an_answer_survives_a_kill(tmp_path: Path) -> None:
+    """Asked again after kill -9 and a restart, with the same key: the same answer, and nothing is done again."""
+    path = "/api/schedule/job/run?wait=true"
+    with daemon(tmp_path) as first:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.put(f"{first.address}/api/schedule/job", json=MANUAL) as put,
+        ):
+            assert put.status == 201
+        answer = await _posted(first.address + path)
+        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    with daemon(tmp_path) as second:
+        again = await _posted(second.address + path)
+        assert again == (answer[0], answer[1], "true")
+        async with aiohttp.ClientSession() as session, session.get(f"{second.address}/api/runs") as runs:
+            assert len((await runs.json())["runs"]) == 1
+        assert (await _posted(second.address + "/api/schedule/job/run"))[0] == 400
+
+
+async def _posted(url: str) -> tuple[int, Any, str | None]:
+    async with aiohttp.ClientSession() as session, session.post(url, headers=KEY) as response:
+        return response.status, await response.json(), response.headers.get("Idempotent-Replayed")
+
+
+class ShiftedClock(SystemClock):
+    """The system's clock, moved by hand."""
+
+    by = 0
+
+    def read(self) -> Moment:
+        moment = super().read()
+        return moment._replace(now=moment.now + self.by)
+
+
+async def test_keys_are_forgotten_after_a_day_and_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is bounded by number, size and time."""
+    monkeypatch.setattr(kept_answers, "KEPT_MAX", 10)
+    monkeypatch.setattr(kept_answers, "PRUNE_EVERY", 1)
     done: list[str] = []
 
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:
         done.append(scope["path"])
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"x" * 100})
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"\xff")]})
+        await send({"type": "http.response.body", "body": b"\xff\x00" * 50, "more_body": True})
+        await send({"type": "http.response.body", "body": b"end"})
 
-    kept = Repeats(inner, monotonic=lambda: now)
+    clock = ShiftedClock()
+    async with Wakeful(tmp_path / "wakeful.db", tick=False, clock=clock) as app:
+        repeats = Repeats(inner, KeptAnswers(app))
 
-    async def post(key: str) -> None:
-        headers = [(b"idempotency-key", key.encode())]
-        scope = {"type": "http", "method": "POST", "path": f"/{key}", "query_string": b"", "headers": headers}
+        async def post(key: str) -> list[Message]:
+            headers = [(b"idempotency-key", key.encode())]
+            scope = {"type": "http", "method": "POST", "path": f"/{key}", "query_string": b"", "headers": headers}
+            sent: list[Message] = []
 
-        async def receive() -> Any:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            async def receive() -> Any:
+                return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def send(message: Any) -> None: ...
+            async def send(message: Message) -> None:
+                sent.append(message)
 
-        await kept(scope, receive, send)
+            await repeats(scope, receive, send)
+            return sent
 
-    await post("a")
-    await post("a")
-    assert done == ["/a"]
-    now = DAY - 1
-    await post("a")
-    assert done == ["/a"]
-    now = DAY
-    await post("a")
-    assert done == ["/a", "/a"]
-    for n in range(50):
-        await post(f"k{n}")
-    assert len(kept._kept) <= 11
-    await post("a")
-    assert done.count("/a") == 3
+        await post("a")
+        start, body = await post("a")
+        assert done == ["/a"]
+        assert start["headers"] == [(b"x", b"\xff"), (b"idempotent-replayed", b"true")]
+        assert body["body"] == b"\xff\x00" * 50 + b"end"
+        clock.by = DAY - 60_000
+        await post("a")
+        assert done == ["/a"]
+        clock.by = DAY + 60_000
+        await post("a")
+        assert done == ["/a", "/a"]
+        for n in range(12):
+            await post(f"k{n}")
+        await post("k11")
+        assert done.count("/k11") == 1
+        await post("a")
+        assert done.count("/a") == 3
+        monkeypatch.setattr(kept_answers, "KEPT_BYTES_MAX", 100)
+        await post("large")
+        await post("large")
+        assert done.count("/large") == 2

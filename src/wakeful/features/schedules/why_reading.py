@@ -15,10 +15,8 @@ from wakeful.features.schedules.why_ledger import covering, manual_in, reach, ro
 from wakeful.features.schedules.why_saving import Saving, saving_at
 from wakeful.ports.store import Node, Schedule, Tx
 
-# How many schedules are looked through for one that was removed, newest first.
-REMOVED_STEP: Final = 500
-REMOVED_MAX: Final = 40
-EMPTY_STEPS_MAX: Final = 2
+# How many schedules of one slug that were removed are looked at, the newest first.
+REMOVED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,11 @@ def _find(tx: Tx, slug: str, at: Instant | None) -> Schedule:
     living = tx.schedules.by_slugs([slug]).get(slug)
     if living is not None and (at is None or at >= living.created_at):
         return living
-    removed = [one for one in _removed(tx, slug) if at is None or living is None or one.created_at <= at]
+    removed = [
+        one
+        for one in tx.schedules.removed_by_slug(slug, limit=REMOVED_MAX)
+        if at is None or living is None or one.created_at <= at
+    ]
     if living is not None:
         lived_then = [one for one in removed if at is not None and one.created_at <= at <= (one.deleted_at or at)]
         return lived_then[0] if lived_then else living
@@ -179,20 +181,6 @@ def _find(tx: Tx, slug: str, at: Instant | None) -> Schedule:
         raise NotFound(f"there is no schedule {slug!r}")
     lived_then = [one for one in removed if at is not None and one.created_at <= at]
     return lived_then[0] if lived_then else removed[0 if at is None else -1]
-
-
-def _removed(tx: Tx, slug: str) -> list[Schedule]:
-    """Removed schedules of that name, newest first. A walk over ids: it is asked for names that do not live only."""
-    found: list[Schedule] = []
-    empty = 0
-    for step in range(REMOVED_MAX):
-        ids = range(step * REMOVED_STEP + 1, (step + 1) * REMOVED_STEP + 1)
-        rows = tx.schedules.by_ids(ids)
-        found += [row for row in rows.values() if row.slug == slug and row.deleted_at is not None]
-        empty = 0 if rows else empty + 1
-        if empty == EMPTY_STEPS_MAX:
-            break
-    return sorted(found, key=lambda row: -row.schedule_id)
 
 
 def _timing_at(

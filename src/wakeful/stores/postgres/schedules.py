@@ -44,6 +44,11 @@ SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > $1 AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT $2
 """
 
+# The removed of one slug, newest first.
+REMOVED_BY_SLUG = f"""
+SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NOT NULL AND slug = $1 ORDER BY schedule_id DESC LIMIT $2
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules WHERE deleted_at IS NULL"
 
@@ -91,6 +96,9 @@ class PostgresSchedules:
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._session.rows(ZONED, after_id, limit)))
+
+    def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._session.rows(REMOVED_BY_SLUG, slug, limit)))
 
     def count(self) -> int:
         return int(self._session.rows(COUNT)[0][0])

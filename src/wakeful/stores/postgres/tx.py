@@ -2,6 +2,7 @@
 
 from wakeful.ports.store import Report
 from wakeful.stores.postgres.alarms import PostgresAlarms
+from wakeful.stores.postgres.answers import PostgresAnswers
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.lanes import PostgresLanes
@@ -15,7 +16,7 @@ from wakeful.stores.postgres.schedules import PostgresSchedules
 class PostgresTx:
     """See `ports.store.Tx`."""
 
-    __slots__ = ("alarms", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
+    __slots__ = ("alarms", "answers", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
 
     def __init__(self, session: Session) -> None:
         self.schedules = PostgresSchedules(session)
@@ -26,6 +27,7 @@ class PostgresTx:
         self.nodes = PostgresNodes(session)
         self.owners = PostgresOwners(session)
         self.meta = PostgresMeta(session)
+        self.answers = PostgresAnswers(session)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

@@ -59,6 +59,12 @@ SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > ? AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT ?
 """
 
+# The removed of one slug, newest first.
+REMOVED_BY_SLUG = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
+WHERE deleted_at IS NOT NULL AND slug = ? ORDER BY schedule_id DESC LIMIT ?
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
@@ -117,6 +123,9 @@ class SqliteSchedules:
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._connection.execute(ZONED, (after_id, limit))))
+
+    def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._connection.execute(REMOVED_BY_SLUG, (slug, limit))))
 
     def count(self) -> int:
         (count,) = self._connection.execute(COUNT).fetchone()

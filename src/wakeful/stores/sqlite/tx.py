@@ -4,6 +4,7 @@ from sqlite3 import Connection
 
 from wakeful.ports.store import Report
 from wakeful.stores.sqlite.alarms import SqliteAlarms
+from wakeful.stores.sqlite.answers import SqliteAnswers
 from wakeful.stores.sqlite.cadences import SqliteCadences
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.meta import SqliteMeta
@@ -19,7 +20,18 @@ DATA_VERSION = "PRAGMA data_version"
 class SqliteTx:
     """See `ports.store.Tx`."""
 
-    __slots__ = ("_connection", "alarms", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
+    __slots__ = (
+        "_connection",
+        "alarms",
+        "answers",
+        "cadences",
+        "lanes",
+        "meta",
+        "nodes",
+        "owners",
+        "runs",
+        "schedules",
+    )
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -31,6 +43,7 @@ class SqliteTx:
         self.nodes = SqliteNodes(connection)
         self.owners = SqliteOwners(connection)
         self.meta = SqliteMeta(connection)
+        self.answers = SqliteAnswers(connection)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

@@ -1,0 +1,48 @@
+"""Answers to be given again, in SQLite."""
+
+from sqlite3 import Connection
+
+from wakeful.ports.store import Answer
+from wakeful.stores.sqlite.rows import columns_of
+
+_COLUMNS = columns_of(Answer, "answers")
+
+# An answer by its key.
+GET = f"SELECT {_COLUMNS} FROM answers WHERE key = ?"
+
+# Keep an answer, in place of an older one of that key.
+PUT = """
+INSERT INTO answers (key, fingerprint, answer, size, answered_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, size = excluded.size,
+  answered_at = excluded.answered_at
+"""
+
+# Forget what is too old, and of the rest all but the newest that fit.
+PRUNE = """
+DELETE FROM answers WHERE key IN (
+  SELECT key FROM (
+    SELECT key, answered_at,
+      row_number() OVER newest AS place, sum(size) OVER newest AS total
+    FROM answers WINDOW newest AS (ORDER BY answered_at DESC, key ROWS UNBOUNDED PRECEDING)
+  ) WHERE answered_at <= ?1 OR place > ?2 OR total > ?3
+)
+"""
+
+
+class SqliteAnswers:
+    """See `ports.store.Answers`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, key: str) -> Answer | None:
+        found = self._connection.execute(GET, (key,)).fetchone()
+        return None if found is None else Answer._make(found)
+
+    def put(self, row: Answer) -> None:
+        self._connection.execute(PUT, tuple(row))
+
+    def prune(self, *, before: int, most: int, size_max: int) -> int:
+        return self._connection.execute(PRUNE, (before, most, size_max)).rowcount
