@@ -13,6 +13,7 @@ from wakeful.testing.conformance import (
     TestCadences,
     TestDueRuns,
     TestFences,
+    TestHeartbeats,
     TestLanes,
     TestMeta,
     TestNodes,
@@ -21,6 +22,7 @@ from wakeful.testing.conformance import (
     TestReadingTheLedger,
     TestRunsAreWrittenOnce,
     TestSchedules,
+    TestSystemEvents,
     TestTheClock,
     TestTransactions,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "TestCadences",
     "TestDueRuns",
     "TestFences",
+    "TestHeartbeats",
     "TestLanes",
     "TestMeta",
     "TestNodes",
@@ -39,6 +42,7 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",
 ]

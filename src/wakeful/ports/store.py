@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.cadence import Cadence
+from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Attempt, Outcome, Run, RungName
 
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 ALARM_SCHEDULE: Final = "schedule"
 ALARM_RUN: Final = "run"
+ALARM_HEARTBEAT: Final = "heartbeat"
 
 
 # What ringing an alarm changes of a cadence, and what settling a run does: the hot path writes no more than that.
@@ -114,6 +116,32 @@ class Tallied(NamedTuple):
     by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts as many as it covers
     durations: Sequence[Duration]  # of closed runs that started, newest first, bounded
     last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, bounded
+
+
+class SystemEvent(NamedTuple):
+    """Something the agent is to be told in its next turn."""
+
+    event_id: int
+    context_key: str | None  # one event per key; None: nothing replaces it
+    source: str
+    text: str
+    raised_at: Instant
+    revision: int  # grows when a newer one takes its place
+    slug: str | None  # the schedule that raised it
+    run_id: int | None  # the run that waits for a turn to have carried it
+    carried_by: int | None  # the turn that last gave it to the agent
+    carried_revision: int | None  # and in which revision
+
+
+class NewEvent(NamedTuple):
+    """A system event about to be written; the store gives it its id."""
+
+    context_key: str | None
+    source: str
+    text: str
+    raised_at: Instant
+    slug: str | None
+    run_id: int | None
 
 
 class Report(NamedTuple):
@@ -362,6 +390,52 @@ class Owners(Protocol):
         ...
 
 
+class Heartbeats(Protocol):
+    """Where the heartbeat stands. Its row is the lock of its wakes and of the system events."""
+
+    def add(self, row: Heartbeat) -> None:
+        """Write it, unless it is there."""
+        ...
+
+    def lock(self, owner_ids: Iterable[int]) -> dict[int, Heartbeat]:
+        """Read them and hold them until the transaction ends. In a read, just read."""
+        ...
+
+    def due(self, *, now: Instant, limit: int) -> list[Heartbeat]:
+        """Heartbeats whose alarm is due, held; one that another node holds is left out."""
+        ...
+
+    def save(self, row: Heartbeat) -> None:
+        """Write it back whole. The caller holds it."""
+        ...
+
+
+class SystemEvents(Protocol):
+    """What waits for the next turn. Whoever writes holds the heartbeat, or the run that carries."""
+
+    def put(self, new: NewEvent) -> tuple[SystemEvent, SystemEvent | None]:
+        """Write an event, in place of the one of its key if there is one; answers it, and the one it replaced."""
+        ...
+
+    def all(self) -> list[SystemEvent]:
+        """Everything that waits, oldest first."""
+        ...
+
+    def of_run(self, run_id: int) -> SystemEvent | None:
+        """The event that this run waits for."""
+        ...
+
+    def carry(self, run_id: int) -> list[SystemEvent]:
+        """Mark everything that waits as given to the agent by this run; answers it as it was marked, oldest first."""
+        ...
+
+    def carried(self, run_id: int) -> list[SystemEvent]:
+        """What this run gave to the agent, as far as neither a newer event nor a later run took its place."""
+        ...
+
+    def remove_many(self, event_ids: Iterable[int]) -> None: ...
+
+
 class Meta(Protocol):
     """Single facts of the store, by name."""
 
@@ -401,6 +475,10 @@ class Tx(Protocol):
     def nodes(self) -> Nodes: ...
     @property
     def owners(self) -> Owners: ...
+    @property
+    def heartbeats(self) -> Heartbeats: ...
+    @property
+    def system_events(self) -> SystemEvents: ...
     @property
     def meta(self) -> Meta: ...
     @property

@@ -12,8 +12,11 @@ The suite knows the port and nothing of any store; it runs under pytest with pyt
 
 import pytest
 
-pytest.register_assert_rewrite(*(f"wakeful.testing.conformance_{part}" for part in ("ledger", "plans", "store")))
+pytest.register_assert_rewrite(
+    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "plans", "store"))
+)
 
+from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
 from wakeful.testing.conformance_ledger import (
     TestDueRuns,
     TestFences,
@@ -40,6 +43,7 @@ __all__ = [
     "TestCadences",
     "TestDueRuns",
     "TestFences",
+    "TestHeartbeats",
     "TestLanes",
     "TestMeta",
     "TestNodes",
@@ -48,6 +52,7 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",
 ]

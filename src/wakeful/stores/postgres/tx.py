@@ -5,18 +5,32 @@ from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.answers import PostgresAnswers
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.heartbeats import PostgresHeartbeats
 from wakeful.stores.postgres.lanes import PostgresLanes
 from wakeful.stores.postgres.meta import PostgresMeta
 from wakeful.stores.postgres.nodes import PostgresNodes
 from wakeful.stores.postgres.owners import PostgresOwners
 from wakeful.stores.postgres.runs import PostgresRuns
 from wakeful.stores.postgres.schedules import PostgresSchedules
+from wakeful.stores.postgres.system_events import PostgresSystemEvents
 
 
 class PostgresTx:
     """See `ports.store.Tx`."""
 
-    __slots__ = ("alarms", "answers", "cadences", "lanes", "meta", "nodes", "owners", "runs", "schedules")
+    __slots__ = (
+        "alarms",
+        "answers",
+        "cadences",
+        "heartbeats",
+        "lanes",
+        "meta",
+        "nodes",
+        "owners",
+        "runs",
+        "schedules",
+        "system_events",
+    )
 
     def __init__(self, session: Session) -> None:
         self.schedules = PostgresSchedules(session)
@@ -26,6 +40,8 @@ class PostgresTx:
         self.lanes = PostgresLanes(session)
         self.nodes = PostgresNodes(session)
         self.owners = PostgresOwners(session)
+        self.heartbeats = PostgresHeartbeats(session)
+        self.system_events = PostgresSystemEvents(session)
         self.meta = PostgresMeta(session)
         self.answers = PostgresAnswers(session)
 

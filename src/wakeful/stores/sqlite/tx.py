@@ -6,12 +6,14 @@ from wakeful.ports.store import Report
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.answers import SqliteAnswers
 from wakeful.stores.sqlite.cadences import SqliteCadences
+from wakeful.stores.sqlite.heartbeats import SqliteHeartbeats
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.meta import SqliteMeta
 from wakeful.stores.sqlite.nodes import SqliteNodes
 from wakeful.stores.sqlite.owners import SqliteOwners
 from wakeful.stores.sqlite.runs import SqliteRuns
 from wakeful.stores.sqlite.schedules import SqliteSchedules
+from wakeful.stores.sqlite.system_events import SqliteSystemEvents
 
 # Changes when another connection has written.
 DATA_VERSION = "PRAGMA data_version"
@@ -25,12 +27,14 @@ class SqliteTx:
         "alarms",
         "answers",
         "cadences",
+        "heartbeats",
         "lanes",
         "meta",
         "nodes",
         "owners",
         "runs",
         "schedules",
+        "system_events",
     )
 
     def __init__(self, connection: Connection) -> None:
@@ -42,6 +46,8 @@ class SqliteTx:
         self.lanes = SqliteLanes(connection)
         self.nodes = SqliteNodes(connection)
         self.owners = SqliteOwners(connection)
+        self.heartbeats = SqliteHeartbeats(connection)
+        self.system_events = SqliteSystemEvents(connection)
         self.meta = SqliteMeta(connection)
         self.answers = SqliteAnswers(connection)
 

@@ -1,0 +1,45 @@
+"""Where the heartbeat stands, in SQLite. The one writer holds every row, so holding is reading."""
+
+from collections.abc import Iterable
+from sqlite3 import Connection
+
+from wakeful.core.heartbeat import Heartbeat
+from wakeful.core.instants import Instant
+from wakeful.stores.sqlite.due import due_of
+from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
+
+_COLUMNS = columns_of(Heartbeat, "heartbeats")
+
+# Write a new one, unless it is there.
+ADD = f"{insert_into('heartbeats', Heartbeat)} ON CONFLICT (owner_id) DO NOTHING"
+
+# Heartbeats by owner.
+LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN heartbeats ON owner_id = wanted.value"
+
+# Heartbeats whose alarm is due.
+DUE = due_of("heartbeat", "heartbeats", "owner_id", _COLUMNS)
+
+# Write one back.
+SAVE = update_of("heartbeats", Heartbeat, key=("owner_id",))
+
+
+class SqliteHeartbeats:
+    """See `ports.store.Heartbeats`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, row: Heartbeat) -> None:
+        self._connection.execute(ADD, tuple(row))
+
+    def lock(self, owner_ids: Iterable[int]) -> dict[int, Heartbeat]:
+        rows = map(Heartbeat._make, self._connection.execute(LOCK, (ids(owner_ids),)))
+        return {row.owner_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Heartbeat]:
+        return list(map(Heartbeat._make, self._connection.execute(DUE, (now, limit))))
+
+    def save(self, row: Heartbeat) -> None:
+        self._connection.execute(SAVE, tuple(row))

@@ -1,0 +1,73 @@
+"""What waits for the next turn, in SQLite."""
+
+from collections.abc import Iterable
+from sqlite3 import Connection
+
+from wakeful.ports.store import NewEvent, SystemEvent
+from wakeful.stores.sqlite.rows import columns_of, ids
+
+_COLUMNS = columns_of(SystemEvent, "system_events")
+
+# The event of a key. (Events without one have nothing that a newer one could replace.)
+BY_KEY = f"SELECT {_COLUMNS} FROM system_events WHERE context_key = ?"
+
+# Write a new event.
+ADD = f"""
+INSERT INTO system_events (context_key, source, text, raised_at, slug, run_id, revision) VALUES (?, ?, ?, ?, ?, ?, 1)
+RETURNING {_COLUMNS}
+"""
+
+# A newer event takes the place of the older of its key.
+REPLACE = f"""
+UPDATE system_events SET source = ?2, text = ?3, raised_at = ?4, slug = ?5, run_id = ?6, revision = revision + 1
+WHERE context_key = ?1 RETURNING {_COLUMNS}
+"""
+
+# Everything that waits, oldest first.
+ALL = f"SELECT {_COLUMNS} FROM system_events ORDER BY raised_at, event_id"
+
+# The event that a run waits for.
+OF_RUN = f"SELECT {_COLUMNS} FROM system_events WHERE run_id = ? ORDER BY event_id LIMIT 1"
+
+# Whatever waits is given to the agent by this run.
+CARRY = f"UPDATE system_events SET carried_by = ?, carried_revision = revision RETURNING {_COLUMNS}"
+
+# What this run gave to the agent, as far as nothing newer took its place.
+CARRIED = f"""
+SELECT {_COLUMNS} FROM system_events WHERE carried_by = ? AND carried_revision = revision ORDER BY raised_at, event_id
+"""
+
+# Take events away.
+REMOVE = "DELETE FROM system_events WHERE event_id IN (SELECT value FROM json_each(?))"
+
+
+class SqliteSystemEvents:
+    """See `ports.store.SystemEvents`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, new: NewEvent) -> tuple[SystemEvent, SystemEvent | None]:
+        key = new.context_key
+        found = None if key is None else self._connection.execute(BY_KEY, (key,)).fetchone()
+        row = self._connection.execute(ADD if found is None else REPLACE, tuple(new)).fetchone()
+        return SystemEvent._make(row), None if found is None else SystemEvent._make(found)
+
+    def all(self) -> list[SystemEvent]:
+        return list(map(SystemEvent._make, self._connection.execute(ALL)))
+
+    def of_run(self, run_id: int) -> SystemEvent | None:
+        found = self._connection.execute(OF_RUN, (run_id,)).fetchone()
+        return None if found is None else SystemEvent._make(found)
+
+    def carry(self, run_id: int) -> list[SystemEvent]:
+        rows = map(SystemEvent._make, self._connection.execute(CARRY, (run_id,)).fetchall())
+        return sorted(rows, key=lambda row: (row.raised_at, row.event_id))
+
+    def carried(self, run_id: int) -> list[SystemEvent]:
+        return list(map(SystemEvent._make, self._connection.execute(CARRIED, (run_id,))))
+
+    def remove_many(self, event_ids: Iterable[int]) -> None:
+        self._connection.execute(REMOVE, (ids(event_ids),))
