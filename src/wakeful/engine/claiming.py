@@ -46,6 +46,7 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     """Ring and claim what is due by now, at most `room` runs."""
     claims: list[Claim] = []
     errands: list[Errand] = []
+    full: list[str] = []
     waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)
@@ -59,8 +60,9 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
         if rung.due:
             claims += _claim_new(tx, seams, rung.due, node_id, now, left)
         errands += rung.errands
+        full += rung.full
         is_more = is_more or rung.rang >= limit
-    return Claimed(claims, is_more, tx.alarms.next_due_at(), errands)
+    return Claimed(claims, is_more, tx.alarms.next_due_at(besides=full), errands)
 
 
 def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:

@@ -77,7 +77,7 @@ class Errands:
             except Exception:
                 log.exception("what became of %s cannot be written", errand.name)
                 break
-        self._ring_bell()
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._deadlines.pop(task, None)
+        self._ring_bell()  # something may be due now, or have waited for room

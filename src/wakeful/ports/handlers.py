@@ -57,6 +57,9 @@ class Rung(NamedTuple):
     due: Sequence[Due]
     rang: int  # how many alarms were handled; fewer than asked for means none is left
     errands: Sequence[Errand] = ()
+    # Kinds of which alarms that are due were left as they are, because this node has enough of their errands under way:
+    # they are looked at again when one of those ends, and do not keep the engine awake until then.
+    full: Sequence[str] = ()
 
 
 class Settled(NamedTuple):
@@ -70,7 +73,8 @@ class Settled(NamedTuple):
 class AlarmHandler(Protocol):
     """Rings the alarms of one kind, inside the tick's transaction.
 
-    Every alarm that was handled is moved or removed: one left where it is would ring again at once, without end."""
+    Every alarm that was handled is moved or removed: one left where it is would ring again at once, without end, unless
+    the answer says that its kind is `full`."""
 
     @property
     def brings_runs(self) -> bool:

@@ -11,7 +11,7 @@ statements, and take and write rows in key order so that two nodes cannot deadlo
 
 Locking rule, the same in every store: the cadence row is the lock of a schedule, the run row the lock of a run, the
 lane row the lock of a lane. Whoever writes an alarm holds the lock of what the alarm rings. Locks are taken in the
-order cadence, run, lane.
+order cadence, run, lane, addressee.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Attempt, Outcome, Run, RungName
+from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 
 T = TypeVar("T")
 
@@ -239,8 +240,8 @@ class Alarms(Protocol):
 
     def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]: ...
 
-    def next_due_at(self) -> Instant | None:
-        """The earliest due time of anything not parked."""
+    def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
+        """The earliest due time of anything not parked; alarms of the kinds `besides` names are left out."""
         ...
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
@@ -483,6 +484,14 @@ class Tx(Protocol):
     def meta(self) -> Meta: ...
     @property
     def answers(self) -> Answers: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
+    def channels(self) -> Channels: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def incidents(self) -> Incidents: ...
 
     def report(self, report: Report) -> None:
         """Tell whoever listens, once this is committed."""

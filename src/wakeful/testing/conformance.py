@@ -13,7 +13,7 @@ The suite knows the port and nothing of any store; it runs under pytest with pyt
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "plans", "store"))
+    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "outbox", "plans", "store"))
 )
 
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
@@ -24,6 +24,7 @@ from wakeful.testing.conformance_ledger import (
     TestReadingTheLedger,
     TestRunsAreWrittenOnce,
 )
+from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
 from wakeful.testing.conformance_store import (
@@ -41,12 +42,16 @@ __all__ = [
     "TestAlarms",
     "TestAnswers",
     "TestCadences",
+    "TestChannels",
     "TestDueRuns",
     "TestFences",
     "TestHeartbeats",
+    "TestInbox",
+    "TestIncidents",
     "TestLanes",
     "TestMeta",
     "TestNodes",
+    "TestOutbox",
     "TestOwners",
     "TestPruning",
     "TestReadingTheLedger",

@@ -12,7 +12,7 @@ from typing import Final
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import ALARM_RUN, Alarm
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, int_array
+from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, int_array, texts
 
 _COLUMNS = columns_of(Alarm, "alarms")
 _TEXTS: Final = frozenset({"kind", "lane"})
@@ -46,7 +46,7 @@ REMOVE = "DELETE FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 # Alarms of one kind by what they ring.
 BY_REFS = f"SELECT {_COLUMNS} FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 
-# The earliest alarm of each kind and priority: a walk over the few there are, one seek each.
+# The earliest alarm of each kind and priority, but for some kinds: a walk over the few there are, one seek each.
 NEXT_DUE_AT = """
 WITH RECURSIVE walk AS (
   (
@@ -61,7 +61,7 @@ WITH RECURSIVE walk AS (
     ORDER BY kind, priority, due_at LIMIT 1
   ) AS next
 )
-SELECT min(due_at) FROM walk
+SELECT min(due_at) FROM walk WHERE kind <> ALL($1::text[])
 """
 
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
@@ -107,8 +107,8 @@ class PostgresAlarms:
         rows = map(Alarm._make, self._session.rows(BY_REFS, kind, ids(refs)))
         return {row.ref: row for row in rows}
 
-    def next_due_at(self) -> Instant | None:
-        ((earliest,),) = self._session.rows(NEXT_DUE_AT)
+    def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
+        ((earliest,),) = self._session.rows(NEXT_DUE_AT, texts(besides))
         return None if earliest is None else int(earliest)
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:

@@ -4,8 +4,12 @@ from wakeful.ports.store import Report
 from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.answers import PostgresAnswers
 from wakeful.stores.postgres.cadences import PostgresCadences
+from wakeful.stores.postgres.channels import PostgresChannels
 from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.deliveries import PostgresDeliveries
 from wakeful.stores.postgres.heartbeats import PostgresHeartbeats
+from wakeful.stores.postgres.inbox import PostgresInbox
+from wakeful.stores.postgres.incidents import PostgresIncidents
 from wakeful.stores.postgres.lanes import PostgresLanes
 from wakeful.stores.postgres.meta import PostgresMeta
 from wakeful.stores.postgres.nodes import PostgresNodes
@@ -22,7 +26,11 @@ class PostgresTx:
         "alarms",
         "answers",
         "cadences",
+        "channels",
+        "deliveries",
         "heartbeats",
+        "inbox",
+        "incidents",
         "lanes",
         "meta",
         "nodes",
@@ -44,6 +52,10 @@ class PostgresTx:
         self.system_events = PostgresSystemEvents(session)
         self.meta = PostgresMeta(session)
         self.answers = PostgresAnswers(session)
+        self.deliveries = PostgresDeliveries(session)
+        self.channels = PostgresChannels(session)
+        self.inbox = PostgresInbox(session)
+        self.incidents = PostgresIncidents(session)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

@@ -65,12 +65,13 @@ class SqliteAlarms:
         rows = map(Alarm._make, self._connection.execute(BY_REFS, (kind, ids(refs))))
         return {row.ref: row for row in rows}
 
-    def next_due_at(self) -> Instant | None:
+    def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
         earliest: Instant | None = None
         found = self._connection.execute(NEXT_KIND, ("",)).fetchone()
         while found is not None:
             kind, priority, due_at = found
-            earliest = due_at if earliest is None else min(earliest, due_at)
+            if kind not in besides:
+                earliest = due_at if earliest is None else min(earliest, due_at)
             found = self._connection.execute(NEXT_PRIORITY, (kind, priority)).fetchone()
             if found is None:
                 found = self._connection.execute(NEXT_KIND, (kind,)).fetchone()

@@ -6,7 +6,11 @@ from wakeful.ports.store import Report
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.answers import SqliteAnswers
 from wakeful.stores.sqlite.cadences import SqliteCadences
+from wakeful.stores.sqlite.channels import SqliteChannels
+from wakeful.stores.sqlite.deliveries import SqliteDeliveries
 from wakeful.stores.sqlite.heartbeats import SqliteHeartbeats
+from wakeful.stores.sqlite.inbox import SqliteInbox
+from wakeful.stores.sqlite.incidents import SqliteIncidents
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.meta import SqliteMeta
 from wakeful.stores.sqlite.nodes import SqliteNodes
@@ -27,7 +31,11 @@ class SqliteTx:
         "alarms",
         "answers",
         "cadences",
+        "channels",
+        "deliveries",
         "heartbeats",
+        "inbox",
+        "incidents",
         "lanes",
         "meta",
         "nodes",
@@ -50,6 +58,10 @@ class SqliteTx:
         self.system_events = SqliteSystemEvents(connection)
         self.meta = SqliteMeta(connection)
         self.answers = SqliteAnswers(connection)
+        self.deliveries = SqliteDeliveries(connection)
+        self.channels = SqliteChannels(connection)
+        self.inbox = SqliteInbox(connection)
+        self.incidents = SqliteIncidents(connection)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

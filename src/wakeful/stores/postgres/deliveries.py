@@ -1,0 +1,171 @@
+"""The outbox, in PostgreSQL."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Final
+
+from wakeful.core.instants import Instant
+from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.due import due_of
+from wakeful.stores.postgres.rows import columns_of, fields_of, ids
+
+_ADDRESSEE = columns_of(Addressee, "addressees")
+_DELIVERY = columns_of(Delivery, "deliveries")
+
+# Make an addressee, unless it is known. Two nodes that ask at once wait for one another here.
+MAKE = """
+INSERT INTO addressees (channel, recipient, fence) VALUES ($1, $2, 0) ON CONFLICT (channel, recipient) DO NOTHING
+"""
+
+# The addressee of a channel and a recipient, held.
+FIND = f"SELECT {_ADDRESSEE} FROM addressees WHERE channel = $1 AND recipient = $2 FOR UPDATE"
+
+# Addressees by id, in id order.
+LOOK = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id = ANY($1::bigint[]) ORDER BY addressee_id"
+
+# The same, held.
+LOCK = f"{LOOK} FOR UPDATE"
+
+# Addressees whose alarm is due, oldest first; looked at, and held.
+LOOK_DUE, DUE = due_of(ALARM_DELIVERY, "addressees", "addressee_id", fields_of(Addressee))
+
+# Addressees in id order.
+LOOK_ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > $1 ORDER BY addressee_id LIMIT $2"
+
+# The same, held.
+ADDRESSEES = f"{LOOK_ADDRESSEES} FOR UPDATE"
+
+# Write fence and claim back.
+SAVE_ADDRESSEE = "UPDATE addressees SET fence = $2, claimed_until = $3 WHERE addressee_id = $1"
+
+# A new delivery, due at once.
+ADD = """
+INSERT INTO deliveries (
+  addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
+  enqueued_at, next_attempt_at, expires_at, run_id, slug
+) VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6, $6, $7, $8, $9)
+RETURNING delivery_id
+"""
+
+# The oldest pending delivery of an addressee.
+HEAD = f"""
+SELECT {_DELIVERY} FROM deliveries WHERE addressee_id = $1 AND status = 'pending' ORDER BY delivery_id LIMIT 1
+"""
+
+# One delivery.
+GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = $1"
+
+# Write a delivery back; what it says and to whom never changes.
+_CHANGED = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVED_COLUMNS, start=2))
+SAVE = f"UPDATE deliveries SET {_CHANGED} WHERE delivery_id = $1"
+_moved = attrgetter("delivery_id", *MOVED_COLUMNS)
+
+# Take a delivery away.
+REMOVE = "DELETE FROM deliveries WHERE delivery_id = $1"
+
+# Deliveries newest first, all or of one status.
+PAGE = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id < $1 ORDER BY delivery_id DESC LIMIT $2"
+PAGE_OF_STATUS = f"""
+SELECT {_DELIVERY} FROM deliveries WHERE status = $3 AND delivery_id < $1 ORDER BY status, delivery_id DESC LIMIT $2
+"""
+
+# What runs said to people, the first of each.
+OF_RUNS = f"""
+SELECT {_DELIVERY} FROM unnest($1::bigint[]) AS wanted (wanted_id) CROSS JOIN LATERAL (
+  SELECT * FROM deliveries WHERE deliveries.run_id = wanted_id ORDER BY deliveries.delivery_id LIMIT 1
+) AS deliveries
+"""
+
+# What is pending or dead, by channel.
+OPEN_COUNTS = """
+SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'dead') GROUP BY channel, status
+"""
+
+# The id of the newest delivery.
+LAST_ID = "SELECT coalesce((SELECT delivery_id FROM deliveries ORDER BY delivery_id DESC LIMIT 1), 0)"
+
+# Forget what ended long ago.
+PRUNE = """
+DELETE FROM deliveries WHERE delivery_id = ANY(ARRAY(
+  SELECT delivery_id FROM deliveries WHERE ended_at < $1 ORDER BY ended_at LIMIT $2
+))
+"""
+
+_ID_MAX: Final = 2**62
+
+
+class PostgresDeliveries:
+    """See `ports.outbox.Deliveries`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def addressee(self, channel: str, recipient: str | None) -> Addressee:
+        who = (channel, recipient or "")
+        found = self._session.rows(FIND, *who)
+        if not found:
+            self._session.change(MAKE, *who)
+            found = self._session.rows(FIND, *who)
+        return Addressee._make(found[0])
+
+    def lock_addressees(self, addressee_ids: Iterable[int]) -> dict[int, Addressee]:
+        query = LOOK if self._session.is_reading else LOCK
+        rows = map(Addressee._make, self._session.rows(query, ids(addressee_ids)))
+        return {row.addressee_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Addressee]:
+        query = LOOK_DUE if self._session.is_reading else DUE
+        return list(map(Addressee._make, self._session.rows(query, now, limit)))
+
+    def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
+        query = LOOK_ADDRESSEES if self._session.is_reading else ADDRESSEES
+        return list(map(Addressee._make, self._session.rows(query, after_id, limit)))
+
+    def save_addressee(self, row: Addressee) -> None:
+        self._session.save(SAVE_ADDRESSEE, 1, row.addressee_id, row.fence, row.claimed_until)
+
+    def add(self, row: NewDelivery) -> int:
+        ((delivery_id,),) = self._session.change_returning(ADD, *row)
+        return int(delivery_id)
+
+    def head(self, addressee_id: int) -> Delivery | None:
+        return _one(self._session.rows(HEAD, addressee_id))
+
+    def get(self, delivery_id: int) -> Delivery | None:
+        return _one(self._session.rows(GET, delivery_id))
+
+    def save(self, row: Delivery) -> None:
+        self._session.save(SAVE, 1, *_moved(row))
+
+    def remove(self, delivery_id: int) -> None:
+        self._session.change(REMOVE, delivery_id)
+
+    def page(self, *, status: DeliveryStatus | None, before_id: int | None, limit: int) -> list[Delivery]:
+        before = _ID_MAX if before_id is None else before_id
+        if status is None:
+            return list(map(Delivery._make, self._session.rows(PAGE, before, limit)))
+        return list(map(Delivery._make, self._session.rows(PAGE_OF_STATUS, before, limit, status)))
+
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
+        rows = map(Delivery._make, self._session.rows(OF_RUNS, ids(run_ids)))
+        return {row.run_id: row for row in rows if row.run_id is not None}
+
+    def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
+        counts: dict[str, dict[DeliveryStatus, int]] = {}
+        for channel, status, count in self._session.rows(OPEN_COUNTS):
+            counts.setdefault(channel, {})[status] = int(count)
+        return counts
+
+    def last_id(self) -> int:
+        ((last,),) = self._session.rows(LAST_ID)
+        return int(last)
+
+    def prune(self, *, before: Instant, limit: int) -> int:
+        return self._session.change(PRUNE, before, limit)
+
+
+def _one(rows: list[tuple[object, ...]]) -> Delivery | None:
+    return Delivery._make(rows[0]) if rows else None

@@ -1,0 +1,31 @@
+"""Where people were last heard of, in SQLite."""
+
+from sqlite3 import Connection
+
+from wakeful.core.instants import Instant
+from wakeful.ports.outbox import Interaction
+
+# Somebody was heard of there, later than everybody else.
+TOUCH = """
+INSERT INTO interactions (channel, recipient, at, turn)
+VALUES (?1, ?2, ?3, (SELECT coalesce(max(turn), 0) + 1 FROM interactions))
+ON CONFLICT (channel) DO UPDATE SET recipient = excluded.recipient, at = excluded.at, turn = excluded.turn
+"""
+
+# The last of each channel, the newest first; there are as many as channels.
+INTERACTIONS = "SELECT channel, recipient, at FROM interactions ORDER BY turn DESC"
+
+
+class SqliteChannels:
+    """See `ports.outbox.Channels`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def touch(self, channel: str, recipient: str | None, *, at: Instant) -> None:
+        self._connection.execute(TOUCH, (channel, recipient, at))
+
+    def interactions(self) -> list[Interaction]:
+        return list(map(Interaction._make, self._connection.execute(INTERACTIONS)))

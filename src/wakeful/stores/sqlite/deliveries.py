@@ -1,0 +1,158 @@
+"""The outbox, in SQLite."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from sqlite3 import Connection
+
+from wakeful.core.instants import Instant
+from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery
+from wakeful.stores.sqlite.due import due_of
+from wakeful.stores.sqlite.rows import columns_of, ids, update_some
+
+_ADDRESSEE = columns_of(Addressee, "addressees")
+_DELIVERY = columns_of(Delivery, "deliveries")
+
+# Make an addressee, unless it is known.
+MAKE = "INSERT INTO addressees (channel, recipient, fence) VALUES (?, ?, 0) ON CONFLICT (channel, recipient) DO NOTHING"
+
+# The addressee of a channel and a recipient.
+FIND = f"SELECT {_ADDRESSEE} FROM addressees WHERE channel = ? AND recipient = ?"
+
+# Addressees by id.
+LOCK = f"SELECT {_ADDRESSEE} FROM json_each(?) AS wanted CROSS JOIN addressees ON addressee_id = wanted.value"
+
+# Addressees whose alarm is due, oldest first.
+DUE = due_of(ALARM_DELIVERY, "addressees", "addressee_id", _ADDRESSEE)
+
+# Addressees in id order.
+ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > ? ORDER BY addressee_id LIMIT ?"
+
+# Write fence and claim back.
+SAVE_ADDRESSEE = "UPDATE addressees SET fence = ?2, claimed_until = ?3 WHERE addressee_id = ?1"
+
+# A new delivery, due at once.
+ADD = """
+INSERT INTO deliveries (
+  addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
+  enqueued_at, next_attempt_at, expires_at, run_id, slug
+) VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?6, ?7, ?8, ?9)
+RETURNING delivery_id
+"""
+
+# The oldest pending delivery of an addressee.
+HEAD = f"""
+SELECT {_DELIVERY} FROM deliveries INDEXED BY deliveries_pending
+WHERE addressee_id = ? AND status = 'pending' ORDER BY delivery_id LIMIT 1
+"""
+
+# One delivery.
+GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = ?"
+
+# Write a delivery back; what it says and to whom never changes.
+SAVE = update_some("deliveries", key="delivery_id", columns=MOVED_COLUMNS)
+_moved = attrgetter("delivery_id", *MOVED_COLUMNS)
+
+# Take a delivery away.
+REMOVE = "DELETE FROM deliveries WHERE delivery_id = ?"
+
+# Deliveries newest first, all or of one status.
+PAGE = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id < ? ORDER BY delivery_id DESC LIMIT ?"
+PAGE_OF_STATUS = f"""
+SELECT {_DELIVERY} FROM deliveries WHERE status = ?3 AND delivery_id < ?1 ORDER BY delivery_id DESC LIMIT ?2
+"""
+
+# What runs said to people, the first of each.
+OF_RUNS = f"""
+SELECT {_DELIVERY} FROM json_each(?) AS wanted CROSS JOIN deliveries ON delivery_id = (
+  SELECT min(delivery_id) FROM deliveries INDEXED BY deliveries_of_run WHERE run_id = wanted.value
+)
+"""
+
+# What is pending or dead, by channel.
+OPEN_COUNTS = """
+SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'dead') GROUP BY channel, status
+"""
+
+# The id of the newest delivery.
+LAST_ID = "SELECT coalesce(max(delivery_id), 0) FROM deliveries"
+
+# Forget what ended long ago.
+PRUNE = """
+DELETE FROM deliveries WHERE delivery_id IN (
+  SELECT delivery_id FROM deliveries INDEXED BY deliveries_ended
+  WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?
+)
+"""
+
+_ID_MAX = 2**62
+
+
+class SqliteDeliveries:
+    """See `ports.outbox.Deliveries`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def addressee(self, channel: str, recipient: str | None) -> Addressee:
+        who = (channel, recipient or "")
+        found = self._connection.execute(FIND, who).fetchone()
+        if found is None:
+            self._connection.execute(MAKE, who)
+            found = self._connection.execute(FIND, who).fetchone()
+        return Addressee._make(found)
+
+    def lock_addressees(self, addressee_ids: Iterable[int]) -> dict[int, Addressee]:
+        rows = map(Addressee._make, self._connection.execute(LOCK, (ids(addressee_ids),)))
+        return {row.addressee_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Addressee]:
+        return list(map(Addressee._make, self._connection.execute(DUE, (now, limit))))
+
+    def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
+        return list(map(Addressee._make, self._connection.execute(ADDRESSEES, (after_id, limit))))
+
+    def save_addressee(self, row: Addressee) -> None:
+        self._connection.execute(SAVE_ADDRESSEE, (row.addressee_id, row.fence, row.claimed_until))
+
+    def add(self, row: NewDelivery) -> int:
+        (delivery_id,) = self._connection.execute(ADD, tuple(row)).fetchone()
+        return int(delivery_id)
+
+    def head(self, addressee_id: int) -> Delivery | None:
+        found = self._connection.execute(HEAD, (addressee_id,)).fetchone()
+        return None if found is None else Delivery._make(found)
+
+    def get(self, delivery_id: int) -> Delivery | None:
+        found = self._connection.execute(GET, (delivery_id,)).fetchone()
+        return None if found is None else Delivery._make(found)
+
+    def save(self, row: Delivery) -> None:
+        self._connection.execute(SAVE, _moved(row))
+
+    def remove(self, delivery_id: int) -> None:
+        self._connection.execute(REMOVE, (delivery_id,))
+
+    def page(self, *, status: DeliveryStatus | None, before_id: int | None, limit: int) -> list[Delivery]:
+        before = _ID_MAX if before_id is None else before_id
+        if status is None:
+            return list(map(Delivery._make, self._connection.execute(PAGE, (before, limit))))
+        return list(map(Delivery._make, self._connection.execute(PAGE_OF_STATUS, (before, limit, status))))
+
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
+        rows = map(Delivery._make, self._connection.execute(OF_RUNS, (ids(run_ids),)))
+        return {row.run_id: row for row in rows if row.run_id is not None}
+
+    def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
+        counts: dict[str, dict[DeliveryStatus, int]] = {}
+        for channel, status, count in self._connection.execute(OPEN_COUNTS):
+            counts.setdefault(channel, {})[status] = count
+        return counts
+
+    def last_id(self) -> int:
+        (last,) = self._connection.execute(LAST_ID).fetchone()
+        return int(last)
+
+    def prune(self, *, before: Instant, limit: int) -> int:
+        return self._connection.execute(PRUNE, (before, limit)).rowcount

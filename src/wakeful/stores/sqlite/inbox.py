@@ -1,0 +1,74 @@
+"""What lies on the page, in SQLite."""
+
+from sqlite3 import Connection
+
+from wakeful.core.instants import Instant
+from wakeful.ports.outbox import InboxItem
+from wakeful.stores.sqlite.rows import columns_of
+
+_COLUMNS = columns_of(InboxItem, "inbox")
+
+# Put it there, unless it is there already.
+ADD = """
+INSERT INTO inbox (delivery_id, text, slug, run_id, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING
+"""
+
+# One item.
+GET = f"SELECT {_COLUMNS} FROM inbox WHERE item_id = ?"
+
+# Items newest first, all or those nobody has read.
+PAGE = f"SELECT {_COLUMNS} FROM inbox WHERE item_id < ? ORDER BY item_id DESC LIMIT ?"
+PAGE_OF_UNREAD = f"""
+SELECT {_COLUMNS} FROM inbox INDEXED BY inbox_unread
+WHERE read_at IS NULL AND item_id < ? ORDER BY item_id DESC LIMIT ?
+"""
+
+# How many nobody has read.
+UNREAD = "SELECT count(*) FROM inbox INDEXED BY inbox_unread WHERE read_at IS NULL"
+
+# Say whether it was read.
+MARK = "UPDATE inbox SET read_at = ?2 WHERE item_id = ?1"
+
+# Take it away.
+REMOVE = "DELETE FROM inbox WHERE item_id = ?"
+
+# Forget what came long ago.
+PRUNE = """
+DELETE FROM inbox WHERE item_id IN (SELECT item_id FROM inbox INDEXED BY inbox_age WHERE at < ? ORDER BY at LIMIT ?)
+"""
+
+_ID_MAX = 2**62
+
+
+class SqliteInbox:
+    """See `ports.outbox.Inbox`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, *, delivery_id: int, text: str, slug: str | None, run_id: int | None, at: Instant) -> None:
+        self._connection.execute(ADD, (delivery_id, text, slug, run_id, at))
+
+    def get(self, item_id: int) -> InboxItem | None:
+        found = self._connection.execute(GET, (item_id,)).fetchone()
+        return None if found is None else InboxItem._make(found)
+
+    def page(self, *, is_unread: bool, before_id: int | None, limit: int) -> list[InboxItem]:
+        before = _ID_MAX if before_id is None else before_id
+        rows = self._connection.execute(PAGE_OF_UNREAD if is_unread else PAGE, (before, limit))
+        return list(map(InboxItem._make, rows))
+
+    def unread(self) -> int:
+        (count,) = self._connection.execute(UNREAD).fetchone()
+        return int(count)
+
+    def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
+        return self._connection.execute(MARK, (item_id, at)).rowcount > 0
+
+    def remove(self, item_id: int) -> bool:
+        return self._connection.execute(REMOVE, (item_id,)).rowcount > 0
+
+    def prune(self, *, before: Instant, limit: int) -> int:
+        return self._connection.execute(PRUNE, (before, limit)).rowcount

@@ -1,0 +1,251 @@
+# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+"""Conformance: the outbox, the inbox, where people were last heard of, and what they were told is wrong."""
+
+import asyncio
+from typing import Any
+
+from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, InboxItem, Incident, Interaction, NewDelivery
+from wakeful.ports.store import Alarm, Store, Tx
+from wakeful.testing.conformance_rows import NOW, MakeStore
+
+
+def a_delivery(addressee: Addressee, text: str = "hello", **changes: Any) -> NewDelivery:
+    """A delivery about to be written."""
+    recipient = addressee.recipient or None
+    return NewDelivery(
+        addressee.addressee_id, addressee.channel, recipient, text, "message", NOW, NOW + 1_000, None, None
+    )._replace(**changes)
+
+
+async def put(store: Store, *texts: str, channel: str = "phone", to: str | None = None, **changes: Any) -> list[int]:
+    """Write deliveries to one addressee; answers their ids."""
+
+    def write(tx: Tx) -> list[int]:
+        addressee = tx.deliveries.addressee(channel, to)
+        return [tx.deliveries.add(a_delivery(addressee, text, **changes)) for text in texts]
+
+    return await store.write(write)
+
+
+async def get(store: Store, delivery_id: int) -> Delivery:
+    """One that is there."""
+    found = await store.read(lambda tx: tx.deliveries.get(delivery_id))
+    assert found is not None
+    return found
+
+
+class TestOutbox:
+    """Deliveries and their addressees."""
+
+    async def test_an_addressee_is_made_once(self, make_store: MakeStore) -> None:
+        """Whoever asks, from whichever process, gets the same; no recipient is one of its own."""
+        one, other = await make_store(), await make_store()
+        first = await one.write(lambda tx: tx.deliveries.addressee("phone", "7"))
+        assert first == Addressee(first.addressee_id, "phone", "7", 0, None)
+        assert await other.write(lambda tx: tx.deliveries.addressee("phone", "7")) == first
+        others = [("phone", None), ("phone", "8"), ("hook", "7")]
+        made = [await one.write(lambda tx: tx.deliveries.addressee(*who)) for who in others]
+        assert len({first.addressee_id, *(row.addressee_id for row in made)}) == 4
+        assert made[0].recipient == ""
+        found = await one.read(lambda tx: tx.deliveries.lock_addressees([first.addressee_id, 999]))
+        assert found == {first.addressee_id: first}
+        listed = await one.read(lambda tx: tx.deliveries.addressees(after_id=first.addressee_id, limit=2))
+        assert listed == made[:2]
+
+    async def test_many_make_the_same_addressee_at_once(self, make_store: MakeStore) -> None:
+        """There is one all the same, and what they queue for it has ids in the order of their commits."""
+        stores = [await make_store() for _ in range(3)]
+        written = await asyncio.gather(*(put(store, "x", to="7") for store in stores for _ in range(5)))
+        ids = [delivery_id for (delivery_id,) in written]
+        rows = [await get(stores[0], delivery_id) for delivery_id in ids]
+        assert len(set(ids)) == 15
+        assert len({row.addressee_id for row in rows}) == 1
+
+    async def test_a_delivery_reads_back_as_it_was_written(self, make_store: MakeStore) -> None:
+        """Pending, due at once, not tried; and after a change as it was changed."""
+        store = await make_store()
+        (delivery_id,) = await put(store, "héllo\n", to="7", run_id=5, slug="daily")
+        row = await get(store, delivery_id)
+        assert row == Delivery(
+            delivery_id, row.addressee_id, "phone", "7", "héllo\n", "message", "pending", 0, 0, None,
+            NOW, NOW, NOW + 1_000, None, 5, "daily",
+        )  # fmt: skip
+        moved = row._replace(
+            status="dead", attempts=6, parts_sent=2, last_error="no", next_attempt_at=None, expires_at=NOW, ended_at=NOW
+        )
+        await store.write(lambda tx: tx.deliveries.save(moved))
+        assert await get(store, delivery_id) == moved
+        await store.write(lambda tx: tx.deliveries.remove(delivery_id))
+        assert await store.read(lambda tx: tx.deliveries.get(delivery_id)) is None
+
+    async def test_ids_are_never_given_twice(self, make_store: MakeStore) -> None:
+        """Receivers know a delivery by its id: one that was discarded does not lend it to the next."""
+        store = await make_store()
+        (first,) = await put(store, "a")
+        await store.write(lambda tx: tx.deliveries.remove(first))
+        (second,) = await put(store, "b")
+        assert second > first
+        assert await store.read(lambda tx: tx.deliveries.last_id()) == second
+
+    async def test_the_oldest_pending_one_is_first_in_line(self, make_store: MakeStore) -> None:
+        """Of its addressee, whatever became of others."""
+        store = await make_store()
+        a, b = await put(store, "a", "b")
+        await put(store, "other", to="7")
+        row = await get(store, a)
+
+        async def head() -> int | None:
+            found = await store.read(lambda tx: tx.deliveries.head(row.addressee_id))
+            return None if found is None else found.delivery_id
+
+        assert await head() == a
+        await store.write(lambda tx: tx.deliveries.save(row._replace(status="delivered", ended_at=NOW)))
+        assert await head() == b
+        await store.write(lambda tx: tx.deliveries.remove(b))
+        assert await head() is None
+
+    async def test_addressees_whose_alarm_is_due_are_found_and_held(self, make_store: MakeStore) -> None:
+        """Oldest due first, at most as many as asked for, with their claim."""
+        store = await make_store()
+
+        def ready(tx: Tx) -> list[Addressee]:
+            rows = [tx.deliveries.addressee("phone", str(n)) for n in range(4)]
+            due = (NOW + 1, NOW - 5, NOW - 9, None)
+            tx.alarms.set_many(
+                [Alarm(ALARM_DELIVERY, row.addressee_id, at, 1, None, 0) for row, at in zip(rows, due, strict=True)]
+            )
+            tx.deliveries.save_addressee(rows[1]._replace(fence=3, claimed_until=NOW + 9))
+            return rows
+
+        rows = await store.write(ready)
+        claimed = rows[1]._replace(fence=3, claimed_until=NOW + 9)
+        assert await store.write(lambda tx: tx.deliveries.due(now=NOW, limit=9)) == [rows[2], claimed]
+        assert await store.read(lambda tx: tx.deliveries.due(now=NOW, limit=1)) == [rows[2]]
+        assert await store.read(lambda tx: tx.alarms.next_due_at()) == NOW - 9
+        assert await store.read(lambda tx: tx.alarms.next_due_at(besides=[ALARM_DELIVERY])) is None
+
+    async def test_lists_are_newest_first(self, make_store: MakeStore) -> None:
+        """All or of one status, before an id."""
+        store = await make_store()
+        a, b, c = await put(store, "a", "b", "c")
+        row = await get(store, b)
+        await store.write(lambda tx: tx.deliveries.save(row._replace(status="dead", ended_at=NOW)))
+
+        async def page(**asked: Any) -> list[int]:
+            found = await store.read(lambda tx: tx.deliveries.page(**{"status": None, "before_id": None, **asked}))
+            return [one.delivery_id for one in found]
+
+        assert await page(limit=9) == [c, b, a]
+        assert await page(limit=1, before_id=c) == [b]
+        assert await page(limit=9, status="pending") == [c, a]
+        assert await page(limit=9, status="pending", before_id=c) == [a]
+        assert await page(limit=9, status="dead") == [b]
+        assert await store.read(lambda tx: tx.deliveries.open_counts()) == {"phone": {"pending": 2, "dead": 1}}
+
+    async def test_what_runs_said_is_found_by_run(self, make_store: MakeStore) -> None:
+        """The first of each."""
+        store = await make_store()
+        (a,) = await put(store, "a", run_id=5)
+        await put(store, "b", run_id=5)
+        (c,) = await put(store, "c", run_id=6)
+        found = await store.read(lambda tx: tx.deliveries.of_runs([5, 6, 7]))
+        assert {run_id: row.delivery_id for run_id, row in found.items()} == {5: a, 6: c}
+        assert await store.read(lambda tx: tx.deliveries.of_runs([])) == {}
+
+    async def test_what_ended_long_ago_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
+        """Never what is pending."""
+        store = await make_store()
+        ids = await put(store, *"abcd")
+        for n, delivery_id in enumerate(ids[:3]):
+            row = await get(store, delivery_id)
+            await store.write(lambda tx: tx.deliveries.save(row._replace(status="delivered", ended_at=NOW + n)))
+        assert await store.write(lambda tx: tx.deliveries.prune(before=NOW + 2, limit=1)) == 1
+        assert await store.write(lambda tx: tx.deliveries.prune(before=NOW + 2, limit=9)) == 1
+        left = await store.read(lambda tx: tx.deliveries.page(status=None, before_id=None, limit=9))
+        assert [row.delivery_id for row in left] == [ids[3], ids[2]]
+
+
+class TestChannels:
+    """Where people were last heard of."""
+
+    async def test_the_last_word_counts_whatever_the_clock_says(self, make_store: MakeStore) -> None:
+        """One for each channel, the newest first, and it survives the process."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.channels.interactions()) == []
+        await store.write(lambda tx: tx.channels.touch("phone", "7", at=NOW))
+        await store.write(lambda tx: tx.channels.touch("hook", None, at=NOW - 5))
+        again = await make_store()
+        phone, hook = Interaction("phone", "7", NOW), Interaction("hook", None, NOW - 5)
+        assert await again.read(lambda tx: tx.channels.interactions()) == [hook, phone]
+        await again.write(lambda tx: tx.channels.touch("phone", "8", at=NOW - 9))
+        moved = Interaction("phone", "8", NOW - 9)
+        assert await store.read(lambda tx: tx.channels.interactions()) == [moved, hook]
+
+
+class TestInbox:
+    """What lies on the page."""
+
+    async def test_a_delivery_lies_there_once(self, make_store: MakeStore) -> None:
+        """Sent again, it stays as it is."""
+        store = await make_store()
+
+        def add(tx: Tx) -> None:
+            tx.inbox.add(delivery_id=5, text="hello", slug="daily", run_id=3, at=NOW)
+
+        await store.write(add)
+        await store.write(add)
+        (item,) = await store.read(lambda tx: tx.inbox.page(is_unread=False, before_id=None, limit=9))
+        assert item == InboxItem(item.item_id, 5, "hello", "daily", 3, NOW, None)
+        assert await store.read(lambda tx: tx.inbox.get(item.item_id)) == item
+
+    async def test_items_are_read_and_taken_away(self, make_store: MakeStore) -> None:
+        """And unread again; what is not there is said."""
+        store = await make_store()
+        for n in range(3):
+            await store.write(lambda tx: tx.inbox.add(delivery_id=n, text=str(n), slug=None, run_id=None, at=NOW + n))
+
+        async def page(**asked: Any) -> list[int]:
+            found = await store.read(lambda tx: tx.inbox.page(**{"is_unread": False, "before_id": None, **asked}))
+            return [one.item_id for one in found]
+
+        c, b, a = await page(limit=9)
+        assert await page(limit=1, before_id=c) == [b]
+        assert await store.write(lambda tx: tx.inbox.mark_read(b, at=NOW)) is True
+        assert await page(limit=9, is_unread=True) == [c, a]
+        assert await page(limit=9, is_unread=True, before_id=c) == [a]
+        assert await store.read(lambda tx: tx.inbox.unread()) == 2
+        assert await store.write(lambda tx: tx.inbox.mark_read(b, at=None)) is True
+        assert await store.read(lambda tx: tx.inbox.unread()) == 3
+        assert await store.write(lambda tx: tx.inbox.mark_read(999, at=NOW)) is False
+        assert await store.write(lambda tx: tx.inbox.remove(c)) is True
+        assert await store.write(lambda tx: tx.inbox.remove(c)) is False
+        assert await store.write(lambda tx: tx.inbox.prune(before=NOW + 1, limit=9)) == 1
+        assert await page(limit=9) == [b]
+
+
+class TestIncidents:
+    """What people were told is wrong."""
+
+    async def test_an_incident_is_told_once(self, make_store: MakeStore) -> None:
+        """Raised again it is counted; once it is over, it may be told anew."""
+        store = await make_store()
+        assert await store.write(lambda tx: tx.incidents.note("x:1", "no", at=NOW)) is True
+        assert await store.write(lambda tx: tx.incidents.note("x:1", "never", at=NOW + 1)) is False
+        assert await store.write(lambda tx: tx.incidents.note("x:2", "no", at=NOW)) is True
+        first, second = await store.read(lambda tx: tx.incidents.open())
+        assert first == Incident(first.incident_id, "x:1", "no", NOW, NOW + 1, 2, None)
+        assert await store.write(lambda tx: tx.incidents.close(["x:1", "x:9"], at=NOW + 2)) == [first]
+        assert await store.write(lambda tx: tx.incidents.close(["x:1"], at=NOW + 3)) == []
+        assert await store.read(lambda tx: tx.incidents.open()) == [second]
+        assert await store.write(lambda tx: tx.incidents.note("x:1", "no", at=NOW + 4)) is True
+        assert await store.write(lambda tx: tx.incidents.prune(before=NOW + 2, limit=9)) == 0
+        assert await store.write(lambda tx: tx.incidents.prune(before=NOW + 3, limit=9)) == 1
+        assert len(await store.read(lambda tx: tx.incidents.open())) == 2
+
+    async def test_of_many_that_raise_it_one_opens_it(self, make_store: MakeStore) -> None:
+        """On several nodes at once."""
+        stores = [await make_store() for _ in range(3)]
+        told = await asyncio.gather(
+            *(store.write(lambda tx: tx.incidents.note("x", "no", at=NOW)) for store in stores for _ in range(4))
+        )
+        assert sorted(told) == [False] * 11 + [True]
