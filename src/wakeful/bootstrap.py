@@ -24,16 +24,19 @@ from wakeful.core.effects import Alert, EffectKind
 from wakeful.core.instants import Duration
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.lifting import unpark
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
 from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.commands import prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.runs import ScheduleRuns
+from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Beside, Plug, Seams
+from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
@@ -47,7 +50,7 @@ Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 STORE_ID: Final = "store_id"
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
 ZONE_RULES: Final = "zone_rules"
-REPLAN_STEP: Final = 500
+STEP: Final = 500
 # Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
 POLL_FILE: Final[Duration] = 500
 POLL_SERVER: Final[Duration] = 100
@@ -63,11 +66,20 @@ class Parts:
     engine: Engine
     alarms: ScheduleAlarms
     compilations: Compilations
-    schedule_limits: ScheduleLimits
-    default_zone: str
+    terms: Live[Terms]
     applied: frozenset[EffectKind]
     receipts: Receipts | None
     besides: tuple[Beside, ...] = ()
+
+    @property
+    def schedule_limits(self) -> ScheduleLimits:
+        """As they are now."""
+        return self.terms.value.limits
+
+    @property
+    def default_zone(self) -> str:
+        """The zone of what is written without one, as it is now."""
+        return self.terms.value.default_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +93,12 @@ class Ground:
     schedule_alarms: ScheduleAlarms
     actions: Mapping[type[Any], Action]
     receipts: Receipts | None
-    default_zone: str
+    terms: Live[Terms]  # what holds for all schedules now
     ring_bell: Callable[[], None]  # something was written that may be due now
+
+    @property
+    def default_zone(self) -> str:
+        return self.terms.value.default_zone
 
 
 MakeFeature: TypeAlias = Callable[[Ground], Awaitable[Plug]]
@@ -129,6 +145,8 @@ async def assemble(
     agents: Agents | None = None,
     receipts_at: str | None = None,
     features: Sequence[MakeFeature] = (),
+    standby: bool = False,
+    agent_lane: AgentLane = "serial",
 ) -> Parts:
     """Plug the kernel together over an open store. A sink hears of whatever is committed through it.
 
@@ -165,6 +183,8 @@ async def assemble(
         sink=sink,
         receipts=receipts,
         features=features,
+        standby=standby,
+        agent_lane=agent_lane,
     )
     assembled.append(parts)
     return parts
@@ -184,6 +204,8 @@ async def assemble_with(
     receipts: Receipts | None = None,
     features: Sequence[MakeFeature] = (),
     on_alert: Callable[[Alert], None] | None = None,
+    standby: bool = False,
+    agent_lane: AgentLane = "serial",
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -191,8 +213,9 @@ async def assemble_with(
         sink.begin(store)
         store = ToldStore(store, sink, clock)
     store_id = await store.write(_identify)
+    terms = Live(Terms(schedule_limits, default_zone, standby, agent_lane))
     compilations = Compilations()
-    alarms = ScheduleAlarms(compilations)
+    alarms = ScheduleAlarms(compilations, terms)
     engines: list[Engine] = []
 
     def ring_bell() -> None:
@@ -207,7 +230,7 @@ async def assemble_with(
         alarms,
         actions,
         receipts,
-        default_zone,
+        terms,
         ring_bell,
     )
     plugs = [await make(ground) for make in features]
@@ -223,6 +246,7 @@ async def assemble_with(
         actions={**actions, **_merged(plug.actions for plug in plugs)},
         appliers=_merged(plug.appliers for plug in plugs),
         orphans=orphans,
+        is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
     )
     engine = Engine(store, clock, seams, identity, limits, on_alert=on_alert, sink=sink)
     engines.append(engine)
@@ -233,12 +257,33 @@ async def assemble_with(
         engine=engine,
         alarms=alarms,
         compilations=compilations,
-        schedule_limits=schedule_limits,
-        default_zone=default_zone,
+        terms=terms,
         applied=frozenset(seams.appliers),
         receipts=receipts,
         besides=tuple(beside for plug in plugs for beside in plug.besides),
     )
+
+
+async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
+    """Work by other limits and terms from now on. What is under way goes on as it began."""
+    before, parts.terms.value = parts.terms.value, terms
+    parts.engine.change_limits(
+        concurrency_max=limits.concurrency_max, shutdown_grace=limits.shutdown_grace, ledger_days=limits.ledger_days
+    )
+    after_id: int | None = None
+    while terms.agent_lane == "parallel" != before.agent_lane:
+        after_id = await parts.store.write(partial(unpark, is_lifted=terms.is_lifted, before_id=after_id, limit=STEP))
+        if after_id is None:
+            break
+    parts.engine.ring_bell()
+
+
+def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
+    """Ask these agents from now on; turns under way end with the one they began with."""
+    turns = parts.seams.actions.get(Prompt)
+    if not isinstance(turns, TurnAction):
+        raise RuntimeError("nothing here performs prompts; give agents at the start")
+    turns.replace_agents(agents)
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
@@ -260,7 +305,7 @@ async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
     while known is not None and after_id is not None:
         start = after_id
         after_id = await parts.store.write(
-            lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=REPLAN_STEP)  # type: ignore[misc]
+            lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=STEP)  # type: ignore[misc]
         )
     await parts.store.write(lambda tx: tx.meta.set(ZONE_RULES, rules))
     return known is not None

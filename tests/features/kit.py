@@ -24,6 +24,7 @@ from wakeful.core.instants import HOUR, Duration, Instant, format_instant, parse
 from wakeful.core.results import Result
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
+from wakeful.features.schedules.terms import AgentLane
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Gate, Plug
@@ -168,6 +169,8 @@ class Bench(Wakeful):
         timezone: str,
         name: str | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
+        standby: bool = False,
+        agent_lane: AgentLane = "serial",
         **_: Any,
     ) -> bootstrap.Parts:
         actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
@@ -189,6 +192,8 @@ class Bench(Wakeful):
             zone,
             features=[gates, *features],
             on_alert=self.alerts.append,
+            standby=standby,
+            agent_lane=agent_lane,
         )
 
 

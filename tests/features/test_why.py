@@ -346,12 +346,11 @@ async def test_skipped_because_the_timing_was_changed(world: World) -> None:
 @virtual
 async def test_skipped_in_standby(world: World) -> None:
     """Schedules are switched off as a whole."""
-    app = await world.open(Bot(world))
-    app.parts.alarms._is_standby = lambda: True
+    app = await world.open(Bot(world), standby=True)
     await app.add("tick", every("1h"))
     await world.until("01-01 02:30:00")
     assert "because schedules were switched off (standby)" in await told(app, "tick", "01-01 01:00:00")
-    assert await told(app, "tick", "01-01 05:00:00", is_standby=True) == (
+    assert await told(app, "tick", "01-01 05:00:00", terms=app.parts.terms.value) == (
         "tick will not run at 2026-01-01 05:00 (UTC) because schedules are switched off (standby)."
     )
 

@@ -80,7 +80,9 @@ async def test_renewing_the_lease_sets_the_clock(url: str) -> None:
         right = store.clock.read().now
         store.clock._offset_us -= 3_600 * 1_000_000
         assert store.clock.read().now < right - 3_000_000
-        await store.write(lambda tx: tx.nodes.renew(node_id, now=right, lease_until=right, lag=0, running=0))
+        await store.write(
+            lambda tx: tx.nodes.renew(node_id, now=right, lease_until=right, lag=0, running=0, capacity=5)
+        )
         assert right <= store.clock.read().now < right + 30_000
     finally:
         await store.close()

@@ -150,7 +150,7 @@ async def test_a_node_that_does_not_know_what_it_owns_begins_anew(
     monkeypatch.undo()
 
     def renew(tx: Tx, node: int) -> bool:
-        return tx.nodes.renew(node, now=NOW, lease_until=NOW + 9, lag=0, running=0)
+        return tx.nodes.renew(node, now=NOW, lease_until=NOW + 9, lag=0, running=0, capacity=5)
 
     assert not await store.write(lambda tx: renew(tx, node_id))
     assert not await store.write(lambda tx: renew(tx, node_id))

@@ -6,8 +6,10 @@ life runs `confirm_within`; after that the run's own timeout governs. What is ne
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -36,6 +38,8 @@ from wakeful.ports.agent import (
 )
 from wakeful.ports.clock import Clock
 
+log = logging.getLogger("wakeful.agents")
+
 POLL_FIRST: Final[Duration] = 100
 POLL_LAST: Final[Duration] = 5 * SECOND
 """Soon at first, because a short turn is busy only for a moment; then ever more seldom."""
@@ -63,6 +67,9 @@ class TurnAction:
         # Sessions made in attempts whose result has no place for them: (the one we were given, the new one).
         self._remembered: OrderedDict[int, tuple[str | None, str]] = OrderedDict()
         self._watches: set[asyncio.Task[None]] = set()
+        self._turns: Counter[int] = Counter()  # under way, by the identity of the agent
+        self._retired: list[Agent] = []  # no longer asked, still at work
+        self._closings: set[asyncio.Future[None]] = set()
 
     def check(self, spec: ActionSpec) -> str | None:
         prompt = _expect(spec)
@@ -78,7 +85,7 @@ class TurnAction:
         if wrong is not None:
             return Failed(wrong, permanent=True)
         agent = self._agents[prompt.agent]
-        with self._receipts.expecting(fire.run_id) as inbox:
+        with self._at_work(agent), self._receipts.expecting(fire.run_id) as inbox:
             given = await self._sessions(fire) if is_persistent(prompt.session_config) else None
             if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
                 return inbox.receipt.result()
@@ -93,16 +100,51 @@ class TurnAction:
         agent = self._agents.get(prompt.agent)
         if agent is None:
             return "unknown"
-        session_id = await self._sessions(fire) if is_persistent(prompt.session_config) else None
-        return await agent.ask(fire, session_id)
+        with self._at_work(agent):
+            session_id = await self._sessions(fire) if is_persistent(prompt.session_config) else None
+            return await agent.ask(fire, session_id)
 
     async def close(self) -> None:
         for watch in tuple(self._watches):
             watch.cancel()
         if self._watches:
             await asyncio.wait(tuple(self._watches))
-        for agent in self._agents.values():
+        if self._closings:
+            await asyncio.wait(tuple(self._closings))
+        for agent in (*self._agents.values(), *self._retired):
             await agent.close()
+
+    def replace_agents(self, agents: Mapping[str, Agent]) -> None:
+        """Ask these from now on. One that is no longer among them ends its turns under way, and is closed then."""
+        kept = {id(agent) for agent in agents.values()}
+        self._retired += [agent for agent in self._agents.values() if id(agent) not in kept]
+        self._agents = agents
+        self._close_retired()
+
+    @contextmanager
+    def _at_work(self, agent: Agent) -> Iterator[None]:
+        """While this lasts, the agent is not closed."""
+        self._turns[id(agent)] += 1
+        try:
+            yield
+        finally:
+            self._turns[id(agent)] -= 1
+            if not self._turns[id(agent)]:
+                del self._turns[id(agent)]
+                self._close_retired()
+
+    def _close_retired(self) -> None:
+        idle = [agent for agent in self._retired if id(agent) not in self._turns]
+        self._retired = [agent for agent in self._retired if id(agent) in self._turns]
+        for agent in idle:
+            closing = asyncio.ensure_future(agent.close())
+            self._closings.add(closing)
+            closing.add_done_callback(self._closed)
+
+    def _closed(self, closing: "asyncio.Future[None]") -> None:
+        self._closings.discard(closing)
+        if not closing.cancelled() and closing.exception() is not None:
+            log.warning("an agent that is no longer asked could not be closed: %s", closing.exception())
 
     def _turn(self, prompt: Prompt, fire: Fire, given: str | None) -> Turn:
         if fire.receipt_url is None:
@@ -120,7 +162,7 @@ class TurnAction:
         except asyncio.CancelledError:
             if not await see_through(exchange.cancel()):
                 message = "the agent was told to stop and cannot be seen to have done so"
-                raise StillRunning(message, self._watch(exchange)) from None
+                raise StillRunning(message, self._watch(exchange, agent)) from None
             await see_through(exchange.clean_up(is_over=True))
             raise
         except BaseException:  # fenced off, or the record failed: what was sent is no longer ours to end
@@ -184,15 +226,22 @@ class TurnAction:
             return replace(result, session_id=known[1])
         return result
 
-    def _watch(self, exchange: Exchange) -> "asyncio.Future[None]":
+    def _watch(self, exchange: Exchange, agent: Agent) -> "asyncio.Future[None]":
         """Resolved when what could not be ended is at last seen to have ended."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        watch = asyncio.ensure_future(self._until_ended(exchange, ended))
+        watch = asyncio.ensure_future(self._until_ended(exchange, agent, ended))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         return ended
 
-    async def _until_ended(self, exchange: Exchange, ended: "asyncio.Future[None]") -> None:
+    async def _until_ended(self, exchange: Exchange, agent: Agent, ended: "asyncio.Future[None]") -> None:
+        with self._at_work(agent):
+            await self._until_quiet(exchange)
+            await exchange.clean_up(is_over=True)
+        if not ended.done():
+            ended.set_result(None)
+
+    async def _until_quiet(self, exchange: Exchange) -> None:
         quiet_since = self._clock.read().monotonic
         while True:
             await self._clock.sleep(POLL_LAST)
@@ -201,10 +250,7 @@ class TurnAction:
             if isinstance(sight, Working | Unseen):
                 quiet_since = now
             if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
-                break
-        await exchange.clean_up(is_over=True)
-        if not ended.done():
-            ended.set_result(None)
+                return
 
     def _wrong(self, prompt: Prompt) -> str | None:
         """What can be seen at a glance: nothing here waits for a disk or an import."""

@@ -10,28 +10,27 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, Unpack
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
+from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
 from wakeful.app.values import Guard, MakeBeside, MakeSink, New, Written
 from wakeful.app.writing import Writing, held
 from wakeful.core.actions import Call
-from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
 from wakeful.core.runs import Outcome
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
-from wakeful.core.zones import check_zone
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
+from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
@@ -63,6 +62,8 @@ class Wakeful:
         every_min: str = "10s",
         agent_interval_min: str = "60m",
         ledger_days: int = 90,
+        standby: bool = False,
+        agent_lane: AgentLane = "serial",
         tick: bool = True,
         name: str | None = None,
         clock: Clock | None = None,
@@ -72,21 +73,18 @@ class Wakeful:
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
     ) -> None:
-        if concurrency_max < 1:
-            raise Invalid(FieldError("concurrency_max", f"{concurrency_max} lets nothing run; write 1 or more"))
-        if timezone != "local":
-            check_zone(timezone, "timezone")
-        self._url = str(store)
-        self._timezone = timezone
-        self._limits = Limits(
+        given = Changes(
+            timezone=timezone,
             concurrency_max=concurrency_max,
-            shutdown_grace=parse_duration(shutdown_grace, "shutdown_grace"),
+            shutdown_grace=shutdown_grace,
+            every_min=every_min,
+            agent_interval_min=agent_interval_min,
             ledger_days=ledger_days,
+            standby=standby,
+            agent_lane=agent_lane,
         )
-        self._schedule_limits = ScheduleLimits(
-            agent_interval_min=parse_duration(agent_interval_min, "agent_interval_min"),
-            every_min=parse_duration(every_min, "every_min"),
-        )
+        self._url = str(store)
+        self._conduct = changed(Conduct(Limits(), Terms()), given)
         self._agents = agents
         self._receipts_at = receipts_at
         self._make_sink = sink
@@ -140,14 +138,16 @@ class Wakeful:
                 store,
                 self._clock,
                 registry=self._registry,
-                limits=replace(self._limits, poll=poll),
-                schedule_limits=self._schedule_limits,
-                timezone=self._timezone,
+                limits=replace(self._conduct.limits, poll=poll),
+                schedule_limits=self._conduct.terms.limits,
+                timezone=self._conduct.terms.default_zone,
                 name=self._name,
                 agents=self._agents,
                 receipts_at=self._receipts_at,
                 sink=None if self._make_sink is None else self._make_sink(store, self._clock),
                 features=self._features,
+                standby=self._conduct.terms.is_standby,
+                agent_lane=self._conduct.terms.agent_lane,
             )
             self._written_by = Writing(parts)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
@@ -177,6 +177,18 @@ class Wakeful:
         finally:
             self._ending = None
             await parts.store.close()
+
+    async def change(self, **changes: Unpack[Changes]) -> None:
+        """Change how it behaves while it runs: what is given, at once; what is under way goes on as it began."""
+        self._conduct = changed(self._conduct, changes)
+        if self._parts is not None:
+            await bootstrap.change(self._parts, *self._conduct)
+
+    def change_agents(self, agents: bootstrap.Agents) -> None:
+        """Ask these agents from now on; a turn under way ends with the one it began with."""
+        self._agents = agents
+        if self._parts is not None:
+            bootstrap.change_agents(self._parts, agents(self._clock, self._registry))
 
     async def _stop_besides(self) -> None:
         while self._besides:
@@ -389,10 +401,8 @@ class Wakeful:
         """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
-        days = self._limits.ledger_days
-        return await parts.store.read(
-            lambda tx: why(tx, slug, at=asked, now=now, zone=parts.default_zone, ledger_days=days)
-        )
+        terms, days = parts.terms.value, self._conduct.limits.ledger_days
+        return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
 
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from wakeful.core.active_hours import ActiveHours, is_active
-from wakeful.core.instants import Duration, Instant, format_duration
+from wakeful.core.instants import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,3 @@ ADMIT = Admit()
 def by_active_hours(hours: ActiveHours, planned_at: Instant) -> Decision:
     """An instant outside the active hours is skipped: it belongs to a time the user asked to be left alone."""
     return ADMIT if is_active(hours, planned_at) else Skip("outside active hours")
-
-
-def by_spacing(previous_at: Instant | None, planned_at: Instant, spacing_min: Duration) -> Decision:
-    """An instant too close to the one before it is skipped (the limit may have been raised after it was written)."""
-    if previous_at is None or planned_at - previous_at >= spacing_min:
-        return ADMIT
-    return Skip(f"minimum interval is {format_duration(spacing_min)}")

@@ -96,7 +96,7 @@ def _sort(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant)
     for kind in dict.fromkeys(run.kind for run in runs):
         keeper = seams.keepers[kind]
         admitted = _ask_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, found)
-        free = _take_lanes(tx, admitted, found)
+        free = _take_lanes(tx, seams, admitted, found)
         deferred = [(run.lane, run.run_id) for run, alarm in found.waiting if run.lane is not None and not alarm.parked]
         if deferred:
             tx.lanes.free_many(sorted(deferred))  # it was let through and does not go: the next in line may
@@ -123,15 +123,15 @@ def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now
     return admitted
 
 
-def _take_lanes(tx: Tx, runs: Sequence[Run], found: _Sorted) -> list[Run]:
+def _take_lanes(tx: Tx, seams: Seams, runs: Sequence[Run], found: _Sorted) -> list[Run]:
     """The runs that have no lane or got theirs; the others are parked until it is freed."""
-    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None]
+    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not seams.is_lifted(run.lane)]
     if not wanted:
         return list(runs)
     taken = tx.lanes.take_many(wanted)
     free: list[Run] = []
     for run in runs:
-        if run.lane is None or run.run_id in taken:
+        if run.lane is None or run.run_id in taken or seams.is_lifted(run.lane):
             free.append(run)
         else:
             moved = run._replace(reason="lane")

@@ -8,6 +8,7 @@ somebody rings the bell (a command wrote something, an attempt ended, room came 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -100,6 +101,17 @@ class Engine:
     def running(self) -> list[int]:
         """Ids of the runs under way here, stuck ones included."""
         return self._runner.run_ids
+
+    def change_limits(self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int) -> None:
+        """Work by these from now on. Runs beyond a lower cap go on; nothing is claimed until there is room again."""
+        is_forgetting = ledger_days < self._limits.ledger_days
+        self._limits = replace(
+            self._limits, concurrency_max=concurrency_max, shutdown_grace=shutdown_grace, ledger_days=ledger_days
+        )
+        self._renew_at = 0  # the others see our capacity with the lease
+        if is_forgetting:
+            self._prune_at = 0
+        self._bell.set()
 
     def ring_bell(self) -> None:
         """Something may be due earlier than thought: look now."""
@@ -284,6 +296,7 @@ class Engine:
                 lease_until=moment.now + self._limits.lease,
                 lag=self._lag,
                 running=self._runner.count,
+                capacity=self._limits.concurrency_max,
             )
             if not is_ours:
                 return False, False

@@ -151,3 +151,4 @@ class Seams(NamedTuple):
     actions: Mapping[type[Any], Action]
     appliers: Appliers
     orphans: Orphans
+    is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment

@@ -351,7 +351,9 @@ class Nodes(Protocol):
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int: ...
 
-    def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
+    def renew(
+        self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
+    ) -> bool:
         """Push the lease out; False when the node was voided meanwhile."""
         ...
 

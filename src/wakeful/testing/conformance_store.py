@@ -142,15 +142,17 @@ class TestNodes:
         node_id = await store.write(a_node)
 
         def renew(tx: Tx, at: int) -> bool:
-            return tx.nodes.renew(node_id, now=at, lease_until=at + 10, lag=3, running=2)
+            return tx.nodes.renew(node_id, now=at, lease_until=at + 10, lag=3, running=2, capacity=5)
 
         assert await store.write(lambda tx: renew(tx, NOW + 50))
-        expected = Node(node_id, "a", "here", 1, NOW, NOW + 60, NOW + 50, 3, 2, 8, None)
+        expected = Node(node_id, "a", "here", 1, NOW, NOW + 60, NOW + 50, 3, 2, 5, None)
         assert await store.read(lambda tx: tx.nodes.all()) == [expected]
         await store.write(lambda tx: tx.nodes.void([node_id], now=NOW + 70))
         assert not await store.write(lambda tx: renew(tx, NOW + 80))
         assert await store.read(lambda tx: tx.nodes.all()) == [expected._replace(voided_at=NOW + 70)]
-        assert not await store.write(lambda tx: tx.nodes.renew(99, now=NOW, lease_until=NOW, lag=0, running=0))
+        assert not await store.write(
+            lambda tx: tx.nodes.renew(99, now=NOW, lease_until=NOW, lag=0, running=0, capacity=5)
+        )
 
     async def test_a_lease_is_over_at_its_end(self, make_store: MakeStore) -> None:
         """Expired are those whose lease has ended and was not yet taken."""

@@ -1,6 +1,6 @@
 """What happens when the alarms of schedules ring: instants get their fates, runs come forth, cadences move on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
@@ -9,8 +9,11 @@ from wakeful.core.instants import Instant
 from wakeful.core.runs import Run, stretch
 from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.terms import Terms
 from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.live import Live
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
 KIND: Final = "schedule"
@@ -19,13 +22,13 @@ REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
 
 
 class ScheduleAlarms:
-    """Rings schedules. `is_standby` is asked at each ring: in standby every instant is skipped."""
+    """Rings schedules, by the terms that hold at each ring."""
 
     brings_runs = True
 
-    def __init__(self, compilations: Compilations, *, is_standby: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, compilations: Compilations, terms: Live[Terms] | None = None) -> None:
         self._compilations = compilations
-        self._is_standby = is_standby
+        self._terms = terms or Live(Terms())
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
         """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them."""
@@ -86,23 +89,26 @@ class ScheduleAlarms:
             plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=_taken(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
             return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
-        is_filtering = compiled.definition.active_hours is not None or self._is_standby()
-        rows = tuple(self._filtered(row, compiled) for row in plan.rows) if is_filtering else plan.rows
+        rows = tuple(self._filtered(row, compiled) for row in plan.rows)
         after = plan.cadence
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             after = after._replace(state="done", state_at=now)
         return Decided(after, rows, compiled, cadence)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled) -> Start | Gap:
-        """An instant that may not start because of when it is."""
+        """An instant that may not start, whatever else is the case."""
         if isinstance(row, Gap):
             return row
-        if self._is_standby():
-            return Gap(row.planned_at, row.planned_at, 1, "skipped", "standby")
-        hours = compiled.definition.active_hours
-        if hours is not None and not is_active(hours, row.planned_at):
-            return Gap(row.planned_at, row.planned_at, 1, "skipped", "outside active hours")
-        return row
+        reason = self._unwanted(row.planned_at, compiled)
+        return row if reason is None else Gap(row.planned_at, row.planned_at, 1, "skipped", reason)
+
+    def _unwanted(self, planned_at: Instant, compiled: Compiled) -> str | None:
+        terms, hours = self._terms.value, compiled.definition.active_hours
+        if terms.is_standby:
+            return "standby"
+        if hours is not None and not is_active(hours, planned_at):
+            return "outside active hours"
+        return terms.too_often(compiled)
 
 
 class Decided(NamedTuple):
@@ -200,7 +206,7 @@ def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:
     candidates = {
         one.before.last_row_id: (one.before, one.rows[0])
         for one in all_decided
-        if one.before is not None and one.rows and isinstance(one.rows[0], Gap) and one.rows[0].reason in REPEATING
+        if one.before is not None and one.rows and isinstance(one.rows[0], Gap) and _repeats(one.rows[0])
     }
     if not candidates:
         return {}
@@ -211,6 +217,10 @@ def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:
         if is_same and (row.planned_until or row.planned_at) == before.planned_through:  # nothing lies in between
             grown[before.schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
     return grown
+
+
+def _repeats(gap: Gap) -> bool:
+    return gap.reason in REPEATING or gap.reason.startswith(MINIMUM_INTERVAL)
 
 
 def _gap_row(run_id: int, one: Decided, gap: Gap, now: Instant) -> Run:

@@ -14,6 +14,7 @@ from wakeful.core.spacing import shortest_gap
 from wakeful.core.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
 
+MINIMUM_INTERVAL: Final = "Minimum interval is "
 FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
     Prompt: "prompt",
     Command: "command",
@@ -73,8 +74,8 @@ def minimum_interval_text(minimum: Duration) -> str:
     """The words clients of the session scheduler know."""
     minutes = minimum // 60_000
     if minimum == HOUR:
-        return "Minimum interval is 60 minutes (1 hour)"
-    return f"Minimum interval is {minutes} minutes ({format_duration(minimum)})"
+        return f"{MINIMUM_INTERVAL}60 minutes (1 hour)"
+    return f"{MINIMUM_INTERVAL}{minutes} minutes ({format_duration(minimum)})"
 
 
 def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:

@@ -11,6 +11,8 @@ from wakeful.core.settlement import Policy
 from wakeful.ports.store import Schedule, Tx
 
 KEPT_MAX: Final = 16_384
+AGENT_LANE: Final = "agent:"
+"""What the lane of an agent begins with; its name follows."""
 
 
 class Compiled(NamedTuple):
@@ -36,7 +38,7 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     """Take a definition apart."""
     lane = definition.lane
     if lane is None and isinstance(definition.action, Prompt):
-        lane = f"agent:{definition.action.agent}"
+        lane = f"{AGENT_LANE}{definition.action.agent}"
     return Compiled(schedule_id, version, definition, rules_of(definition, schedule_id), policy_of(definition), lane)
 
 

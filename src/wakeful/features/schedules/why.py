@@ -11,6 +11,7 @@ from typing import Any
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
+from wakeful.features.schedules.terms import Terms
 from wakeful.features.schedules.views import view_run
 from wakeful.features.schedules.why_reading import Case, Circumstances, Named, Neighbour, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
@@ -34,16 +35,15 @@ def why(
     *,
     at: Instant | None,
     now: Instant,
-    zone: str = "UTC",
+    terms: Terms | None = None,
     ledger_days: int = 90,
-    is_standby: bool = False,
 ) -> Why:
     """Why it stands as it does (`at` left out), or what became, or will become, of an instant.
 
-    `zone` is where times are shown for schedules that have none of their own. Raises `NotFound` for a slug that never
-    was; one that was removed is still known.
+    `terms` are those that hold now; times of schedules without a zone are shown in theirs. Raises `NotFound` for a slug
+    that never was; one that was removed is still known.
     """
-    case = read_case(tx, slug, at=at, now=now, circumstances=Circumstances(zone, ledger_days, is_standby))
+    case = read_case(tx, slug, at=at, now=now, circumstances=Circumstances(terms or Terms(), ledger_days))
     return Why(sentence_of(case), facts_of(case))
 
 

@@ -11,6 +11,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.runs import NOT_RUN, Attempt, Run
 from wakeful.core.timing import Cron, Every, Once, Times, Timing, latest_until, next_after
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
+from wakeful.features.schedules.terms import Terms
 from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
 from wakeful.features.schedules.why_saving import Saving, saving_at
 from wakeful.ports.store import Node, Schedule, Tx
@@ -23,9 +24,8 @@ REMOVED_MAX: Final = 100
 class Circumstances:
     """What the asker knows and the store does not."""
 
-    zone: str = "UTC"  # to show times in, for schedules without a zone of their own
+    terms: Terms  # those that hold now
     ledger_days: int = 90
-    is_standby: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstan
         now=now,
         asked_at=at,
         instant=instant,
-        zone=_zone_of(timing) or circumstances.zone,
+        zone=_zone_of(timing) or circumstances.terms.default_zone,
         circumstances=circumstances,
         schedule=schedule,
         cadence=cadence,

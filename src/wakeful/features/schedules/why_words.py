@@ -13,6 +13,7 @@ from wakeful.core.policies import GRACE
 from wakeful.core.runs import Run
 from wakeful.core.timing import AfterReset, Manual
 from wakeful.core.timing_words import describe
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.why_dial import Dial, length, shorten
 from wakeful.features.schedules.why_reading import Case, Named, Neighbour
@@ -241,6 +242,8 @@ def _why_skipped(case: Case, row: Run, dial: Dial) -> str:
             return "schedules were switched off (standby)"
         case "outside active hours":
             return "it lies outside the active hours"
+        case str(reason) if reason.startswith(MINIMUM_INTERVAL):
+            return f"it asks its agent too often: {reason}"
         case reason:
             return f"a gate decided so: {reason}"
 
@@ -425,8 +428,9 @@ def _planned(case: Case, dial: Dial) -> str:
     """It is still to come."""
     cadence = case.cadence
     at = dial.full(case.subject_at)
-    if case.circumstances.is_standby:
-        return f"{case.slug} will not run at {at} because schedules are switched off (standby)"
+    unwanted = _unwanted(case)
+    if unwanted is not None:
+        return f"{case.slug} will not run at {at} because {unwanted}"
     if case.is_outside_active_hours:
         return f"{case.slug} will be skipped at {at} because it lies outside the active hours"
     if cadence.backoff_until is not None and cadence.backoff_until > case.due_at:
@@ -436,6 +440,14 @@ def _planned(case: Case, dial: Dial) -> str:
     is_paused = cadence.state == "paused" and cadence.resume_at is not None
     paused = f", after its pause ends at {dial.brief(cadence.resume_at or 0)}" if is_paused else ""
     return f"{case.slug} will run at {at}{staggered}{paused}{_unless(case)}"
+
+
+def _unwanted(case: Case) -> str | None:
+    """Why no instant runs as things stand, whatever else is the case."""
+    if case.circumstances.terms.is_standby:
+        return "schedules are switched off (standby)"
+    too_often = None if isinstance(case.compiled, Broken) else case.circumstances.terms.too_often(case.compiled)
+    return None if too_often is None else f"it asks its agent too often: {too_often}"
 
 
 def _unless(case: Case) -> str:
@@ -458,6 +470,9 @@ def _what_is_next(case: Case, dial: Dial) -> str | None:
     following = case.cadence.next_at
     if following is None:
         return f"nothing is planned: {_why_no_instant(case)}"
+    unwanted = _unwanted(case)
+    if unwanted is not None:
+        return f"it will not run at {dial.brief(following)} because {unwanted}"
     due = case.next_due_at
     if due is None:
         return f"the next one, {dial.brief(following)}, follows when that run has ended"

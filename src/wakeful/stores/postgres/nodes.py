@@ -20,7 +20,7 @@ VALUES ($1, $2, $3, $4, $5, $4, 0, 0, $6) RETURNING node_id
 
 # Push the lease out, unless it was taken.
 RENEW = """
-UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5
+UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5, capacity = $6
 WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 """
 
@@ -65,14 +65,16 @@ class PostgresNodes:
         ((node_id,),) = self._session.rows(REGISTER, name, host, pid, now, lease_until, capacity)
         return int(node_id)
 
-    def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
+    def renew(
+        self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
+    ) -> bool:
         """Push the lease out; False when it was taken, and also when we do not know what we own: then it is given up
         here, and the caller begins anew as it would had it been taken."""
         self._session.on_time(self._session)
         if self._session.doubts.is_any:
             self.void([node_id], now=now)
             return False
-        return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running))
+        return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running, capacity))
 
     def expired(self, *, now: Instant) -> list[Node]:
         query = LOOK_EXPIRED if self._session.is_reading else EXPIRED

@@ -17,7 +17,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?4, 0, 0, ?6)
 
 # Push the lease out, unless it was taken.
 RENEW = """
-UPDATE nodes SET last_tick_at = ?2, lease_until = ?3, lag = ?4, running = ?5
+UPDATE nodes SET last_tick_at = ?2, lease_until = ?3, lag = ?4, running = ?5, capacity = ?6
 WHERE node_id = ?1 AND voided_at IS NULL
 """
 
@@ -62,8 +62,10 @@ class SqliteNodes:
         assert node_id is not None  # noqa: S101 - an INSERT that did not raise has a row id
         return node_id
 
-    def renew(self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int) -> bool:
-        return self._connection.execute(RENEW, (node_id, now, lease_until, lag, running)).rowcount == 1
+    def renew(
+        self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
+    ) -> bool:
+        return self._connection.execute(RENEW, (node_id, now, lease_until, lag, running, capacity)).rowcount == 1
 
     def expired(self, *, now: Instant) -> list[Node]:
         return list(map(Node._make, self._connection.execute(EXPIRED, (now,))))
