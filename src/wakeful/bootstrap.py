@@ -20,8 +20,8 @@ from wakeful.actions.processes import SystemOrphans
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Call, Command, Http, Prompt
-from wakeful.core.effects import Alert, EffectKind
-from wakeful.core.instants import Duration
+from wakeful.core.effects import Alert, Effect, EffectKind
+from wakeful.core.instants import Duration, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.lifting import unpark
@@ -35,7 +35,7 @@ from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Beside, Plug, Seams
+from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
@@ -70,6 +70,7 @@ class Parts:
     applied: frozenset[EffectKind]
     receipts: Receipts | None
     besides: tuple[Beside, ...] = ()
+    checks: tuple[DefinitionCheck, ...] = ()
 
     @property
     def schedule_limits(self) -> ScheduleLimits:
@@ -95,6 +96,7 @@ class Ground:
     receipts: Receipts | None
     terms: Live[Terms]  # what holds for all schedules now
     ring_bell: Callable[[], None]  # something was written that may be due now
+    apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
 
     @property
     def default_zone(self) -> str:
@@ -222,6 +224,14 @@ async def assemble_with(
         for engine in engines:
             engine.ring_bell()
 
+    appliers: dict[type[Any], Applier] = {}
+
+    def apply(tx: Tx, effect: Effect, now: Instant) -> bool:
+        applier = appliers.get(type(effect))
+        if applier is not None:
+            applier(tx, effect, now)
+        return applier is not None
+
     ground = Ground(
         store,
         clock,
@@ -232,8 +242,10 @@ async def assemble_with(
         receipts,
         terms,
         ring_bell,
+        apply,
     )
     plugs = [await make(ground) for make in features]
+    appliers |= _merged(plug.appliers for plug in plugs)
     keeper = ScheduleRuns(
         compilations,
         store_id=store_id,
@@ -244,7 +256,7 @@ async def assemble_with(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
         actions={**actions, **_merged(plug.actions for plug in plugs)},
-        appliers=_merged(plug.appliers for plug in plugs),
+        appliers=appliers,
         orphans=orphans,
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
     )
@@ -261,6 +273,7 @@ async def assemble_with(
         applied=frozenset(seams.appliers),
         receipts=receipts,
         besides=tuple(beside for plug in plugs for beside in plug.besides),
+        checks=tuple(check for plug in plugs for check in plug.checks),
     )
 
 

@@ -152,6 +152,7 @@ class Writing:
             parts.applied,
             now=now,
             default_zone=parts.default_zone,
+            also=parts.checks,
         )
         for warning in checked.warnings:
             log.warning("%s: %s", definition.slug, warning)

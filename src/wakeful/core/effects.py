@@ -54,5 +54,21 @@ class Alert:
     text: str
 
 
-Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Replan | Alert
-EffectKind: TypeAlias = type[Deliver] | type[RaiseEvent] | type[RequestWake] | type[Replan] | type[Alert]
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was wrong is right again: whoever was told of one of these incidents should know."""
+
+    incidents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeMessage:
+    """A person said this on a channel: give the agent a turn, and answer them there."""
+
+    channel: str
+    to: str
+    text: str
+
+
+Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Replan | Alert | Recovered | TakeMessage
+EffectKind: TypeAlias = type[Effect]

@@ -178,6 +178,7 @@ class Syncing:
             parts.applied,
             now=now,
             default_zone=parts.default_zone,
+            also=parts.checks,
         )
         put: Put = await parts.store.write(
             lambda tx: take_definition(

@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from wakeful.core.definition import Definition
 from wakeful.core.effects import Effect
+from wakeful.core.errors import FieldError
 from wakeful.core.gates import Decision
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import OnCrash
@@ -124,6 +126,10 @@ Appliers: TypeAlias = Mapping[type[Any], Applier]
 Gate: TypeAlias = Callable[[Tx, Run, Instant], Decision]
 
 
+DefinitionCheck: TypeAlias = Callable[[Definition], Sequence[FieldError]]
+"""What a feature has against a definition that is about to be written."""
+
+
 class Beside(Protocol):
     """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
 
@@ -141,6 +147,7 @@ class Plug(NamedTuple):
     appliers: Appliers = MappingProxyType({})
     gates: Sequence[Gate] = ()  # asked before a schedule's run starts
     besides: Sequence[Beside] = ()
+    checks: Sequence[DefinitionCheck] = ()
 
 
 class Seams(NamedTuple):

@@ -1,6 +1,6 @@
 """What a definition must satisfy beyond being well formed: limits, and whether this process can do what it asks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from wakeful.core.policies import HOUR, SECOND
 from wakeful.core.spacing import shortest_gap
 from wakeful.core.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
+from wakeful.ports.handlers import DefinitionCheck
 
 MINIMUM_INTERVAL: Final = "Minimum interval is "
 FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
@@ -48,6 +49,7 @@ def check(
     *,
     now: Instant,
     default_zone: str,
+    also: Sequence[DefinitionCheck] = (),
 ) -> Checked:
     """Fill in what was left open, refuse what cannot work here, clamp what is too often."""
     is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
@@ -55,6 +57,7 @@ def check(
     if timing is not definition.timing:
         definition = replace(definition, timing=timing)
     errors = [*_check_action(definition, actions), *_check_effects(definition, applied)]
+    errors += [error for ask in also for error in ask(definition)]
     if isinstance(definition.action, Prompt):
         gap = shortest_gap(definition.timing)
         if gap is not None and gap < limits.agent_interval_min:
