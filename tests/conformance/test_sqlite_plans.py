@@ -9,8 +9,10 @@ import pytest
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.runs import Attempt, Run
+from wakeful.core.slots import Slot
+from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
-from wakeful.stores.sqlite import alarms, answers, cadences, lanes, meta, runs, schedules
+from wakeful.stores.sqlite import alarms, answers, cadences, lanes, meta, runs, schedules, slots
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.migrate import migrations
@@ -44,17 +46,22 @@ HOT = {
     "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
     "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
     "runs.PRUNABLE": runs.PRUNABLE,
+    "schedules.AFTER_RESET": schedules.AFTER_RESET,
     "schedules.BY_IDS": schedules.BY_IDS,
     "schedules.BY_SLUGS": schedules.BY_SLUGS,
     "schedules.PAGE": schedules.PAGE,
     "schedules.REMOVED_BY_SLUG": schedules.REMOVED_BY_SLUG,
     "schedules.TAKEN": schedules.TAKEN,
+    "slots.BY_NAMES": slots.BY_NAMES,
+    "slots.LOCK": slots.LOCK,
+    **{f"slots.DUE {kind}": sql for kind, sql in slots.DUE.items()},
+    "slots.READINGS": slots.READINGS,
 }
 
 # Reading all of these is the point: the keys that were handed in, and the few rows a subquery has found.
 WHOLE = ("SCAN json_each", "SCAN wanted", "SCAN freed", "SCAN due")
 # These sort a bounded handful: what is due, what a node holds, what lies ahead.
-MAY_SORT = {"cadences.DUE", "runs.OF_NODES", "runs.GAPS_AHEAD"}
+MAY_SORT = {"cadences.DUE", *(f"slots.DUE {kind}" for kind in slots.DUE), "runs.OF_NODES", "runs.GAPS_AHEAD"}
 
 
 @pytest.fixture
@@ -98,6 +105,8 @@ def test_columns_stand_in_the_order_of_the_rows(connection: sqlite3.Connection) 
         "runs": Run,
         "attempts": Attempt,
         "nodes": Node,
+        "slots": Slot,
+        "slot_readings": Read,
     }.items():
         columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
         assert columns == row._fields

@@ -22,6 +22,7 @@ from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Attempt, Outcome, Run, RungName
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
+from wakeful.ports.slots import Slots
 
 T = TypeVar("T")
 
@@ -184,6 +185,10 @@ class Schedules(Protocol):
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
         """Living schedules whose instants depend on a zone, in id order."""
+        ...
+
+    def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
+        """Living schedules that may wait for the reset of a quota slot, in id order: those that mention the kind."""
         ...
 
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
@@ -484,6 +489,8 @@ class Tx(Protocol):
     def system_events(self) -> SystemEvents: ...
     @property
     def meta(self) -> Meta: ...
+    @property
+    def slots(self) -> Slots: ...
     @property
     def answers(self) -> Answers: ...
     @property

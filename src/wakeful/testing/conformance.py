@@ -13,7 +13,7 @@ The suite knows the port and nothing of any store; it runs under pytest with pyt
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "outbox", "plans", "store"))
+    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "outbox", "plans", "slots", "store"))
 )
 
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
@@ -27,6 +27,7 @@ from wakeful.testing.conformance_ledger import (
 from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
+from wakeful.testing.conformance_slots import TestSlots
 from wakeful.testing.conformance_store import (
     TestAnswers,
     TestLanes,
@@ -57,6 +58,7 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSlots",
     "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",

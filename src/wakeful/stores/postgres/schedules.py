@@ -49,6 +49,12 @@ REMOVED_BY_SLUG = f"""
 SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NOT NULL AND slug = $1 ORDER BY schedule_id DESC LIMIT $2
 """
 
+# The living that mention the kind that waits for a reset, in id order.
+AFTER_RESET = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE deleted_at IS NULL AND strpos(definition, '"afterReset"') > 0 AND schedule_id > $1 ORDER BY schedule_id LIMIT $2
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules WHERE deleted_at IS NULL"
 
@@ -99,6 +105,9 @@ class PostgresSchedules:
 
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._session.rows(REMOVED_BY_SLUG, slug, limit)))
+
+    def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._session.rows(AFTER_RESET, after_id, limit)))
 
     def count(self) -> int:
         return int(self._session.rows(COUNT)[0][0])

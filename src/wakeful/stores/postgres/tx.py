@@ -16,6 +16,7 @@ from wakeful.stores.postgres.nodes import PostgresNodes
 from wakeful.stores.postgres.owners import PostgresOwners
 from wakeful.stores.postgres.runs import PostgresRuns
 from wakeful.stores.postgres.schedules import PostgresSchedules
+from wakeful.stores.postgres.slots import PostgresSlots
 from wakeful.stores.postgres.system_events import PostgresSystemEvents
 
 
@@ -37,11 +38,13 @@ class PostgresTx:
         "owners",
         "runs",
         "schedules",
+        "slots",
         "system_events",
     )
 
     def __init__(self, session: Session) -> None:
         self.schedules = PostgresSchedules(session)
+        self.slots = PostgresSlots(session)
         self.cadences = PostgresCadences(session)
         self.alarms = PostgresAlarms(session)
         self.runs = PostgresRuns(session)

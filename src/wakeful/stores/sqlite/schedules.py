@@ -65,6 +65,12 @@ SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
 WHERE deleted_at IS NOT NULL AND slug = ? ORDER BY schedule_id DESC LIMIT ?
 """
 
+# The living that mention the kind that waits for a reset, in id order.
+AFTER_RESET = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_after_reset
+WHERE deleted_at IS NULL AND instr(definition, '"afterReset"') > 0 AND schedule_id > ? ORDER BY schedule_id LIMIT ?
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
@@ -126,6 +132,9 @@ class SqliteSchedules:
 
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._connection.execute(REMOVED_BY_SLUG, (slug, limit))))
+
+    def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._connection.execute(AFTER_RESET, (after_id, limit))))
 
     def count(self) -> int:
         (count,) = self._connection.execute(COUNT).fetchone()

@@ -17,6 +17,7 @@ from wakeful.stores.sqlite.nodes import SqliteNodes
 from wakeful.stores.sqlite.owners import SqliteOwners
 from wakeful.stores.sqlite.runs import SqliteRuns
 from wakeful.stores.sqlite.schedules import SqliteSchedules
+from wakeful.stores.sqlite.slots import SqliteSlots
 from wakeful.stores.sqlite.system_events import SqliteSystemEvents
 
 # Changes when another connection has written.
@@ -42,12 +43,14 @@ class SqliteTx:
         "owners",
         "runs",
         "schedules",
+        "slots",
         "system_events",
     )
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.schedules = SqliteSchedules(connection)
+        self.slots = SqliteSlots(connection)
         self.cadences = SqliteCadences(connection)
         self.alarms = SqliteAlarms(connection)
         self.runs = SqliteRuns(connection)

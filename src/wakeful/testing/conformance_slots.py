@@ -1,0 +1,118 @@
+# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+"""Conformance: quota slots, their alarms and their readings."""
+
+from typing import Any
+
+from wakeful.core.slots import Slot, new_slot
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, Read
+from wakeful.ports.store import Alarm, Tx
+from wakeful.testing.conformance_rows import NOW, MakeStore, a_schedule
+
+
+def _full(slot: Slot) -> Slot:
+    """The slot with something in every column."""
+    texts = {"definition", "key_mark", "modes", "reading", "error", "stats", "wake_error"}
+    full: dict[str, Any] = {
+        name: f"{name} \N{ALARM CLOCK} 'x'" if name in texts else NOW + place
+        for place, name in enumerate(slot._fields)
+        if name not in ("slot_id", "name")
+    }
+    return slot._replace(**full)
+
+
+class TestSlots:
+    """Where quota slots stand."""
+
+    async def test_a_new_slot_reads_back_as_written_and_its_name_is_taken(self, make_store: MakeStore) -> None:
+        """Whatever the settings or a person define."""
+        store = await make_store()
+        added = await store.write(lambda tx: tx.slots.add("main", '{"é": 1}', now=NOW))
+        assert added is not None
+        assert added == new_slot(added.slot_id, "main", '{"é": 1}', now=NOW)
+        assert await store.write(lambda tx: tx.slots.add("main", None, now=NOW + 1)) is None
+        other = await store.write(lambda tx: tx.slots.add("alt", None, now=NOW))
+        assert other is not None
+        assert await store.read(lambda tx: tx.slots.all()) == [other, added]
+        assert await store.read(lambda tx: tx.slots.by_names(["main", "none"])) == {"main": added}
+        assert await store.read(lambda tx: tx.slots.by_names([])) == {}
+        assert await store.write(lambda tx: tx.slots.lock([added.slot_id, 99])) == {added.slot_id: added}
+
+    async def test_every_column_is_written_back(self, make_store: MakeStore) -> None:
+        """And only of the rows that were named."""
+        store = await make_store()
+
+        def put(tx: Tx) -> tuple[Slot, Slot]:
+            one, two = tx.slots.add("one", None, now=NOW), tx.slots.add("two", None, now=NOW)
+            assert one is not None and two is not None
+            tx.slots.save_many([_full(one)])
+            tx.slots.save_many([])
+            return one, two
+
+        one, two = await store.write(put)
+        assert await store.read(lambda tx: tx.slots.all()) == [_full(one), two]
+
+    async def test_each_side_is_due_by_its_own_alarm(self, make_store: MakeStore) -> None:
+        """Oldest first, at most as many as asked for; an alarm that rests or lies ahead is not."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            slots = [tx.slots.add(f"s{n}", None, now=NOW) for n in range(4)]
+            ids = [slot.slot_id for slot in slots if slot is not None]
+            due = {ALARM_WAKE: (NOW, NOW - 5, None, NOW + 1), ALARM_POLL: (None, None, NOW - 1, NOW - 2)}
+            tx.alarms.set_many(
+                [Alarm(kind, ids[n], at, 1, None, 0) for kind, times in due.items() for n, at in enumerate(times)]
+            )
+            return ids
+
+        ids = await store.write(put)
+        for kind, expected in {ALARM_WAKE: [1, 0], ALARM_POLL: [3, 2], ALARM_STATS: []}.items():
+            rows = await store.write(lambda tx: tx.slots.due(kind, now=NOW, limit=9))
+            assert [row.slot_id for row in rows] == [ids[n] for n in expected]
+            first = await store.read(lambda tx: tx.slots.due(kind, now=NOW, limit=1))
+            assert [row.slot_id for row in first] == [ids[n] for n in expected[:1]]
+
+    async def test_a_removed_slot_is_gone_with_its_readings_and_its_name_is_free(self, make_store: MakeStore) -> None:
+        """The next one of that name is another one."""
+        store = await make_store()
+        old = await store.write(lambda tx: tx.slots.add("main", None, now=NOW))
+        assert old is not None
+        await store.write(lambda tx: tx.slots.keep_reading(Read(old.slot_id, NOW, "{}"), since=0))
+        await store.write(lambda tx: tx.slots.remove(old.slot_id))
+        assert await store.read(lambda tx: tx.slots.all()) == []
+        assert await store.read(lambda tx: tx.slots.readings(old.slot_id, since=0, limit=9)) == []
+        new = await store.write(lambda tx: tx.slots.add("main", None, now=NOW))
+        assert new is not None
+        assert new.slot_id != old.slot_id
+
+    async def test_readings_are_kept_in_order_and_forgotten_by_age(self, make_store: MakeStore) -> None:
+        """The newest ones, oldest first; two of one millisecond are one; other slots keep theirs."""
+        store = await make_store()
+        for at, text in ((NOW, "a"), (NOW + 10, "b"), (NOW + 20, "c"), (NOW + 20, "d")):
+            await store.write(lambda tx: tx.slots.keep_reading(Read(1, at, text), since=0))
+        await store.write(lambda tx: tx.slots.keep_reading(Read(2, NOW - 5, "x"), since=0))
+
+        async def kept(slot_id: int, since: int = 0, limit: int = 9) -> list[str]:
+            rows = await store.read(lambda tx: tx.slots.readings(slot_id, since=since, limit=limit))
+            return [row.reading for row in rows]
+
+        assert await kept(1) == ["a", "b", "d"]
+        assert await kept(1, limit=2) == ["b", "d"]
+        assert await kept(1, since=NOW + 11) == ["d"]
+        await store.write(lambda tx: tx.slots.keep_reading(Read(1, NOW + 30, "e"), since=NOW + 10))
+        assert (await kept(1), await kept(2)) == (["b", "d", "e"], ["x"])
+
+    async def test_schedules_that_wait_for_a_reset_are_found(self, make_store: MakeStore) -> None:
+        """The living ones that mention the kind, in id order, in steps."""
+        store = await make_store()
+        waiting = '{"schedule":{"type":"afterReset","slot":"main"}}'
+        rows = [a_schedule(f"s{n}", **({"definition": waiting} if n % 2 else {})) for n in range(8)]
+        ids = [known for known in await store.write(lambda tx: tx.schedules.add_many(rows)) if known is not None]
+        removed = (await store.read(lambda tx: tx.schedules.by_ids([ids[3]])))[ids[3]]._replace(deleted_at=NOW)
+        await store.write(lambda tx: tx.schedules.save_many([removed]))
+
+        async def found(after_id: int, limit: int) -> list[int]:
+            rows = await store.read(lambda tx: tx.schedules.after_reset(after_id=after_id, limit=limit))
+            return [row.schedule_id for row in rows]
+
+        assert await found(0, 9) == [ids[1], ids[5], ids[7]]
+        assert await found(ids[1], 1) == [ids[5]]
