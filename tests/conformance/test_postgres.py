@@ -18,6 +18,7 @@ from wakeful.testing.conformance import (
     TestInbox,
     TestIncidents,
     TestLanes,
+    TestMessages,
     TestMeta,
     TestNodes,
     TestOutbox,
@@ -26,10 +27,12 @@ from wakeful.testing.conformance import (
     TestReadingTheLedger,
     TestRunsAreWrittenOnce,
     TestSchedules,
+    TestSessions,
     TestSlots,
     TestSystemEvents,
     TestTheClock,
     TestTransactions,
+    TestWorkflows,
 )
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "TestInbox",
     "TestIncidents",
     "TestLanes",
+    "TestMessages",
     "TestMeta",
     "TestNodes",
     "TestOutbox",
@@ -51,10 +55,12 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSessions",
     "TestSlots",
     "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",
+    "TestWorkflows",
     "server",
     "url",
 ]

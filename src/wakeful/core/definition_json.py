@@ -85,9 +85,7 @@ def definition_from_parts(
 
 
 def _check_action(action: ActionSpec) -> None:
-    out: dict[str, Any] = {}
-    _action_to_json(action, out, full=False)
-    check_plain(out)
+    check_plain(action_to_json(action))
 
 
 def _definition(slug: str, timing: Timing, action: ActionSpec, options: dict[str, Any]) -> Definition:
@@ -100,7 +98,7 @@ def action_from_json(name: str, value: Mapping[str, Any]) -> ActionSpec:
     """One action by the name of its field."""
     check_plain({name: value})
     fields = Fields({name: value})
-    action = fields.nested(name, _READERS[name])
+    action = fields.nested(name, ACTION_READERS[name])
     fields.finish()
     if action is None:  # finish() has raised; this tells the type checker
         raise Invalid(FieldError(name, "missing"))
@@ -126,6 +124,13 @@ def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
         "slot": fields.name_or_none("slot"),
         "lane": fields.name_or_none("lane"),
     }
+
+
+def action_to_json(action: ActionSpec) -> dict[str, Any]:
+    """One action under the name of its field."""
+    out: dict[str, Any] = {}
+    _action_to_json(action, out, full=False)
+    return out
 
 
 def definition_to_json(definition: Definition, *, full: bool = False) -> dict[str, Any]:
@@ -198,7 +203,7 @@ def _action(fields: Fields) -> ActionSpec | None:
         for other in ("agent", "sessionConfig"):
             if fields.raw(other):
                 fields.fail(other, f"belongs to a prompt; leave it out with {name}")
-        return fields.nested(name, _READERS[name])
+        return fields.nested(name, ACTION_READERS[name])
     text = fields.filled("prompt", "write what the agent is asked")
     return Prompt(text, fields.text("agent", "default"), fields.mapping("sessionConfig"))
 
@@ -249,7 +254,7 @@ def _event(fields: Fields) -> Event:
     return Event(text, fields.text_or_none("contextKey"))
 
 
-_READERS: Final[dict[str, Callable[[Fields], ActionSpec]]] = {
+ACTION_READERS: Final[dict[str, Callable[[Fields], ActionSpec]]] = {
     "command": _command,
     "http": _http,
     "call": _call,

@@ -11,7 +11,7 @@ statements, and take and write rows in key order so that two nodes cannot deadlo
 
 Locking rule, the same in every store: the cadence row is the lock of a schedule, the run row the lock of a run, the
 lane row the lock of a lane. Whoever writes an alarm holds the lock of what the alarm rings. Locks are taken in the
-order cadence, run, lane, addressee.
+order cadence or workflow, run, lane, addressee.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import Attempt, Outcome, Run, RungName
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 from wakeful.ports.slots import Slots
+from wakeful.ports.workflows import Messages, Sessions, Workflows
 
 T = TypeVar("T")
 
@@ -487,6 +488,12 @@ class Tx(Protocol):
     def heartbeats(self) -> Heartbeats: ...
     @property
     def system_events(self) -> SystemEvents: ...
+    @property
+    def workflows(self) -> Workflows: ...
+    @property
+    def messages(self) -> Messages: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def meta(self) -> Meta: ...
     @property

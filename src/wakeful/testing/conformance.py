@@ -13,7 +13,10 @@ The suite knows the port and nothing of any store; it runs under pytest with pyt
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"wakeful.testing.conformance_{part}" for part in ("heartbeat", "ledger", "outbox", "plans", "slots", "store"))
+    *(
+        f"wakeful.testing.conformance_{part}"
+        for part in ("heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
+    )
 )
 
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
@@ -37,6 +40,7 @@ from wakeful.testing.conformance_store import (
     TestTheClock,
     TestTransactions,
 )
+from wakeful.testing.conformance_workflows import TestMessages, TestSessions, TestWorkflows
 
 __all__ = [
     "MakeStore",
@@ -50,6 +54,7 @@ __all__ = [
     "TestInbox",
     "TestIncidents",
     "TestLanes",
+    "TestMessages",
     "TestMeta",
     "TestNodes",
     "TestOutbox",
@@ -58,8 +63,10 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSessions",
     "TestSlots",
     "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",
+    "TestWorkflows",
 ]

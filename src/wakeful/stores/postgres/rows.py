@@ -34,6 +34,12 @@ def insert_into(table: str, row: type[NamedTuple], texts: frozenset[str]) -> str
     return f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM {unnest_of(names, texts)}"
 
 
+def upsert_into(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: Sequence[str]) -> str:
+    """Write rows, new or known by their key; no key twice in one batch."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key)
+    return f"{insert_into(table, row, texts)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+
+
 def update_of(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: str, fixed: Sequence[str] = ()) -> str:
     """Write rows back by their key; `fixed` columns never change and stay out. The caller holds the rows."""
     return update_some(table, texts, key=key, columns=[n for n in fields_of(row) if n != key and n not in fixed])

@@ -11,13 +11,16 @@ from wakeful.stores.postgres.heartbeats import PostgresHeartbeats
 from wakeful.stores.postgres.inbox import PostgresInbox
 from wakeful.stores.postgres.incidents import PostgresIncidents
 from wakeful.stores.postgres.lanes import PostgresLanes
+from wakeful.stores.postgres.messages import PostgresMessages
 from wakeful.stores.postgres.meta import PostgresMeta
 from wakeful.stores.postgres.nodes import PostgresNodes
 from wakeful.stores.postgres.owners import PostgresOwners
 from wakeful.stores.postgres.runs import PostgresRuns
 from wakeful.stores.postgres.schedules import PostgresSchedules
+from wakeful.stores.postgres.sessions import PostgresSessions
 from wakeful.stores.postgres.slots import PostgresSlots
 from wakeful.stores.postgres.system_events import PostgresSystemEvents
+from wakeful.stores.postgres.workflows import PostgresWorkflows
 
 
 class PostgresTx:
@@ -33,13 +36,16 @@ class PostgresTx:
         "inbox",
         "incidents",
         "lanes",
+        "messages",
         "meta",
         "nodes",
         "owners",
         "runs",
         "schedules",
+        "sessions",
         "slots",
         "system_events",
+        "workflows",
     )
 
     def __init__(self, session: Session) -> None:
@@ -53,6 +59,9 @@ class PostgresTx:
         self.owners = PostgresOwners(session)
         self.heartbeats = PostgresHeartbeats(session)
         self.system_events = PostgresSystemEvents(session)
+        self.workflows = PostgresWorkflows(session)
+        self.messages = PostgresMessages(session)
+        self.sessions = PostgresSessions(session)
         self.meta = PostgresMeta(session)
         self.answers = PostgresAnswers(session)
         self.deliveries = PostgresDeliveries(session)

@@ -21,6 +21,12 @@ def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed:
     return f"UPDATE {table} SET {changed} WHERE {' AND '.join(f'{name} = {places[name]}' for name in key)}"
 
 
+def upsert_into(table: str, row: type[NamedTuple], *, key: tuple[str, ...]) -> str:
+    """Write one row, new or known by its key."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in _fields(row) if name not in key)
+    return f"{insert_into(table, row)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+
+
 def update_some(table: str, *, key: str, columns: tuple[str, ...], also: str = "") -> str:
     """Write some columns of one row back by its key; parameters are the key, then the columns."""
     changed = ", ".join(f"{name} = ?{place}" for place, name in enumerate(columns, start=2))

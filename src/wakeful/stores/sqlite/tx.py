@@ -12,13 +12,16 @@ from wakeful.stores.sqlite.heartbeats import SqliteHeartbeats
 from wakeful.stores.sqlite.inbox import SqliteInbox
 from wakeful.stores.sqlite.incidents import SqliteIncidents
 from wakeful.stores.sqlite.lanes import SqliteLanes
+from wakeful.stores.sqlite.messages import SqliteMessages
 from wakeful.stores.sqlite.meta import SqliteMeta
 from wakeful.stores.sqlite.nodes import SqliteNodes
 from wakeful.stores.sqlite.owners import SqliteOwners
 from wakeful.stores.sqlite.runs import SqliteRuns
 from wakeful.stores.sqlite.schedules import SqliteSchedules
+from wakeful.stores.sqlite.sessions import SqliteSessions
 from wakeful.stores.sqlite.slots import SqliteSlots
 from wakeful.stores.sqlite.system_events import SqliteSystemEvents
+from wakeful.stores.sqlite.workflows import SqliteWorkflows
 
 # Changes when another connection has written.
 DATA_VERSION = "PRAGMA data_version"
@@ -38,13 +41,16 @@ class SqliteTx:
         "inbox",
         "incidents",
         "lanes",
+        "messages",
         "meta",
         "nodes",
         "owners",
         "runs",
         "schedules",
+        "sessions",
         "slots",
         "system_events",
+        "workflows",
     )
 
     def __init__(self, connection: Connection) -> None:
@@ -59,6 +65,9 @@ class SqliteTx:
         self.owners = SqliteOwners(connection)
         self.heartbeats = SqliteHeartbeats(connection)
         self.system_events = SqliteSystemEvents(connection)
+        self.workflows = SqliteWorkflows(connection)
+        self.messages = SqliteMessages(connection)
+        self.sessions = SqliteSessions(connection)
         self.meta = SqliteMeta(connection)
         self.answers = SqliteAnswers(connection)
         self.deliveries = SqliteDeliveries(connection)

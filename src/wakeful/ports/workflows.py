@@ -1,0 +1,172 @@
+"""The store port for workflows: part of `ports.store.Tx`.
+
+The row of a workflow is the lock of all that is in it. Whoever writes a handler, a topic, a message, a session or a
+handler's run holds that row (`Workflows.lock`, `Workflows.due`); so these methods neither lock nor look whether another
+was first.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from wakeful.core.instants import Instant
+from wakeful.core.workflow_rows import (
+    Handler,
+    HandlerRun,
+    Message,
+    MessageStatus,
+    Origin,
+    Session,
+    SessionKind,
+    Status,
+    Topic,
+    Workflow,
+)
+
+ALARM_WORKFLOW: Final = "workflow"
+
+TopicKey: TypeAlias = tuple[int, str]
+"""A workflow's id and the name of a topic of it."""
+
+
+class NewWorkflow(NamedTuple):
+    """A workflow about to be written; the store gives it its id."""
+
+    name: str
+    owner_id: int
+    definition: str
+    origin: Origin
+    status: Status
+    created_at: Instant
+
+
+class NewSession(NamedTuple):
+    """A session about to begin."""
+
+    workflow_id: int
+    kind: SessionKind
+    started_at: Instant
+    producers_left: str
+
+
+class Workflows(Protocol):
+    """Workflows, their handlers and their topics."""
+
+    def add(self, row: NewWorkflow) -> int | None:
+        """Write a new one; answers its id, or None where the name is taken."""
+        ...
+
+    def by_names(self, names: Sequence[str]) -> dict[str, Workflow]:
+        """The living ones of these names."""
+        ...
+
+    def by_ids(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
+        """By id, deleted ones included."""
+        ...
+
+    def lock(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
+        """Read these, deleted ones included, and hold them until the transaction ends. In a read, just read."""
+        ...
+
+    def due(self, *, now: Instant, limit: int) -> list[Workflow]:
+        """Those whose alarm is due, oldest due first, held; those another node holds are left out."""
+        ...
+
+    def save_many(self, rows: Sequence[Workflow]) -> None:
+        """Write changed rows back whole. The caller holds them."""
+        ...
+
+    def page(self, *, after: str | None, limit: int) -> list[Workflow]:
+        """The living in the order of their names, after a name."""
+        ...
+
+    def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
+        """The living in id order after an id, held."""
+        ...
+
+    def handlers(self, workflow_ids: Iterable[int]) -> dict[int, list[Handler]]:
+        """Handlers of these workflows, in the order of their definitions."""
+        ...
+
+    def save_handlers(self, rows: Sequence[Handler]) -> None:
+        """Write handlers, new or known."""
+        ...
+
+    def remove_handlers(self, workflow_id: int, names: Sequence[str]) -> None: ...
+
+    def topics(self, workflow_ids: Iterable[int]) -> dict[int, list[Topic]]:
+        """Topics of these workflows, by name."""
+        ...
+
+    def save_topics(self, rows: Sequence[Topic]) -> None:
+        """Write topics, new or known."""
+        ...
+
+    def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
+        """Consumers with pending messages by workflow, for at most `limit` living workflows after an id."""
+        ...
+
+    def forget_deleted(self, *, limit: int) -> int:
+        """Delete up to `limit` messages of deleted workflows, and handlers and topics of those that have none left;
+        answers how many rows went."""
+        ...
+
+
+class Messages(Protocol):
+    """The messages of topics."""
+
+    def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Message]:
+        """Messages by topic and id."""
+        ...
+
+    def put_many(self, rows: Sequence[Message]) -> None:
+        """Write messages, new or known."""
+        ...
+
+    def pending(self, workflow_id: int, topic: str, *, limit: int) -> list[Message]:
+        """The pending messages of a topic, oldest first."""
+        ...
+
+    def of_run(self, run_id: int) -> list[Message]:
+        """The messages a run holds in reservation, in the order of their places."""
+        ...
+
+    def oldest(self, workflow_ids: Iterable[int]) -> dict[TopicKey, Instant]:
+        """For each topic with pending messages, since when the oldest of them has been there."""
+        ...
+
+    def counts(self, workflow_ids: Iterable[int]) -> dict[TopicKey, dict[MessageStatus, int]]:
+        """How many messages of each status every topic of these workflows holds, in one query."""
+        ...
+
+    def page(self, workflow_id: int, topic: str, *, after_place: int, limit: int) -> list[Message]:
+        """Messages of a topic, in the order of their places."""
+        ...
+
+
+class Sessions(Protocol):
+    """Sessions, and what the ledger cannot say of the runs in them."""
+
+    def add(self, row: NewSession) -> int: ...
+
+    def by_ids(self, session_ids: Iterable[int]) -> dict[int, Session]: ...
+
+    def save_many(self, rows: Sequence[Session]) -> None: ...
+
+    def page(self, workflow_id: int, *, before_id: int | None, limit: int) -> list[Session]:
+        """Sessions of a workflow, newest first."""
+        ...
+
+    def add_runs(self, rows: Sequence[HandlerRun]) -> None: ...
+
+    def runs(self, run_ids: Iterable[int]) -> dict[int, HandlerRun]: ...
+
+    def save_runs(self, rows: Sequence[HandlerRun]) -> None: ...
+
+    def runs_of(self, session_ids: Iterable[int]) -> Mapping[int, list[HandlerRun]]:
+        """The runs of each session, in order."""
+        ...
+
+    def prune(self, *, limit: int) -> int:
+        """Of the oldest `limit` handler runs, delete those the ledger has forgotten, with the messages they consumed or
+        skipped and the sessions that have no run left; answers how many handler runs went."""
+        ...

@@ -1,0 +1,167 @@
+"""Workflows, their handlers and their topics, in PostgreSQL. The row of a workflow is the lock of all that is in it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wakeful.core.instants import Instant
+from wakeful.core.workflow_rows import Handler, Topic, Workflow
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.due import due_of
+from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, texts, update_of, upsert_into
+
+_COLUMNS = columns_of(Workflow, "workflows")
+_TEXTS: Final = frozenset({"name", "definition", "origin", "status", "error"})
+_HANDLER_TEXTS: Final = frozenset({"name", "kind", "state"})
+_TOPIC_TEXTS: Final = frozenset({"name", "consumer"})
+_FIXED: Final = ("name", "created_at")
+
+# Write one new workflow and learn its id; a name that lives already writes nothing.
+ADD = """
+INSERT INTO workflows (name, owner_id, definition, version, origin, status, created_at, updated_at)
+VALUES ($1, $2, $3, 1, $4, $5, $6, $6) ON CONFLICT (name) WHERE deleted_at IS NULL DO NOTHING RETURNING workflow_id
+"""
+
+# The living workflows of these names.
+BY_NAMES = f"SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND name = ANY($1::text[])"
+
+# Workflows by id, the dead ones too.
+BY_IDS = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id"
+
+# The same, held.
+LOCK = f"{BY_IDS} FOR UPDATE"
+
+# Workflows whose alarm is due: to look at, and to hold.
+LOOK_DUE, DUE = due_of(ALARM_WORKFLOW, "workflows", "workflow_id", fields_of(Workflow))
+
+# Write rows back whole.
+SAVE = update_of("workflows", Workflow, _TEXTS, key="workflow_id", fixed=_FIXED)
+
+# The living in the order of their names.
+PAGE = f"SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND name > $1 ORDER BY name LIMIT $2"
+
+# The living in id order; held, in that order.
+AFTER = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id > $1 AND deleted_at IS NULL ORDER BY workflow_id LIMIT $2"
+
+# Handlers of these workflows, in the order of their definitions.
+HANDLERS = f"""
+SELECT {columns_of(Handler, "workflow_handlers")} FROM workflow_handlers
+WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, place
+"""
+
+# Write handlers, new or known.
+SAVE_HANDLERS = upsert_into("workflow_handlers", Handler, _HANDLER_TEXTS, key=("workflow_id", "name"))
+
+# Take handlers away.
+REMOVE_HANDLERS = "DELETE FROM workflow_handlers WHERE workflow_id = $1 AND name = ANY($2::text[])"
+
+# Topics of these workflows.
+TOPICS = f"""
+SELECT {columns_of(Topic, "topics")} FROM topics WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, name
+"""
+
+# Write topics, new or known.
+SAVE_TOPICS = upsert_into("topics", Topic, _TOPIC_TEXTS, key=("workflow_id", "name"))
+
+# Consumers with pending messages: one look into each topic.
+WITH_PENDING = """
+WITH busy AS (
+  SELECT topics.workflow_id, topics.consumer FROM topics
+  JOIN workflows ON workflows.workflow_id = topics.workflow_id AND workflows.deleted_at IS NULL
+  WHERE topics.workflow_id > $1 AND topics.consumer IS NOT NULL AND EXISTS (
+    SELECT 1 FROM messages
+    WHERE messages.workflow_id = topics.workflow_id AND messages.topic = topics.name AND messages.status = 'pending'
+  )
+)
+SELECT DISTINCT workflow_id, consumer FROM busy
+WHERE workflow_id IN (SELECT DISTINCT workflow_id FROM busy ORDER BY workflow_id LIMIT $2)
+ORDER BY workflow_id, consumer
+"""
+
+# What deleted workflows that have no open run left behind.
+FORGET_MESSAGES = """
+DELETE FROM messages WHERE ctid = ANY(ARRAY(
+  SELECT messages.ctid FROM workflows JOIN messages ON messages.workflow_id = workflows.workflow_id
+  WHERE deleted_at IS NOT NULL AND open_run_id IS NULL LIMIT $1
+))
+"""
+_EMPTY = """
+SELECT workflow_id FROM workflows WHERE deleted_at IS NOT NULL AND open_run_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.workflow_id = workflows.workflow_id)
+"""
+FORGET_HANDLERS = f"DELETE FROM workflow_handlers WHERE workflow_id IN ({_EMPTY})"
+FORGET_TOPICS = f"DELETE FROM topics WHERE workflow_id IN ({_EMPTY})"
+
+
+class PostgresWorkflows:
+    """See `ports.workflows.Workflows`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, row: NewWorkflow) -> int | None:
+        added = self._session.change_returning(ADD, *row)
+        return int(added[0][0]) if added else None
+
+    def by_names(self, names: Sequence[str]) -> dict[str, Workflow]:
+        rows = map(Workflow._make, self._session.rows(BY_NAMES, texts(set(names))))
+        return {row.name: row for row in rows}
+
+    def by_ids(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
+        rows = map(Workflow._make, self._session.rows(BY_IDS, ids(set(workflow_ids))))
+        return {row.workflow_id: row for row in rows}
+
+    def lock(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
+        query = BY_IDS if self._session.is_reading else LOCK
+        rows = map(Workflow._make, self._session.rows(query, ids(set(workflow_ids))))
+        return {row.workflow_id: row for row in rows}
+
+    def due(self, *, now: Instant, limit: int) -> list[Workflow]:
+        query = LOOK_DUE if self._session.is_reading else DUE
+        return list(map(Workflow._make, self._session.rows(query, now, limit)))
+
+    def save_many(self, rows: Sequence[Workflow]) -> None:
+        if rows:
+            self._session.save(SAVE, len(rows), *arrays(rows, Workflow, _TEXTS, fixed=_FIXED))
+
+    def page(self, *, after: str | None, limit: int) -> list[Workflow]:
+        return list(map(Workflow._make, self._session.rows(PAGE, after or "", limit)))
+
+    def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
+        query = AFTER if self._session.is_reading else f"{AFTER} FOR UPDATE"
+        return list(map(Workflow._make, self._session.rows(query, workflow_id, limit)))
+
+    def handlers(self, workflow_ids: Iterable[int]) -> dict[int, list[Handler]]:
+        found: dict[int, list[Handler]] = {}
+        for row in map(Handler._make, self._session.rows(HANDLERS, ids(set(workflow_ids)))):
+            found.setdefault(row.workflow_id, []).append(row)
+        return found
+
+    def save_handlers(self, rows: Sequence[Handler]) -> None:
+        if rows:
+            self._session.change(SAVE_HANDLERS, *arrays(rows, Handler, _HANDLER_TEXTS))
+
+    def remove_handlers(self, workflow_id: int, names: Sequence[str]) -> None:
+        self._session.change(REMOVE_HANDLERS, workflow_id, texts(names))
+
+    def topics(self, workflow_ids: Iterable[int]) -> dict[int, list[Topic]]:
+        found: dict[int, list[Topic]] = {}
+        for row in map(Topic._make, self._session.rows(TOPICS, ids(set(workflow_ids)))):
+            found.setdefault(row.workflow_id, []).append(row)
+        return found
+
+    def save_topics(self, rows: Sequence[Topic]) -> None:
+        if rows:
+            self._session.change(SAVE_TOPICS, *arrays(rows, Topic, _TOPIC_TEXTS))
+
+    def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for workflow_id, consumer in self._session.rows(WITH_PENDING, after_id, limit):
+            found.setdefault(workflow_id, []).append(consumer)
+        return found
+
+    def forget_deleted(self, *, limit: int) -> int:
+        gone = self._session.change(FORGET_MESSAGES, limit)
+        return gone + self._session.change(FORGET_HANDLERS) + self._session.change(FORGET_TOPICS)

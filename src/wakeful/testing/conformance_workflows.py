@@ -1,0 +1,284 @@
+# ruff: noqa: S101 - these are tests: they assert
+"""Conformance: workflows, their messages, their sessions."""
+
+from typing import Any
+
+import pytest
+
+from wakeful.core.workflow_rows import Handler, HandlerRun, Message, Session, Topic
+from wakeful.ports.store import Alarm, Store, Tx
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow
+from wakeful.testing.conformance_rows import NOW, MakeStore, closed, put_runs
+
+
+def a_workflow(name: str, **changes: Any) -> NewWorkflow:
+    """A workflow about to be written."""
+    return NewWorkflow(name, -1, "{}", "rest", "active", NOW)._replace(**changes)
+
+
+def a_handler(workflow_id: int, name: str, **changes: Any) -> Handler:
+    """A consumer that has nothing to do."""
+    return Handler(workflow_id, name, "consumer", 0, None, None, None, 0, None, None)._replace(**changes)
+
+
+def a_message(workflow_id: int, topic: str, message_id: str, place: int, **changes: Any) -> Message:
+    """A pending message; it was published as many milliseconds after NOW as its place says."""
+    at = NOW + place
+    return Message(
+        workflow_id, topic, message_id, place, place, "1", "pending", 0, None, None, at, at
+    )._replace(**changes)  # fmt: skip
+
+
+def a_handler_run(run_id: int, session_id: int, **changes: Any) -> HandlerRun:
+    """The run of a consumer that has begun."""
+    return HandlerRun(
+        run_id, 1, session_id, "c", "consumer", "preparing", "{}", None, None, None, 0, 0, 0, 0, None, 0
+    )._replace(**changes)  # fmt: skip
+
+
+def _add(tx: Tx, *names: str) -> list[int]:
+    added = [tx.workflows.add(a_workflow(name)) for name in names]
+    return [one for one in added if one is not None]
+
+
+def _alarm(workflow_id: int, due_at: int | None) -> Alarm:
+    return Alarm(ALARM_WORKFLOW, workflow_id, due_at, 1, None, 0)
+
+
+async def _counts(store: Store, workflow_id: int) -> dict[str, dict[str, int]]:
+    counts = await store.read(lambda tx: tx.messages.counts([workflow_id]))
+    return {topic: {str(name): n for name, n in by.items()} for (_, topic), by in counts.items()}
+
+
+class TestWorkflows:
+    """Workflows, handlers, topics."""
+
+    async def test_a_name_is_taken_once_and_free_again_when_its_workflow_is_deleted(
+        self, make_store: MakeStore
+    ) -> None:
+        """What is deleted keeps its id and its row."""
+        store = await make_store()
+        first = await store.write(lambda tx: tx.workflows.add(a_workflow("inbox")))
+        assert first is not None
+        assert await store.write(lambda tx: tx.workflows.add(a_workflow("inbox"))) is None
+        row = (await store.read(lambda tx: tx.workflows.by_names(["inbox", "none"])))["inbox"]
+        assert (row.workflow_id, row.version, row.status, row.error, row.open_run_id) == (
+            first,
+            1,
+            "active",
+            None,
+            None,
+        )
+        gone = row._replace(deleted_at=NOW, error="it broke", error_at=NOW, open_run_id=7, session_id=8, freed_at=NOW)
+        await store.write(lambda tx: tx.workflows.save_many([gone]))
+        assert await store.read(lambda tx: tx.workflows.by_names(["inbox"])) == {}
+        assert await store.read(lambda tx: tx.workflows.by_ids([first, 99])) == {first: gone}
+        second = await store.write(lambda tx: tx.workflows.add(a_workflow("inbox")))
+        assert second not in (None, first)
+
+    async def test_they_are_listed_by_name_and_walked_by_id(self, make_store: MakeStore) -> None:
+        """Names compare byte by byte; the deleted are not among them."""
+        store = await make_store()
+        ids = await store.write(lambda tx: _add(tx, "b", "a.x", "a-x", "z"))
+
+        def delete(tx: Tx) -> None:
+            tx.workflows.save_many([tx.workflows.lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
+
+        await store.write(delete)
+        page = await store.read(lambda tx: tx.workflows.page(after=None, limit=2))
+        assert [row.name for row in page] == ["a-x", "a.x"]
+        page = await store.read(lambda tx: tx.workflows.page(after="a.x", limit=9))
+        assert [row.name for row in page] == ["b"]
+        walked = await store.write(lambda tx: tx.workflows.after(ids[0], limit=9))
+        assert [row.workflow_id for row in walked] == ids[1:3]
+
+    async def test_those_whose_alarm_is_due_are_found_oldest_first(self, make_store: MakeStore) -> None:
+        """One whose alarm rests is not, nor is one whose time has not come."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            ids = _add(tx, "a", "b", "c", "d")
+            tx.alarms.set_many([_alarm(one, at) for one, at in zip(ids, (NOW, NOW - 5, None, NOW + 1), strict=True)])
+            return ids
+
+        ids = await store.write(put)
+        due = await store.write(lambda tx: tx.workflows.due(now=NOW, limit=9))
+        assert [row.workflow_id for row in due] == [ids[1], ids[0]]
+        due = await store.write(lambda tx: tx.workflows.due(now=NOW, limit=1))
+        assert [row.workflow_id for row in due] == [ids[1]]
+        assert await store.write(lambda tx: tx.workflows.due(now=NOW - 6, limit=9)) == []
+
+    async def test_handlers_and_topics_are_written_and_written_again(self, make_store: MakeStore) -> None:
+        """Handlers come in the order of their places, topics by name; each workflow's apart."""
+        store = await make_store()
+        one, two = await store.write(lambda tx: _add(tx, "one", "two"))
+        handlers = [a_handler(one, "z", place=0, kind="producer", next_at=NOW), a_handler(one, "a", place=1)]
+        topics = [Topic(one, "mail", "a", 3, 2), Topic(one, "bin", None, 0, 0)]
+        await store.write(lambda tx: tx.workflows.save_handlers([*handlers, a_handler(two, "a")]))
+        await store.write(lambda tx: tx.workflows.save_topics(topics))
+        assert await store.read(lambda tx: tx.workflows.handlers([one])) == {one: handlers}
+        assert await store.read(lambda tx: tx.workflows.topics([one, two])) == {one: topics[::-1]}
+        changed = handlers[1]._replace(state='{"n":1}', wake_at=NOW + 9, is_flagged=1, last_run_id=4, last_run_at=NOW)
+        await store.write(lambda tx: tx.workflows.save_handlers([changed]))
+        await store.write(lambda tx: tx.workflows.save_topics([topics[0]._replace(consumer=None, published=4, seen=4)]))
+        await store.write(lambda tx: tx.workflows.remove_handlers(one, ["z", "none"]))
+        assert await store.read(lambda tx: tx.workflows.handlers([one, two])) == {
+            one: [changed],
+            two: [a_handler(two, "a")],
+        }
+        assert (await store.read(lambda tx: tx.workflows.topics([one])))[one][1] == Topic(one, "mail", None, 4, 4)
+
+    async def test_consumers_with_pending_messages_are_found_workflow_by_workflow(self, make_store: MakeStore) -> None:
+        """Each once, whatever the number of its messages; topics nobody reads and deleted workflows are left out."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            ids = _add(tx, "a", "b", "c", "d")
+            tx.workflows.save_topics([Topic(one, "t", "c1", 2, 2) for one in ids])
+            tx.workflows.save_topics([Topic(ids[0], "u", "c2", 1, 0), Topic(ids[0], "v", "c1", 1, 0)])
+            tx.workflows.save_topics([Topic(ids[2], "t", None, 2, 2)])
+            tx.messages.put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in (1, 2)])
+            tx.messages.put_many([a_message(ids[0], "u", "x", 1, status="consumed"), a_message(ids[0], "v", "y", 1)])
+            tx.workflows.save_many([tx.workflows.lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
+            return ids
+
+        ids = await store.write(put)
+        found = await store.read(lambda tx: tx.workflows.with_pending(after_id=0, limit=9))
+        assert found == {ids[0]: ["c1"], ids[1]: ["c1"]}
+        assert await store.read(lambda tx: tx.workflows.with_pending(after_id=0, limit=1)) == {ids[0]: ["c1"]}
+        assert await store.read(lambda tx: tx.workflows.with_pending(after_id=ids[0], limit=9)) == {ids[1]: ["c1"]}
+
+    async def test_what_a_deleted_workflow_leaves_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
+        """Not while a run of it is open, and nothing of others."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            ids = _add(tx, "dead", "alive", "ending")
+            tx.messages.put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in range(3)])
+            tx.workflows.save_topics([Topic(one, "t", "c", 2, 2) for one in ids])
+            tx.workflows.save_handlers([a_handler(one, "c") for one in ids])
+            rows = tx.workflows.lock(ids)
+            tx.workflows.save_many([rows[ids[0]]._replace(deleted_at=NOW)])
+            tx.workflows.save_many([rows[ids[2]]._replace(deleted_at=NOW, open_run_id=5)])
+            return ids
+
+        ids = await store.write(put)
+        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 2
+        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 3
+        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 0
+        assert set(await store.read(lambda tx: tx.workflows.topics(ids))) == set(ids[1:])
+        assert await _counts(store, ids[1]) == {"t": {"pending": 3}}
+
+
+class TestMessages:
+    """The messages of topics."""
+
+    async def test_pending_ones_come_oldest_first_by_the_place_they_have_had_from_the_start(
+        self, make_store: MakeStore
+    ) -> None:
+        """Publishing again or releasing changes the sequence and not the place."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        rows = [a_message(one, "t", f"m{n}", n) for n in (3, 1, 2)]
+        await store.write(lambda tx: tx.messages.put_many(rows))
+        again = rows[1]._replace(seq=9, payload='"é\\n"', attempt=2, updated_at=NOW + 99)
+        await store.write(lambda tx: tx.messages.put_many([again, a_message(one, "u", "m1", 1, payload='"other"')]))
+        found = await store.read(lambda tx: tx.messages.pending(one, "t", limit=2))
+        assert found == [again, rows[2]]
+        keys = [("t", "m1"), ("u", "m1"), ("t", "none"), ("t", "m1")]
+        known = await store.read(lambda tx: tx.messages.by_ids(one, keys))
+        assert set(known) == {("t", "m1"), ("u", "m1")}
+        assert known["t", "m1"] == again
+        assert await store.read(lambda tx: tx.messages.by_ids(one, [])) == {}
+
+    async def test_what_a_run_holds_is_what_it_has_reserved(self, make_store: MakeStore) -> None:
+        """What it consumed is not held any more."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        held = [a_message(one, "t", f"m{n}", n, status="reserved", run_id=5, attempt=1) for n in (2, 1)]
+        others = [
+            a_message(one, "t", "x", 7, status="consumed", run_id=5),
+            a_message(one, "t", "y", 8, status="reserved", run_id=6),
+        ]
+        await store.write(lambda tx: tx.messages.put_many([*held, *others]))
+        assert await store.read(lambda tx: tx.messages.of_run(5)) == held[::-1]
+
+    async def test_the_oldest_pending_one_and_the_counts_of_all_topics_take_one_query_each(
+        self, make_store: MakeStore
+    ) -> None:
+        """Topics without pending messages are left out of the first, those without messages of the second."""
+        store = await make_store()
+        one, two = await store.write(lambda tx: _add(tx, "a", "b"))
+        rows = [
+            a_message(one, "t", "m1", 1, status="consumed", run_id=1),
+            a_message(one, "t", "m2", 2),
+            a_message(one, "t", "m3", 3),
+            a_message(one, "u", "m1", 1, status="skipped", run_id=1),
+            a_message(two, "t", "m1", 7),
+        ]
+        await store.write(lambda tx: tx.workflows.save_topics([Topic(one, t, "c", 3, 0) for t in "tu"]))
+        await store.write(lambda tx: tx.workflows.save_topics([Topic(two, "t", "c", 7, 0)]))
+        await store.write(lambda tx: tx.messages.put_many(rows))
+        oldest = await store.read(lambda tx: tx.messages.oldest([one, two]))
+        assert oldest == {(one, "t"): NOW + 2, (two, "t"): NOW + 7}
+        assert await _counts(store, one) == {"t": {"consumed": 1, "pending": 2}, "u": {"skipped": 1}}
+        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=1, limit=1))
+        assert [row.message_id for row in page] == ["m2"]
+
+
+class TestSessions:
+    """Sessions and handler runs."""
+
+    async def test_sessions_are_kept_newest_first_with_their_runs(self, make_store: MakeStore) -> None:
+        """A row written back is as it was written."""
+        store = await make_store()
+        ids = [await store.write(lambda tx: tx.sessions.add(NewSession(1, "schedule", NOW, '["p"]'))) for _ in range(3)]
+        assert ids == sorted(set(ids))
+        ended = Session(ids[0], 1, "schedule", NOW, NOW + 5, "failed", "no", "[]", 4)
+        await store.write(lambda tx: tx.sessions.save_many([ended]))
+        assert await store.read(lambda tx: tx.sessions.by_ids(ids[:1])) == {ids[0]: ended}
+        page = await store.read(lambda tx: tx.sessions.page(1, before_id=ids[2], limit=9))
+        assert [row.session_id for row in page] == ids[1::-1]
+        assert [
+            row.session_id for row in await store.read(lambda tx: tx.sessions.page(1, before_id=None, limit=1))
+        ] == [ids[2]]
+        runs = [a_handler_run(n, ids[0]) for n in (2, 1)] + [a_handler_run(3, ids[1], kind="producer")]
+        await store.write(lambda tx: tx.sessions.add_runs(runs))
+        moved = runs[0]._replace(phase="mutated", prepared="{}", mutation="applied", result='{"a":1}', reserved=3)
+        moved = moved._replace(prepares=1, tries=2, awaits="uncertain", published=5, phases='{"mutated":1}')
+        await store.write(lambda tx: tx.sessions.save_runs([moved]))
+        assert await store.read(lambda tx: tx.sessions.runs([2, 9])) == {2: moved}
+        assert await store.read(lambda tx: dict(tx.sessions.runs_of(ids))) == {
+            ids[0]: [runs[1], moved],
+            ids[1]: [runs[2]],
+        }
+
+    @pytest.mark.parametrize("limit", [1, 9])
+    async def test_history_is_forgotten_with_the_ledger(self, make_store: MakeStore, limit: int) -> None:
+        """With a run go the messages it settled, and its session when that has ended; what is open stays."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            _add(tx, "a")
+            ids = [tx.sessions.add(NewSession(1, "event", NOW, "[]")) for _ in range(2)]
+            tx.sessions.save_many([Session(ids[0], 1, "event", NOW, NOW, "completed", None, "[]", 1)])
+            tx.sessions.add_runs([a_handler_run(1, ids[0]), a_handler_run(2, ids[1]), a_handler_run(3, ids[1])])
+            put_runs(tx, closed(3, NOW))
+            tx.messages.put_many(
+                [
+                    a_message(1, "t", "m1", 1, status="consumed", run_id=1),
+                    a_message(1, "t", "m2", 2, status="skipped", run_id=2),
+                    a_message(1, "t", "m3", 3, status="consumed", run_id=3),
+                    a_message(1, "t", "m4", 4),
+                ]
+            )
+            return ids
+
+        ids = await store.write(put)
+        gone = 0
+        for _ in range(5):
+            gone += await store.write(lambda tx: tx.sessions.prune(limit=limit))
+        assert gone == 2
+        assert set(await store.read(lambda tx: tx.sessions.runs([1, 2, 3]))) == {3}
+        assert set(await store.read(lambda tx: tx.sessions.by_ids(ids))) == {ids[1]}
+        assert await _counts(store, 1) == {"t": {"consumed": 1, "pending": 1}}
