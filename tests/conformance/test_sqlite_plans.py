@@ -19,6 +19,8 @@ from wakeful.stores.sqlite.migrate import migrations
 
 HOT = {
     "alarms.SET": alarms.SET,
+    "alarms.MOVE": alarms.MOVE,
+    "alarms.MOVE_ALIKE": alarms.MOVE_ALIKE,
     "alarms.REMOVE": alarms.REMOVE,
     "alarms.BY_REFS": alarms.BY_REFS,
     "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
@@ -27,6 +29,8 @@ HOT = {
     "cadences.LOCK": cadences.LOCK,
     "cadences.DUE": cadences.DUE,
     "cadences.SAVE": cadences.SAVE,
+    "cadences.SAVE_PLANNED_ALIKE": cadences.SAVE_PLANNED_ALIKE,
+    "cadences.SAVE_SETTLED_ALIKE": cadences.SAVE_SETTLED_ALIKE,
     "lanes.HOLDERS_OF": lanes.HOLDERS_OF,
     "lanes.FREE": lanes.FREE,
     "lanes.UNPARK_HEADS": lanes.UNPARK_HEADS,
@@ -37,6 +41,8 @@ HOT = {
     "runs.UNTOUCHED": runs.UNTOUCHED,
     "runs.FENCES": runs.FENCES,
     "runs.SAVE": runs.SAVE,
+    "runs.CLOSE_ALIKE": runs.CLOSE_ALIKE,
+    "runs.ADD_STARTED_ALIKE": runs.ADD_STARTED_ALIKE,
     "runs.MARK": runs.MARK,
     "runs.OF_NODES": runs.OF_NODES,
     "runs.TAKEN": runs.TAKEN,
@@ -59,7 +65,16 @@ HOT = {
 }
 
 # Reading all of these is the point: the keys that were handed in, and the few rows a subquery has found.
-WHOLE = ("SCAN json_each", "SCAN wanted", "SCAN freed", "SCAN due")
+WHOLE = (
+    "SCAN json_each",
+    "SCAN wanted",
+    "SCAN freed",
+    "SCAN due",
+    "SCAN opened",
+    "SCAN started",
+    "SCAN new",
+    "SCAN CONSTANT",
+)
 # These sort a bounded handful: what is due, what a node holds, what lies ahead.
 MAY_SORT = {"cadences.DUE", *(f"slots.DUE {kind}" for kind in slots.DUE), "runs.OF_NODES", "runs.GAPS_AHEAD"}
 
@@ -75,9 +90,9 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 def plan_of(connection: sqlite3.Connection, sql: str) -> list[str]:
     """The steps SQLite would take."""
-    numbers = [int(number) for number in re.findall(r"\?(\d+)", sql)]
-    parameters = max(numbers) if numbers else sql.count("?")
-    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ["[1]"] * parameters)]
+    names = re.findall(r":(\w+)", sql)
+    parameters = dict.fromkeys(names, "[1]") if names else ["[1]"] * sql.count("?")
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -90,7 +105,7 @@ def test_it_seeks(connection: sqlite3.Connection, name: str) -> None:
 
 def test_settling_leaves_the_large_indexes_alone(connection: sqlite3.Connection) -> None:
     """The columns they are made of are not among those a run's row is written back with."""
-    written_back = set(re.findall(r"(\w+) = \?", runs.SAVE.partition(" WHERE ")[0]))
+    written_back = set(re.findall(r"(\w+) = new", runs.SAVE.partition(" FROM ")[0]))
     for index in ("runs_occurrence", "runs_of_schedule"):
         columns = {name for _, _, name in connection.execute(f"PRAGMA index_info({index})")}
         assert not columns & written_back

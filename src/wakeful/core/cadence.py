@@ -136,20 +136,17 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
         return Plan(_without(rows, taken, rules.timing), cadence)
     if held_off and not _is_in_backlog(cadence, first):
         first = _after_backoff(first_due, first, rules, rows)
-    last = latest_until(rules.timing, now - rules.offset, since=first - 1)
-    last = first if last is None or last < first else last
-    catch_up_until = None
-    if first == last and now - first_due <= GRACE:
+    next_at = next_after(rules.timing, first)
+    is_only_one = next_at is None or next_at + rules.offset > now
+    if is_only_one and now - first_due <= GRACE:
         rows.append(_on_time(cadence, rules, first, first_due))
-    else:
-        last, catch_up_until = _late(cadence, rules, first, first_due, last, now, gap_reason, rows)
+        return Plan(_without(rows, taken, rules.timing), _planned(cadence, first, next_at, None))
+    last = None if is_only_one else latest_until(rules.timing, now - rules.offset, since=first - 1)
+    last, catch_up_until = _late(cadence, rules, first, first_due, last or first, now, gap_reason, rows)
     next_at = next_after(rules.timing, last)
     if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
         catch_up_until = None  # the backlog is at its end, and nothing came due while it ran
-    return Plan(
-        _without(rows, taken, rules.timing),
-        cadence._replace(planned_through=last, next_at=next_at, backoff_until=None, catch_up_until=catch_up_until),
-    )
+    return Plan(_without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
 
 
 def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
@@ -195,6 +192,22 @@ def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
         backoff_until=None,
         catch_up_until=None,
     )
+
+
+# On the path of every run a row is put together from slices of the one before: `_replace` costs three times that.
+
+
+def with_rows(cadence: Cadence, open_run_id: int | None, queued_run_id: int | None, last_row_id: int | None) -> Cadence:
+    """The cadence with the ledger rows that its instants became."""
+    return Cadence._make((*cadence[:11], open_run_id, queued_run_id, last_row_id, *cadence[14:]))
+
+
+def _planned(
+    cadence: Cadence, planned_through: Instant, next_at: Instant | None, catch_up_until: Instant | None
+) -> Cadence:
+    """The border moved; a backoff is over with the instant it held off."""
+    moved = (planned_through, next_at, cadence.ran_through, None, catch_up_until)
+    return Cadence._make((*cadence[:6], *moved, *cadence[11:]))
 
 
 def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:

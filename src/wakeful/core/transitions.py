@@ -32,11 +32,11 @@ def planned(
 ) -> Run:
     """A run that its instant, or a person, has brought forth; it has not started."""
     is_manual = trigger == "manual"
-    return Run(
+    return Run._make((
         run_id, kind, schedule_id, -run_id if is_manual else planned_at, planned_at, None, 1, due_at, trigger,
         "waiting", reason, None, 0, 0, 0, PRIORITY_PERSON if is_manual else PRIORITY_PLANNED, lane, None, 0, version,
         None, None, None, None, due_at, None, None, None, None, None, None, 0,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: RungName) -> Run:
@@ -48,12 +48,12 @@ def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: Ru
         _deadline_at, _next_attempt_at, error, result, _ladder, blocked_by, _process, definition, stuck,
     ) = run  # fmt: skip
     _must_be_allowed(run_id, outcome, "running")
-    return Run(
+    return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, "running", None,
         rung, attempt + 1, crashes, waits, priority, lane, node_id, fence + 1, version,
         now if started_at is None else started_at, now, ended_at, now + timeout, None, error, result, None, blocked_by,
         None, definition, stuck,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
@@ -89,12 +89,12 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
     ) = run  # fmt: skip
     outcome, rung, error, reason, is_stuck, _alert, _is_counted = close
     _must_be_allowed(run_id, was, outcome)
-    return Run(
+    return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
         rung, attempt, crashes, waits, priority, lane, owner if is_stuck else None, fence, version, started_at,
         claimed_at, now, None, None, error, kept if result is None else result, ladder, blocked_by,
         process if is_stuck else None, definition, int(is_stuck),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def ended_attempt(run: Run, wait: Wait, *, now: Instant) -> Attempt:

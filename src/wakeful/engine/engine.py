@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.effects import Alert
 from wakeful.core.instants import Duration, Instant
-from wakeful.core.policies import DAY, HOUR, SECOND
+from wakeful.core.policies import DAY, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
 from wakeful.engine.batch import Batcher
@@ -36,7 +36,6 @@ CLOCK_RETRY: Final = SECOND
 TRY_AGAIN: Final = SECOND
 PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
-PRUNE_EVERY: Final = HOUR
 BORN_AT: Final = "created_at"
 
 
@@ -351,7 +350,7 @@ class Engine:
         pruned = 0
         if self._node_id is not None and not self._is_clock_unset(moment.now):
             pruned = await self._store.write(prune)
-        self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else PRUNE_EVERY)
+        self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else self._limits.prune_every)
 
     # --- endings -----------------------------------------------------------------------------------------------------
 

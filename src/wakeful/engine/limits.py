@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from wakeful.core.instants import Duration
-from wakeful.core.policies import MINUTE, SECOND
+from wakeful.core.policies import HOUR, MINUTE, SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Limits:
     store_grace: Duration = 2 * MINUTE  # at shutdown, for a store that cannot be written
     poll: Duration | None = None  # how often to look whether another process wrote; None: nobody else can
     ledger_days: int = 90
+    prune_every: Duration = HOUR  # how often to look for what the ledger need not keep
 
 
 # Runs that are due are left unrung while there is no room for them, so that a burst costs one write each and not two;

@@ -37,8 +37,8 @@ PLANNED_COLUMNS: Final = (
     "planned_through", "next_at", "backoff_until", "catch_up_until", "open_run_id", "queued_run_id", "last_row_id",
 )  # fmt: skip
 SETTLED_COLUMNS: Final = (
-    "backoff_until", "open_run_id", "queued_run_id", "consecutive_errors", "last_run_at", "last_outcome", "last_error",
-    "last_success_at",
+    "state", "state_reason", "state_at", "backoff_until", "open_run_id", "queued_run_id", "consecutive_errors",
+    "last_run_at", "last_outcome", "last_error", "last_success_at", "session_id",
 )  # fmt: skip
 # What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")

@@ -33,7 +33,8 @@ def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
     climate = Climate(
         days=days or rng.randrange(250, 450), schedules=5, deeds_per_day=0.3, lease=DAY, pace=DAY, outage_max=60 * DAY
     )
-    return climate, Limits(concurrency_max=rng.choice((3, 64)), lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR)
+    room = rng.choice((3, 64))
+    return climate, Limits(concurrency_max=room, lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR, prune_every=DAY)
 
 
 def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:

@@ -273,6 +273,12 @@ class _NotedCadences:
         self._cadences.save_many(rows)
         self._notes.moved.append(rows)
 
+    def save_settled(self, rows: Sequence[Cadence]) -> None:
+        self._cadences.save_settled(rows)
+        halted = [row for row in rows if row.state != "active"]  # no ending sets a schedule going again
+        if halted:
+            self._notes.moved.append(halted)
+
 
 class _NotedSchedules:
     __slots__ = ("_notes", "_schedules")

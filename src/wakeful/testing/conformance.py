@@ -15,10 +15,11 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"wakeful.testing.conformance_{part}"
-        for part in ("heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
+        for part in ("batches", "heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
     )
 )
 
+from wakeful.testing.conformance_batches import TestBatches
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
 from wakeful.testing.conformance_ledger import (
     TestDueRuns,
@@ -46,6 +47,7 @@ __all__ = [
     "MakeStore",
     "TestAlarms",
     "TestAnswers",
+    "TestBatches",
     "TestCadences",
     "TestChannels",
     "TestDueRuns",

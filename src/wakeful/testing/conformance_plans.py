@@ -178,8 +178,9 @@ class TestCadences:
         await store.write(lambda tx: tx.cadences.save_planned([planned._replace(session_id="not written")]))
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == planned
         words: dict[str, Any] = {name: 60 + n for n, name in enumerate(SETTLED_COLUMNS)}
-        settled = planned._replace(**words | {"last_outcome": "failed", "last_error": "oh"})
-        await store.write(lambda tx: tx.cadences.save_settled([settled._replace(session_id="not written")]))
+        said = {"state": "disabled", "state_reason": "why", "last_outcome": "failed", "last_error": "oh"}
+        settled = planned._replace(**words | said | {"session_id": "s"})
+        await store.write(lambda tx: tx.cadences.save_settled([settled._replace(planned_through=NOW + 99)]))
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
 
     async def test_moving_an_alarm_changes_its_due_time_alone(self, make_store: MakeStore) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
-from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back
+from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back, with_rows
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run, stretch
 from wakeful.core.timing import Timing, next_after, tally
@@ -149,7 +149,7 @@ def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]
                 queued_run_id = run_id
                 due.append(Due(_run(run_id, row, one.compiled), rests=True))
         if one.rows:
-            cadence = cadence._replace(last_row_id=last_row_id, open_run_id=open_run_id, queued_run_id=queued_run_id)
+            cadence = with_rows(cadence, open_run_id, queued_run_id, last_row_id)
         is_planned_only = one.before is not None and one.before[:6] == cadence[:6]
         (planned_only if is_planned_only else halted_or_not).append(cadence)
         moves.append((cadence.schedule_id, rings_at(cadence, one.compiled)))

@@ -136,11 +136,7 @@ class ScheduleRuns:
         changed = [after[key] for key in sorted(after) if after[key] is not before[key]]
         if not changed:
             return
-        settled_only = [one for one in changed if _is_settled_only(before[one.schedule_id], one)]
-        if settled_only:
-            tx.cadences.save_settled(settled_only)
-        if len(settled_only) < len(changed):
-            tx.cadences.save_many([one for one in changed if not _is_settled_only(before[one.schedule_id], one)])
+        tx.cadences.save_settled(changed)
         moves = [
             (cadence.schedule_id, rings_at(cadence, known))
             for cadence in changed
@@ -211,6 +207,8 @@ def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
 def _result(ending: Ending) -> str | None:
     """What is kept of it on the run, as JSON."""
     match ending:
+        case Done(reply=None, output=None, usage=None, session_id=None):
+            return None
         case Done(reply=reply, output=output, usage=usage, session_id=session_id):
             kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
         case Failed(output=output) | TimedOut(output=output):
@@ -219,11 +217,6 @@ def _result(ending: Ending) -> str | None:
             return None
     kept = {name: value for name, value in kept.items() if value is not None}
     return json.dumps(kept, ensure_ascii=False) if kept else None
-
-
-def _is_settled_only(before: Cadence, after: Cadence) -> bool:
-    """Whether no more than `SETTLED_COLUMNS` can differ: neither its state nor its session moved."""
-    return before[:6] == after[:6] and before.session_id == after.session_id
 
 
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:

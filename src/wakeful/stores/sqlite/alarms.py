@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.store import Alarm
-from wakeful.stores.sqlite.rows import ids, plain
+from wakeful.stores.sqlite.rows import alike, ids, plain
 
 # Write an alarm, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
 SET = """
@@ -17,7 +17,10 @@ ON CONFLICT (kind, ref) DO UPDATE SET
 """
 
 # Give an alarm another due time.
-MOVE = "UPDATE alarms SET due_at = ?2 WHERE kind = ?3 AND ref = ?1"
+MOVE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref = ?"
+
+# Give several alarms the same due time.
+MOVE_ALIKE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
 
 # Take an alarm away.
 REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
@@ -25,7 +28,7 @@ REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_e
 # Alarms of one kind by what they ring.
 BY_REFS = """
 SELECT kind, ref, due_at, priority, lane, parked
-FROM json_each(?2) AS wanted CROSS JOIN alarms ON kind = ?1 AND ref = wanted.value
+FROM json_each(?) AS wanted CROSS JOIN alarms ON kind = ? AND ref = wanted.value
 """
 
 # The earliest alarm of the next priority of a kind, and of the next kind: a walk over the few there are, one seek each.
@@ -41,7 +44,11 @@ WHERE parked = 0 AND due_at IS NOT NULL AND kind > ? ORDER BY kind, priority, du
 
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Parked ones were due already, perhaps by
 # that clock, and must be due when their lane is freed.
-SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ?1 WHERE kind = 'run' AND (due_at > ?2 OR parked = 1)"
+SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ? WHERE kind = 'run' AND (due_at > ? OR parked = 1)"
+
+
+def _due_at(move: tuple[int, Instant | None]) -> tuple[Instant | None]:
+    return move[1:]
 
 
 class SqliteAlarms:
@@ -56,13 +63,16 @@ class SqliteAlarms:
         self._connection.executemany(SET, plain(rows))
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
-        self._connection.executemany(MOVE, [(ref, due_at, kind) for ref, due_at in moves])
+        together, few = alike(moves, _due_at)
+        for (due_at,), moved in together:
+            self._connection.execute(MOVE_ALIKE, (due_at, kind, ids(ref for ref, _ in moved)))
+        self._connection.executemany(MOVE, [(due_at, kind, ref) for ref, due_at in few])
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         self._connection.execute(REMOVE, (kind, ids(refs)))
 
     def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]:
-        rows = map(Alarm._make, self._connection.execute(BY_REFS, (kind, ids(refs))))
+        rows = map(Alarm._make, self._connection.execute(BY_REFS, (ids(refs), kind)))
         return {row.ref: row for row in rows}
 
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:

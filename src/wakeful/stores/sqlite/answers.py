@@ -24,7 +24,7 @@ DELETE FROM answers WHERE key IN (
     SELECT key, answered_at,
       row_number() OVER newest AS place, sum(size) OVER newest AS total
     FROM answers WINDOW newest AS (ORDER BY answered_at DESC, key ROWS UNBOUNDED PRECEDING)
-  ) WHERE answered_at <= ?1 OR place > ?2 OR total > ?3
+  ) WHERE answered_at <= ? OR place > ? OR total > ?
 )
 """
 

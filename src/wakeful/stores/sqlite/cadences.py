@@ -8,7 +8,17 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.sqlite.due import due_of
-from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of, update_some
+from wakeful.stores.sqlite.rows import (
+    alike,
+    columns_of,
+    ids,
+    insert_into,
+    pairs,
+    plain,
+    update,
+    update_alike,
+    update_of,
+)
 
 _COLUMNS = columns_of(Cadence, "cadences")
 
@@ -24,11 +34,24 @@ DUE = due_of("schedule", "cadences", "schedule_id", _COLUMNS)
 # Write a cadence back.
 SAVE = update_of("cadences", Cadence, key=("schedule_id",))
 
-# Write back what ringing changes, and what settling changes: a third of the cost of the whole row.
-SAVE_PLANNED = update_some("cadences", key="schedule_id", columns=PLANNED_COLUMNS)
-SAVE_SETTLED = update_some("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
-_planned = attrgetter("schedule_id", *PLANNED_COLUMNS)
-_settled = attrgetter("schedule_id", *SETTLED_COLUMNS)
+# Write back what ringing changes.
+SAVE_PLANNED = update("cadences", key="schedule_id", columns=PLANNED_COLUMNS)
+_planned = attrgetter(*PLANNED_COLUMNS, "schedule_id")
+
+# The same for cadences that moved alike and each opened a run, which is also their newest row.
+_PLANNED_ALIKE = tuple(name for name in PLANNED_COLUMNS if name not in ("open_run_id", "last_row_id"))
+SAVE_PLANNED_ALIKE = f"""
+UPDATE cadences SET {", ".join(f"{name} = ?" for name in _PLANNED_ALIKE)}, open_run_id = opened.value,
+  last_row_id = opened.value
+FROM json_each(?) AS opened WHERE schedule_id = CAST(opened.key AS INTEGER)
+"""
+_planned_alike = attrgetter(*_PLANNED_ALIKE)
+
+# Write back what settling changes.
+SAVE_SETTLED = update("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
+SAVE_SETTLED_ALIKE = update_alike("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
+_settled = attrgetter(*SETTLED_COLUMNS, "schedule_id")
+_settled_alike = attrgetter(*SETTLED_COLUMNS)
 
 # Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
 # index on the border would be moved by every fire.
@@ -51,16 +74,26 @@ class SqliteCadences:
         return {row.schedule_id: row for row in rows}
 
     def due(self, *, now: Instant, limit: int) -> list[Cadence]:
-        return list(map(Cadence._make, self._connection.execute(DUE, (now, limit))))
+        return list(map(Cadence._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
         self._connection.executemany(SAVE, plain(rows))
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
-        self._connection.executemany(SAVE_PLANNED, map(_planned, rows))
+        opening = [row for row in rows if row.open_run_id is not None and row.open_run_id == row.last_row_id]
+        together, few = alike(opening, _planned_alike)
+        for values, moved in together:
+            opened = pairs((row.schedule_id, row.last_row_id) for row in moved)  # type: ignore[misc]  # none is None
+            self._connection.execute(SAVE_PLANNED_ALIKE, (*values, opened))
+        if len(opening) < len(rows):
+            few += [row for row in rows if row.open_run_id is None or row.open_run_id != row.last_row_id]
+        self._connection.executemany(SAVE_PLANNED, map(_planned, few))
 
     def save_settled(self, rows: Sequence[Cadence]) -> None:
-        self._connection.executemany(SAVE_SETTLED, map(_settled, rows))
+        together, few = alike(rows, _settled_alike)
+        for values, settled in together:
+            self._connection.execute(SAVE_SETTLED_ALIKE, (*values, ids(row.schedule_id for row in settled)))
+        self._connection.executemany(SAVE_SETTLED, map(_settled, few))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (after_id, now, limit))))

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 from wakeful.core.instants import Instant
 from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery
 from wakeful.stores.sqlite.due import due_of
-from wakeful.stores.sqlite.rows import columns_of, ids, update_some
+from wakeful.stores.sqlite.rows import columns_of, ids, update
 
 _ADDRESSEE = columns_of(Addressee, "addressees")
 _DELIVERY = columns_of(Delivery, "deliveries")
@@ -49,8 +49,8 @@ WHERE addressee_id = ? AND status = 'pending' ORDER BY delivery_id LIMIT 1
 GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = ?"
 
 # Write a delivery back; what it says and to whom never changes.
-SAVE = update_some("deliveries", key="delivery_id", columns=MOVED_COLUMNS)
-_moved = attrgetter("delivery_id", *MOVED_COLUMNS)
+SAVE = update("deliveries", key="delivery_id", columns=MOVED_COLUMNS)
+_moved = attrgetter(*MOVED_COLUMNS, "delivery_id")
 
 # Take a delivery away.
 REMOVE = "DELETE FROM deliveries WHERE delivery_id = ?"

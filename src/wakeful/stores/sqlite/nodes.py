@@ -12,13 +12,13 @@ _COLUMNS = columns_of(Node, "nodes")
 # A new incarnation.
 REGISTER = """
 INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity)
-VALUES (?1, ?2, ?3, ?4, ?5, ?4, 0, 0, ?6)
+VALUES (:name, :host, :pid, :now, :lease_until, :now, 0, 0, :capacity)
 """
 
 # Push the lease out, unless it was taken.
 RENEW = """
-UPDATE nodes SET last_tick_at = ?2, lease_until = ?3, lag = ?4, running = ?5, capacity = ?6
-WHERE node_id = ?1 AND voided_at IS NULL
+UPDATE nodes SET last_tick_at = ?, lease_until = ?, lag = ?, running = ?, capacity = ?
+WHERE node_id = ? AND voided_at IS NULL
 """
 
 # Those whose lease is over and was not yet taken.
@@ -58,14 +58,15 @@ class SqliteNodes:
         self._connection = connection
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
-        node_id = self._connection.execute(REGISTER, (name, host, pid, now, lease_until, capacity)).lastrowid
+        facts = {"name": name, "host": host, "pid": pid, "now": now, "lease_until": lease_until, "capacity": capacity}
+        node_id = self._connection.execute(REGISTER, facts).lastrowid
         assert node_id is not None  # noqa: S101 - an INSERT that did not raise has a row id
         return node_id
 
     def renew(
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
-        return self._connection.execute(RENEW, (node_id, now, lease_until, lag, running, capacity)).rowcount == 1
+        return self._connection.execute(RENEW, (now, lease_until, lag, running, capacity, node_id)).rowcount == 1
 
     def expired(self, *, now: Instant) -> list[Node]:
         return list(map(Node._make, self._connection.execute(EXPIRED, (now,))))

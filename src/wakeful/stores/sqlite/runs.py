@@ -12,7 +12,17 @@ from typing import Final
 from wakeful.core.instants import Instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, Tallied
-from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of, update_some
+from wakeful.stores.sqlite.rows import (
+    alike,
+    columns_of,
+    ids,
+    insert_into,
+    pairs,
+    plain,
+    update,
+    update_alike,
+    update_of,
+)
 
 _COLUMNS = columns_of(Run, "runs")
 
@@ -23,21 +33,28 @@ RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETUR
 ADD = insert_into("runs", Run)
 
 # Write a run that starts as it is written: what is blank in every such row is not bound, which halves the cost.
-ADD_STARTED = """
-INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, NULL, 1, ?6, ?7, 'running', NULL, ?8, 1, 0, 0, ?9, ?10, ?11, 1, ?12,
-  ?13, ?14, NULL, ?15, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0)
-"""
-_started = attrgetter(
-    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",
-    "owner", "version", "started_at", "claimed_at", "deadline_at",
+_STARTED = (
+    "kind", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane", "owner", "version",
+    "started_at", "claimed_at", "deadline_at",
 )  # fmt: skip
+_ADD_STARTED = f"INSERT INTO runs ({', '.join(_STARTED)}, instants, outcome, attempt, crashes, waits, fence, stuck, "
+_STARTS = f"{', '.join('?' * len(_STARTED))}, 1, 'running', 1, 0, 0, 1, 0"
+ADD_STARTED = f"{_ADD_STARTED} run_id, schedule_id) VALUES ({_STARTS}, ?, ?)"
+_started = attrgetter(*_STARTED, "run_id", "schedule_id")
+
+# The same for several that are alike but for their ids.
+ADD_STARTED_ALIKE = f"""
+{_ADD_STARTED} run_id, schedule_id)
+SELECT {_STARTS}, started.value, CAST(started.key AS INTEGER) FROM json_each(?) AS started
+"""
+_started_alike = attrgetter(*_STARTED)
 
 # Waiting runs of one priority whose alarm is due, oldest first.
 DUE = f"""
 SELECT {_COLUMNS} FROM alarms INDEXED BY alarms_due CROSS JOIN runs ON run_id = alarms.ref
-WHERE alarms.kind = 'run' AND alarms.priority = ?1 AND parked = 0 AND alarms.due_at IS NOT NULL AND alarms.due_at <= ?2
+WHERE alarms.kind = 'run' AND alarms.priority = ? AND parked = 0 AND alarms.due_at IS NOT NULL AND alarms.due_at <= ?
   AND outcome = 'waiting'
-ORDER BY alarms.due_at, alarms.ref LIMIT ?3
+ORDER BY alarms.due_at, alarms.ref LIMIT ?
 """
 
 # Runs by id.
@@ -50,13 +67,11 @@ FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value WHERE owner
 """
 
 # Write a closed run back: what closing changes, and nothing else.
-CLOSE = update_some(
-    "runs",
-    key="run_id",
-    columns=CLOSED_COLUMNS,
-    also=", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0",
-)
-_closed = attrgetter("run_id", *CLOSED_COLUMNS)
+_LET_GO = ", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
+CLOSE = update("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
+CLOSE_ALIKE = update_alike("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
+_closed = attrgetter(*CLOSED_COLUMNS, "run_id")
+_closed_alike = attrgetter(*CLOSED_COLUMNS)
 
 # The fences of those a node is running.
 FENCES = """
@@ -68,7 +83,8 @@ WHERE owner = ? AND outcome = 'running'
 SAVE = update_of("runs", Run, key=("run_id",), fixed=("kind", "schedule_id", "occurrence"))
 
 # A rung was reached. A mark that knows of no process leaves the known one: rescue depends on it.
-MARK = "UPDATE runs SET rung = ?3, ladder = ?4, process = coalesce(?5, process) WHERE run_id = ?1 AND fence = ?2"
+MARK = "UPDATE runs SET rung = ?, ladder = ?, process = coalesce(?, process) WHERE run_id = ? AND fence = ?"
+_marked = attrgetter("rung", "ladder", "process", "run_id", "fence")
 
 # What these nodes hold: running, or stuck.
 OF_NODES = f"""
@@ -96,9 +112,9 @@ WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ?
 # so only the last row that begins before the instant can reach beyond it.
 GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_occurrence
-WHERE schedule_id = ?1 AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > ?2
+WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > :after
   AND occurrence >= coalesce(
-    (SELECT max(occurrence) FROM runs WHERE schedule_id = ?1 AND occurrence BETWEEN 0 AND ?2), 0
+    (SELECT max(occurrence) FROM runs WHERE schedule_id = :schedule_id AND occurrence BETWEEN 0 AND :after), 0
   )
 ORDER BY run_id
 """
@@ -116,55 +132,57 @@ REMOVE = "DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
 REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id IN (SELECT value FROM json_each(?))"
 
 # The ledger, newest first.
-PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < ?1 ORDER BY run_id DESC LIMIT ?2"
+PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < :before_id ORDER BY run_id DESC LIMIT :limit"
 
 # One schedule's rows, newest first.
 PAGE_OF_SCHEDULE = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
-WHERE schedule_id = ?3 AND run_id < ?1 ORDER BY run_id DESC LIMIT ?2
+WHERE schedule_id = :schedule_id AND run_id < :before_id ORDER BY run_id DESC LIMIT :limit
 """
 
 # One schedule's rows of one outcome, newest first.
 PAGE_OF_SCHEDULE_AND_OUTCOME = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
-WHERE schedule_id = ?3 AND run_id < ?1 AND outcome = ?4 ORDER BY run_id DESC LIMIT ?2
+WHERE schedule_id = :schedule_id AND run_id < :before_id AND outcome = :outcome ORDER BY run_id DESC LIMIT :limit
 """
 
 # Rows that succeeded, newest first: most do, so walking back finds a page of them soon.
 PAGE_OF_SUCCEEDED = f"""
-SELECT {_COLUMNS} FROM runs WHERE run_id < ?1 AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT ?2
+SELECT {_COLUMNS} FROM runs WHERE run_id < :before_id AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT :limit
 """
 
 # Rows that run now, newest first: a sort of the few there are.
 PAGE_OF_RUNNING = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_held
-WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < ?1 ORDER BY run_id DESC LIMIT ?2
+WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < :before_id
+ORDER BY run_id DESC LIMIT :limit
 """
 
 # Rows that wait, newest first: each has its alarm.
 PAGE_OF_WAITING = f"""
 SELECT {_COLUMNS} FROM alarms CROSS JOIN runs ON run_id = alarms.ref
-WHERE alarms.kind = 'run' AND alarms.ref < ?1 AND outcome = 'waiting' ORDER BY alarms.ref DESC LIMIT ?2
+WHERE alarms.kind = 'run' AND alarms.ref < :before_id AND outcome = 'waiting' ORDER BY alarms.ref DESC LIMIT :limit
 """
 
 # Rows of one outcome that is not the rule, newest first.
 PAGE_OF_AMISS = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_amiss
-WHERE outcome = ?3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded' AND run_id < ?1
-ORDER BY run_id DESC LIMIT ?2
+WHERE outcome = :outcome AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded'
+  AND run_id < :before_id
+ORDER BY run_id DESC LIMIT :limit
 """
 
 # A schedule's rows that reach into the time since an instant: planned ones that begin after it, the last one before it
 # (it may lie across), and manual requests.
 _SINCE = """
 WITH recent AS (
-  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = ?1 AND occurrence >= max(?2, 0)
+  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = :schedule_id AND occurrence >= max(:since, 0)
   UNION ALL
-  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = ?1 AND occurrence < 0
+  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = :schedule_id AND occurrence < 0
   UNION ALL
   SELECT run_id FROM (
     SELECT run_id FROM runs INDEXED BY runs_occurrence
-    WHERE schedule_id = ?1 AND occurrence >= 0 AND occurrence < ?2 ORDER BY occurrence DESC LIMIT 1
+    WHERE schedule_id = :schedule_id AND occurrence >= 0 AND occurrence < :since ORDER BY occurrence DESC LIMIT 1
   )
 )
 """
@@ -173,27 +191,27 @@ WITH recent AS (
 TALLY = f"""
 {_SINCE}
 SELECT outcome, sum(instants) FROM recent CROSS JOIN runs USING (run_id)
-WHERE coalesce(planned_until, planned_at) >= ?2 GROUP BY outcome
+WHERE coalesce(planned_until, planned_at) >= :since GROUP BY outcome
 """
 
 # How long closed runs that started took and how they ended, newest first.
 ENDINGS = f"""
 {_SINCE}
 SELECT ended_at - started_at, outcome FROM recent CROSS JOIN runs USING (run_id)
-WHERE planned_at >= ?2 AND started_at IS NOT NULL AND ended_at IS NOT NULL AND outcome NOT IN ('running', 'waiting')
-ORDER BY run_id DESC LIMIT ?3
+WHERE planned_at >= :since AND started_at IS NOT NULL AND ended_at IS NOT NULL AND outcome NOT IN ('running', 'waiting')
+ORDER BY run_id DESC LIMIT :limit
 """
 
 # A stretch of the ledger in id order, and which of its rows may go: closed, ended before, not stuck, and no cadence
 # refers to them.
 PRUNABLE = """
 SELECT run_id,
-  ended_at < ?3 AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
+  ended_at < ? AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
     SELECT 1 FROM cadences
     WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
   ),
   runs.due_at
-FROM runs WHERE run_id > ?1 AND run_id <= ?4 ORDER BY run_id LIMIT ?2
+FROM runs WHERE run_id > ? AND run_id <= ? ORDER BY run_id LIMIT ?
 """
 
 # When the newest row was due.
@@ -244,8 +262,10 @@ class SqliteRuns:
 
     def add_many(self, rows: Sequence[Run]) -> None:
         started = [row for row in rows if _is_just_started(row)]
-        if started:
-            self._connection.executemany(ADD_STARTED, map(_started, started))
+        together, few = alike(started, _started_alike)
+        for values, new in together:
+            self._connection.execute(ADD_STARTED_ALIKE, (*values, pairs((row.schedule_id, row.run_id) for row in new)))
+        self._connection.executemany(ADD_STARTED, map(_started, few))
         if len(started) < len(rows):
             self._connection.executemany(ADD, plain(row for row in rows if not _is_just_started(row)))
 
@@ -275,12 +295,17 @@ class SqliteRuns:
         self._connection.executemany(SAVE, plain(rows))
 
     def close_many(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(CLOSE, map(_closed, rows))
+        together, few = alike(rows, _closed_alike)
+        for values, closed in together:
+            self._connection.execute(CLOSE_ALIKE, (*values, ids(row.run_id for row in closed)))
+        self._connection.executemany(CLOSE, map(_closed, few))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         fences = dict(self._connection.execute(FENCES, (ids({mark.run_id for mark in marks}), node_id)).fetchall())
         fates = [fences.get(mark.run_id) == mark.fence for mark in marks]
-        self._connection.executemany(MARK, [tuple(mark) for mark, is_held in zip(marks, fates, strict=True) if is_held])
+        self._connection.executemany(
+            MARK, [_marked(mark) for mark, is_held in zip(marks, fates, strict=True) if is_held]
+        )
         return fates
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
@@ -299,7 +324,7 @@ class SqliteRuns:
         return frozenset(instant for (instant,) in self._connection.execute(TAKEN, (schedule_id, after, until)))
 
     def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
-        return list(map(Run._make, self._connection.execute(GAPS_AHEAD, (schedule_id, after))))
+        return list(map(Run._make, self._connection.execute(GAPS_AHEAD, {"schedule_id": schedule_id, "after": after})))
 
     def kept_definition(self, schedule_id: int, version: int) -> str | None:
         found = self._connection.execute(KEPT_DEFINITION, (schedule_id, version)).fetchone()
@@ -318,13 +343,18 @@ class SqliteRuns:
         limit: int,
         outcome: Outcome | None = None,
     ) -> list[Run]:
-        edge = (_NO_ID if before_id is None else before_id, limit)
-        found = self._connection.execute(*_page(edge, schedule_id, outcome))
-        return list(map(Run._make, found))
+        asked = {
+            "before_id": _NO_ID if before_id is None else before_id,
+            "limit": limit,
+            "schedule_id": schedule_id,
+            "outcome": outcome,
+        }
+        return list(map(Run._make, self._connection.execute(_page(schedule_id, outcome), asked)))
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
-        by_outcome = dict(self._connection.execute(TALLY, (schedule_id, since)).fetchall())
-        endings = self._connection.execute(ENDINGS, (schedule_id, since, limit)).fetchall()
+        asked = {"schedule_id": schedule_id, "since": since, "limit": limit}
+        by_outcome = dict(self._connection.execute(TALLY, asked).fetchall())
+        endings = self._connection.execute(ENDINGS, asked).fetchall()
         return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
 
     def prune(self, *, before: Instant, limit: int) -> int:
@@ -347,7 +377,7 @@ class SqliteRuns:
         doomed: list[int] = []
         examined = 0
         while examined < examined_max and len(doomed) < limit:
-            window = self._connection.execute(PRUNABLE, (cursor, PRUNE_WINDOW, before, until)).fetchall()
+            window = self._connection.execute(PRUNABLE, (before, cursor, until, PRUNE_WINDOW)).fetchall()
             examined += len(window)
             for run_id, is_prunable, _ in window:
                 cursor = run_id
@@ -372,20 +402,18 @@ class SqliteRuns:
         return all(due_at <= newest_due_at for _, _, due_at in window)
 
 
-def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[int | str, ...]]:
+def _page(schedule_id: int | None, outcome: Outcome | None) -> str:
     """The query for a page: each filter has the index that finds its rows without walking past others."""
     if schedule_id is not None:
-        if outcome is None:
-            return PAGE_OF_SCHEDULE, (*edge, schedule_id)
-        return PAGE_OF_SCHEDULE_AND_OUTCOME, (*edge, schedule_id, outcome)
+        return PAGE_OF_SCHEDULE if outcome is None else PAGE_OF_SCHEDULE_AND_OUTCOME
     match outcome:
         case None:
-            return PAGE, edge
+            return PAGE
         case "succeeded":
-            return PAGE_OF_SUCCEEDED, edge
+            return PAGE_OF_SUCCEEDED
         case "running":
-            return PAGE_OF_RUNNING, edge
+            return PAGE_OF_RUNNING
         case "waiting":
-            return PAGE_OF_WAITING, edge
+            return PAGE_OF_WAITING
         case _:
-            return PAGE_OF_AMISS, (*edge, outcome)
+            return PAGE_OF_AMISS

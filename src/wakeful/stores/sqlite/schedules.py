@@ -10,14 +10,14 @@ _COLUMNS = columns_of(Schedule, "schedules")
 
 # Write one new schedule and learn its id; a slug that lives already writes nothing.
 ADD = """
-INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at) VALUES (?1, ?2, 1, ?3, ?4, ?4)
+INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at) VALUES (?, ?, 1, ?, ?, ?)
 ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
 """
 
 # Write many new schedules under ids chosen beforehand.
 ADD_MANY = """
 INSERT INTO schedules (schedule_id, slug, definition, version, is_zoned, created_at, updated_at)
-VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5)
+VALUES (?, ?, ?, 1, ?, ?, ?)
 """
 
 # The last id given out. Rows are never deleted, so it only grows.
@@ -92,7 +92,7 @@ class SqliteSchedules:
         (last_id,) = self._connection.execute(LAST_ID).fetchone()
         taken = {slug for (slug,) in self._connection.execute(TAKEN, (texts({row.slug for row in rows}),))}
         fates: list[int | None] = []
-        fresh: list[tuple[int, str, str, int, int]] = []
+        fresh: list[tuple[int | str, ...]] = []
         for row in rows:
             if row.slug in taken:
                 fates.append(None)
@@ -100,12 +100,12 @@ class SqliteSchedules:
             taken.add(row.slug)
             last_id += 1
             fates.append(last_id)
-            fresh.append((last_id, *row))
+            fresh.append((last_id, *row, row.created_at))
         self._connection.executemany(ADD_MANY, fresh)
         return fates
 
     def _add(self, row: NewSchedule) -> int | None:
-        added = self._connection.execute(ADD, tuple(row))
+        added = self._connection.execute(ADD, (*row, row.created_at))
         return added.lastrowid if added.rowcount else None
 
     def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:

@@ -19,8 +19,8 @@ RETURNING {_COLUMNS}
 
 # A newer event takes the place of the older of its key.
 REPLACE = f"""
-UPDATE system_events SET source = ?2, text = ?3, raised_at = ?4, slug = ?5, run_id = ?6, revision = revision + 1
-WHERE context_key = ?1 RETURNING {_COLUMNS}
+UPDATE system_events SET source = ?, text = ?, raised_at = ?, slug = ?, run_id = ?, revision = revision + 1
+WHERE context_key = ? RETURNING {_COLUMNS}
 """
 
 # Everything that waits, oldest first.
@@ -52,7 +52,10 @@ class SqliteSystemEvents:
     def put(self, new: NewEvent) -> tuple[SystemEvent, SystemEvent | None]:
         key = new.context_key
         found = None if key is None else self._connection.execute(BY_KEY, (key,)).fetchone()
-        row = self._connection.execute(ADD if found is None else REPLACE, tuple(new)).fetchone()
+        if found is None:
+            row = self._connection.execute(ADD, tuple(new)).fetchone()
+        else:
+            row = self._connection.execute(REPLACE, (*new[1:], key)).fetchone()
         return SystemEvent._make(row), None if found is None else SystemEvent._make(found)
 
     def all(self) -> list[SystemEvent]:
