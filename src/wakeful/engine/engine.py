@@ -82,6 +82,7 @@ class Engine:
         self._renew_at = 0
         self._prune_at = 0
         self._steady_since = 0
+        self._leases_known_at = 0  # monotonic: by then every node that lives has renewed by the clock as it is now
         self._gap_reason = "outage"
         self._lag = 0
 
@@ -239,6 +240,7 @@ class Engine:
             log.warning("the clock came back by %d s: planning from now", came_back // 1000)
             await turn_back(self._store, self._seams, now=moment.now, by=came_back)
             self._high = moment.now
+            self._leases_known_at = moment.monotonic + self._limits.lease
         self._high = max(self._high, moment.now)
 
     def _is_clock_unset(self, now: Instant) -> bool:
@@ -279,6 +281,7 @@ class Engine:
         self._prune_at = moment.monotonic + PRUNE_PAUSE
         self._last = None
         self._renew_at = moment.monotonic + self._limits.renew_every
+        self._leases_known_at = moment.monotonic + self._limits.lease
         self._node_id = node_id
         await self._rescue(moment.now)
         return True
@@ -302,6 +305,10 @@ class Engine:
             if not self._is_clock_unset(moment.now) and moment.now >= self._high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
             dead = [n.node_id for n in tx.nodes.expired(now=moment.now) if n.node_id != node_id]
+            if moment.monotonic >= self._leases_known_at:
+                # A lease that no living node could have by now was written by a clock that was ahead.
+                beyond = moment.now + self._limits.lease + STEP_BACK_MIN
+                dead += [n.node_id for n in tx.nodes.all() if n.voided_at is None and n.lease_until > beyond]
             tx.nodes.void(dead, now=moment.now)
             return True, bool(dead) or bool(tx.nodes.with_leftovers())
 

@@ -99,6 +99,7 @@ class Climate:
     wrong_clocks_per_day: float = 0.005
     freezes_per_day: float = 0.03
     deeds_per_day: float = 0.3
+    nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
     outage_max: Duration = 60 * DAY
@@ -122,7 +123,22 @@ def draw_troubles(
     troubles: list[Trouble] = []
     for per_day, make in makers:
         troubles += [make(rng.randrange(length)) for _ in range(_how_many(rng, per_day * climate.days))]
+    troubles += _nights(rng, climate)
     return sorted(troubles, key=lambda trouble: trouble.at)
+
+
+def _nights(rng: random.Random, climate: Climate) -> list[Trouble]:
+    """A laptop is closed in the evening, or now and then shut down, and opened in the morning or after the weekend."""
+    nights: list[Trouble] = []
+    free_at = 0
+    for day in range(int(climate.days)):
+        at = day * DAY + rng.randrange(17 * HOUR, 24 * HOUR)
+        if at < free_at or rng.random() >= climate.nights:
+            continue
+        lasting = rng.randrange(7 * HOUR, 15 * HOUR) + (2 * DAY if rng.random() < 0.1 else 0)
+        nights.append((Suspend if rng.random() < 0.9 else Outage)(at, 0, lasting))
+        free_at = at + lasting
+    return nights
 
 
 def _how_many(rng: random.Random, expected: float) -> int:

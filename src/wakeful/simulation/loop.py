@@ -19,6 +19,7 @@ process can be frozen (its callbacks are kept until it thaws: a suspended laptop
 import asyncio
 import contextlib
 import selectors
+import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, NoReturn, TypeVar
@@ -89,12 +90,13 @@ class Process:
 
     def bury(self) -> None:
         """Let go of what a killed process left in memory. Not from inside the process."""
-        for task in tuple(self._tasks):
-            # asyncio itself silences tasks it abandons this way; a killed process owes nobody a complaint.
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            # The coroutine's clean-up runs against handles that are dead, so whatever it says is of no interest.
-            with contextlib.suppress(BaseException):
-                task.get_coro().close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a killed process owes nobody a complaint about what it never awaited
+            for task in tuple(self._tasks):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own way to say the same
+                # The coroutine's clean-up runs against handles that are dead, so whatever it says is of no interest.
+                with contextlib.suppress(BaseException):
+                    task.get_coro().close()
         self._tasks.clear()
 
     def _adopt(self, task: "asyncio.Task[Any]") -> None:

@@ -1,9 +1,9 @@
 """From a seed to a world: the seed alone decides how long, how many nodes, and how rough.
 
-Four sorts of world take turns. A *long* one has most of a year, few instants a day, and every trouble there is. A
-*rough* one has days, many instants, a restless clock, restless people, and crashes at every turn. A *crowd* has two or
-three nodes that share the store by leases, and freeze past them. An *everyday* one is short and has the limits that are
-shipped: looks every minute, leases of half a minute.
+Four sorts of world take turns. A *long* one has most of a year, few instants a day, and every trouble there is; most
+are laptops that sleep at night. A *rough* one has days, many instants, a restless clock, restless people,
+and crashes at every turn. A *crowd* has two or three nodes that share the store by leases, and freeze past them. An
+*everyday* one is short and has the limits that are shipped: looks every minute, leases of half a minute.
 """
 
 import random
@@ -31,7 +31,13 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
     climate = Climate(
-        days=days or rng.randrange(250, 450), schedules=5, deeds_per_day=0.3, lease=DAY, pace=DAY, outage_max=60 * DAY
+        days=days or rng.randrange(250, 450),
+        schedules=5,
+        deeds_per_day=0.3,
+        nights=rng.choice((0, 0.95, 0.95)),
+        lease=DAY,
+        outage_max=60 * DAY,
+        pace=DAY,
     )
     room = rng.choice((3, 64))
     return climate, Limits(concurrency_max=room, lease=DAY, renew_every=8 * HOUR, sleep_max=8 * HOUR, prune_every=DAY)

@@ -273,6 +273,14 @@ class TestReadingTheLedger:
             assert sorted(row.run_id for row in found) == expected
         assert (await store.write(lambda tx: tx.runs.gaps_ahead(1, after=NOW + 45)))[0] == rows[4]
 
+    async def test_a_gap_is_found_across_a_run_that_lies_in_it(self, make_store: MakeStore) -> None:
+        """An instant that ran on a clock that was ahead can lie within a stretch that was counted later."""
+        store = await make_store()
+        ran = closed(1, NOW, occurrence=NOW + 15, planned_at=NOW + 15)
+        gap = a_gap(2, NOW + 10, NOW + 40, 3)
+        await store.write(lambda tx: put_runs(tx, ran, gap))
+        assert await store.write(lambda tx: tx.runs.gaps_ahead(1, after=NOW + 20)) == [gap]
+
     async def test_pages_tile_the_ledger_newest_first(self, make_store: MakeStore) -> None:
         """Of all and of one schedule, going on from the last id met."""
         store = await make_store()

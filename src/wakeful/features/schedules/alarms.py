@@ -180,25 +180,25 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
     void: list[int] = []
     cut: list[Run] = []
     for row in tx.runs.gaps_ahead(cadence.schedule_id, after=now):
-        counted = tally(_timing_of(tx, row, compiled), row.planned_at - 1, now)
-        if counted.count == 0 or counted.last is None:
+        timing = _timing_of(tx, row, compiled)
+        counted = None if timing is None else tally(timing, row.planned_at - 1, now)
+        if row.planned_at > now or (counted is not None and counted.count == 0):
             void.append(row.run_id)
-        else:
-            until = counted.last if counted.count > 1 else None
-            cut.append(row._replace(planned_until=until, instants=counted.count))
+        elif counted is not None:  # else nobody knows any more how many of its instants are past: it stays as it is
+            cut.append(row._replace(planned_until=counted.last if counted.count > 1 else None, instants=counted.count))
     if void:
         tx.runs.remove_many(void)
     if cut:
         tx.runs.save_many(cut)
 
 
-def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing:
-    """The timing a gap was counted by: that of its own version, as far as a copy of it is left."""
+def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
+    """The timing a gap was counted by: that of its own version. None: no copy of it is left."""
     if row.version == compiled.version:
         return compiled.rules.timing
     text = row.definition or tx.runs.kept_definition(row.schedule_id, row.version)
     own = None if text is None else read_stored(row.schedule_id, row.version, text)
-    return own.rules.timing if isinstance(own, Compiled) else compiled.rules.timing
+    return own.rules.timing if isinstance(own, Compiled) else None
 
 
 def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:

@@ -135,13 +135,16 @@ SELECT planned_at FROM runs
 WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence <= $3
 """
 
-# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Rows tile time (L1),
-# so only the last row that begins before the instant can reach beyond it.
+# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Gaps tile time (L1),
+# so only the last gap that begins before the instant can reach beyond it.
 LOOK_GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs
 WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > $2
   AND occurrence >= coalesce(
-    (SELECT max(occurrence) FROM runs WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2), 0
+    (
+      SELECT max(occurrence) FROM runs
+      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2 AND outcome IN ('skipped', 'missed')
+    ), 0
   )
 ORDER BY run_id
 """

@@ -1,0 +1,121 @@
+"""What the simulation found, kept as the shortest world that shows it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeful.core.actions import Call
+from wakeful.core.instants import HOUR, MINUTE, Instant, format_instant
+from wakeful.core.results import Done, Result
+from wakeful.core.runs import RungName
+from wakeful.engine.limits import Limits
+from wakeful.ports.action import Fire
+from wakeful.simulation.clock import EPOCH, VirtualClock
+from wakeful.simulation.loop import VirtualLoop, drain
+from wakeful.simulation.performers import Programs
+from wakeful.simulation.replay import simulate
+from wakeful.simulation.system import System, assemble
+from wakeful.stores.sqlite.store import SqliteStore
+
+
+class Calm:
+    """A store's hook under which nothing happens."""
+
+    def group_size(self, waiting: int) -> int:
+        return waiting
+
+    def before_commit(self) -> None: ...
+
+    def after_commit(self) -> None: ...
+
+
+class Slow:
+    """An action that takes as long as its schedule's `args` say, and remembers what it was asked for."""
+
+    proves: RungName = "finished"
+    is_local = True
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.fired: list[tuple[str, Instant]] = []
+
+    def check(self, _: Any) -> str | None:
+        return None
+
+    async def perform(self, spec: Call, fire: Fire, _: Any) -> Result:
+        self.fired.append((fire.slug, fire.planned_at))
+        await self._clock.sleep(spec.args.get("takes", 0))
+        return Done()
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def running(clock: VirtualClock, action: Slow, path: Path) -> AsyncIterator[System]:
+    store = SqliteStore.open_inline(path, hook=Calm(), shared_clock=False)
+    orphans = Programs(rng=None, remains=lambda *_: None)  # type: ignore[arg-type]  # no programs here
+    system = await assemble(store, clock, {Call: action}, orphans, Limits(), "node")
+    await system.engine.start()
+    try:
+        yield system
+    finally:
+        await system.engine.stop()
+        await store.close()
+
+
+def hourly(past: int, **args: Any) -> dict[str, Any]:
+    """Every hour, so many minutes past it, in the lane that all share."""
+    anchor = format_instant(EPOCH + past * MINUTE)
+    return {
+        "schedule": {"type": "every", "every": "1h", "anchor": anchor},
+        "call": {"target": "anything", "args": args},
+        "lane": "shared",
+    }
+
+
+def test_what_was_given_up_ahead_of_the_clock_does_not_stop_the_clock(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The clock is an hour ahead, a run of 01:00 waits for its lane, the clock comes back, a pause gives the run up.
+
+    When it is 01:00 in truth, the row is there; planning it again must neither fail nor silence everybody else.
+    """
+    loop = VirtualLoop()
+    clock = VirtualClock(loop)
+    action = Slow(clock)
+
+    async def main() -> None:
+        async with running(clock, action, tmp_path / "wakeful.db") as system:
+            await system.put("waits", hourly(0))
+            await system.put("holds", hourly(4, takes=20 * MINUTE))
+            await clock.sleep(5 * MINUTE)
+            clock.step(HOUR)
+            await clock.sleep(2 * MINUTE)
+            clock.step(-HOUR)
+            await clock.sleep(2 * MINUTE)
+            await system.pause("waits", None)
+            await clock.sleep(MINUTE)
+            await system.resume("waits")
+            await clock.sleep(3 * HOUR)
+
+    try:
+        loop.run(main())
+    finally:
+        drain(loop)
+    assert "a tick failed" not in caplog.text
+    assert ("holds", EPOCH + 2 * HOUR + 4 * MINUTE) in action.fired
+    assert ("waits", EPOCH + 2 * HOUR) in action.fired
+
+
+@pytest.mark.parametrize("seed", [171, 203])
+def test_a_lease_from_a_clock_that_was_ahead_ends_with_its_node(seed: int) -> None:
+    """Nodes that died while the clock said 2036 lose their runs soon after it is corrected, and not in ten years."""
+    simulate(seed)
+
+
+def test_an_edit_on_a_clock_that_is_not_set_moves_nothing_back() -> None:
+    """A schedule that is done is given a new timing while the clock says 1970: what is planned stays planned."""
+    simulate(173)
