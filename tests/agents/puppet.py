@@ -5,7 +5,7 @@ from typing import Any
 
 from wakeful.core.instants import MINUTE, Duration
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Accepted, Answer, Fate, Quiet, Sight, Turn
 from wakeful.ports.clock import Clock
 
@@ -23,9 +23,10 @@ class Puppet:
         self.sights: Callable[[Duration], Sight] = lambda since: Quiet()
         self.ends: bool = True
         self.turns: list[Turn] = []
+        self.asked: list[Turn] = []
         self.looks: list[Duration] = []
         self.cancels = self.cleans = 0
-        self.fate: Fate = "unknown"
+        self.fate: Fate = None
         self._since = 0
 
     def check(self, config: Mapping[str, Any]) -> str | None:
@@ -35,8 +36,8 @@ class Puppet:
         self.turns.append(turn)
         return self
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        self.turns.append(Turn("", fire, session_id, True, {}))
+    async def ask(self, turn: Turn) -> Fate:
+        self.asked.append(turn)
         return self.fate
 
     async def close(self) -> None: ...

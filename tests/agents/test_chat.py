@@ -26,7 +26,7 @@ from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Prompt
 from wakeful.core.results import Done, Failed, Result, Throttled
 from wakeful.engine.clock import SystemClock
-from wakeful.ports.action import Fire
+from wakeful.ports.action import Fire, NeverGot
 from wakeful.ports.agent import Replied, Spoken
 
 MARKED = "[scheduler:standup] what is new?"
@@ -169,8 +169,9 @@ async def test_an_attempt_after_a_crash_does_not_pay_twice(chat: ChatServer, des
     await desk.turn()
     desk.session_id = None
     fire = make_fire(idempotency_key="k1")
-    assert await desk.action.ask(Prompt("what is new?"), fire) == "done"
-    assert await desk.action.ask(Prompt("what is new?"), make_fire(idempotency_key="k2")) == "nothing"
+    told = await desk.action.ask(Prompt("what is new?"), fire)
+    assert isinstance(told, Done) and told.reply == "dear" and told.session_id is not None
+    assert await desk.action.ask(Prompt("what is new?"), make_fire(idempotency_key="k2")) == NeverGot()
     result = await desk.turn()
     assert isinstance(result, Done) and result.reply == "dear" and len(chat.asked) == 1
 

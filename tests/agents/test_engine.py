@@ -1,15 +1,18 @@
 """Turns under the real engine and store, on virtual time: what a schedule shows of its agent."""
 
+import pytest
+
 from agents.puppet import Puppet, at
 from features.kit import Bench, World, short, virtual
 from wakeful import every
 from wakeful.agents.receipts import Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Prompt
+from wakeful.core.errors import Invalid
 from wakeful.core.instants import HOUR, MINUTE
 from wakeful.core.results import Busy, Failed
 from wakeful.ports.action import Fire
-from wakeful.ports.agent import Accepted, Finished, Replied, Working
+from wakeful.ports.agent import Accepted, Broken, Finished, Replied, Working
 
 
 class Office:
@@ -19,7 +22,9 @@ class Office:
         self._world = world
         self.puppet = Puppet(world.clock)
         receipts = Receipts(b"0123456789abcdef")
-        self.action = TurnAction({"default": self.puppet}, world.clock, sessions=self._session, receipts=receipts)
+        self.action = TurnAction(
+            {"default": self.puppet, "second": self.puppet}, world.clock, sessions=self._session, receipts=receipts
+        )
         self.app: Bench
 
     async def open(self, **options: object) -> None:
@@ -115,3 +120,87 @@ async def test_a_turn_that_cannot_be_ended_is_unknown_until_it_is_seen_to_end(wo
     await world.sleep("2h")
     assert (await office.told())[0][1] == "timedOut"
     assert len(office.puppet.turns) == 1
+
+
+@virtual
+async def test_a_new_session_is_kept_while_the_run_waits(world: World) -> None:
+    """Made after a 404 and then busy: the next attempt goes on with it."""
+    office = Office(world)
+    office.puppet.answer = Busy("Session busy", "s-2")
+    await office.open()
+    await world.sleep("6h30m")
+    assert (await office.app.get("standup")).session_id == "s-2"
+    office.puppet.answer = Failed("HTTP 500", session_id="s-3")
+    await world.sleep("45m")
+    assert (await office.app.get("standup")).session_id == "s-3"
+    office.puppet.answer = Replied("now")
+    await world.sleep("1h")
+    assert [turn.session_id for turn in office.puppet.turns] == [None, "s-2", "s-3"]
+
+
+@virtual
+async def test_with_success_accepted_an_accepted_prompt_is_enough(world: World) -> None:
+    """Its owner asks for no more; what fails is a failure all the same, and what finishes brings its reply."""
+    office = Office(world)
+    await office.open(success="accepted")
+    await world.sleep("6h6m")
+    assert await office.told() == [("01-01 06:00:00", "succeeded", "accepted", None)]
+    assert office.app.alerts == []
+    office.puppet.sights = at((0, Working()), (MINUTE, Broken("out of tokens")))
+    await world.sleep("6h")
+    assert (await office.app.runs("standup", limit=1))[0].error == "out of tokens"
+    office.puppet.sights = at((0, Working()), (MINUTE, Finished("fine")))
+    await world.sleep("6h")
+    assert (await office.app.runs("standup", limit=1))[0].reply == "fine"
+
+
+@virtual
+async def test_success_that_an_agent_cannot_prove_is_refused(world: World) -> None:
+    """When it is written, with the field and the cure; without a wish the highest it can prove counts."""
+    office = Office(world)
+    office.puppet.proves = "accepted"
+    await office.open()
+    with pytest.raises(Invalid, match=r'success: .*proves no more than accepted; write "accepted", or leave it out'):
+        await office.app.add("other", every("6h"), prompt="hi", success="finished")
+    await world.sleep("6h1m")
+    assert await office.told() == [("01-01 06:00:00", "succeeded", "accepted", None)]
+
+
+@virtual
+async def test_where_completion_cannot_be_proven_the_lane_is_held_until_accepted(world: World) -> None:
+    """The next one in line starts at once; where it can be proven, it waits for the end of the run."""
+    office = Office(world)
+    office.puppet.proves, office.puppet.takes = "accepted", MINUTE
+    await office.open()
+    await office.app.add("other", every("6h"), prompt="me too")
+    await world.sleep("6h30s")
+    assert sorted([await _outcome(office, "standup"), await _outcome(office, "other")]) == ["running", "waiting"]
+    await world.sleep("1m")
+    assert sorted([await _outcome(office, "standup"), await _outcome(office, "other")]) == ["running", "succeeded"]
+    await world.sleep("1m")
+    assert [await _outcome(office, "standup"), await _outcome(office, "other")] == ["succeeded", "succeeded"]
+    office.puppet.proves, office.puppet.sights = "finished", at((0, Working()), (HOUR, Finished()))
+    await world.sleep("6h")
+    assert sorted([await _outcome(office, "standup"), await _outcome(office, "other")]) == ["running", "waiting"]
+
+
+@virtual
+async def test_another_agent_begins_with_a_session_of_its_own(world: World) -> None:
+    """An edit that changes the agent clears the session, also under a run that is still at it; any other keeps it."""
+    office = Office(world)
+    office.puppet.answer = Replied("x", "s-1")
+    await office.open()
+    await world.sleep("6h1m")
+    await office.app.add("standup", every("6h"), prompt="what else?")
+    assert (await office.app.get("standup")).session_id == "s-1"
+    office.puppet.answer, office.puppet.sights = Accepted("s-2", HOUR), at((0, Working()), (HOUR, Finished()))
+    await world.sleep("6h")
+    await office.app.add("standup", every("6h"), prompt="what else?", agent="second")
+    assert (await office.app.get("standup")).session_id is None
+    await world.sleep("2h")
+    assert (await office.app.runs("standup", limit=1))[0].outcome == "succeeded"
+    assert (await office.app.get("standup")).session_id is None
+
+
+async def _outcome(office: Office, slug: str) -> str:
+    return (await office.app.runs(slug, limit=1))[0].outcome

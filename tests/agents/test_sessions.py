@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from wakeful.core.actions import Prompt
 from wakeful.core.instants import MINUTE
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.engine.clock import SystemClock
-from wakeful.ports.action import FencedOff, Fire, StillRunning
+from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning, Told
 
 USAGE = {"inputTokens": 10, "outputTokens": 3}
 ONCE = {"persistSession": False}
+ENDED_IN_ERROR = Failed("the session ended in error", rung="started")
 
 
 class Desk:
@@ -42,7 +44,7 @@ class Desk:
     async def turn(self, text: str = "what is new?", fire: Fire | None = None, **config: Any) -> Result:
         """One turn, its session kept as the engine keeps it."""
         result = await self.action.perform(Prompt(text, session_config=config), fire or make_fire(), self.ladder)
-        if isinstance(result, Done) and result.session_id is not None:
+        if isinstance(result, Done | Failed | Busy | Throttled | Unconfirmed) and result.session_id is not None:
             self.session_id = result.session_id
         return result
 
@@ -176,18 +178,39 @@ async def test_429_waits_as_told(server: AgentServer, desk: Desk) -> None:
     before = SystemClock().read().now
     result = await desk.turn()
     assert isinstance(result, Throttled) and 119_000 <= result.until - before <= 130_000
+    assert result.session_id == desk.session_id == "session-1"
     server.headers = {}
     assert await desk.turn() == Failed("HTTP 429 Too Many Requests: told to say 429")
+    assert list(server.sessions) == ["session-1"]
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 async def test_500_fails_and_may_be_tried_again(server: AgentServer, desk: Desk, status: int) -> None:
-    """The error in the server's words; a retry is the schedule's decision; nothing is left behind."""
-    server.statuses = [status]
+    """The error in the server's words; a retry is the schedule's decision, and finds the session that was made."""
+    server.statuses = [status, status]
     result = await desk.turn()
+    assert await desk.turn() == replace(result, session_id=None)
     assert isinstance(result, Failed) and not result.permanent
     assert result.error.startswith(f"HTTP {status} ") and result.error.endswith(f": told to say {status}")
-    assert server.sessions == {}
+    assert result.session_id == "session-1" and list(server.sessions) == ["session-1"]
+
+
+@pytest.mark.parametrize(("status", "kind"), [(409, Busy), (500, Failed), (429, Throttled)])
+async def test_a_session_made_after_a_404_is_kept_whatever_it_answers(
+    server: AgentServer, desk: Desk, status: int, kind: type
+) -> None:
+    """The lost one is not asked again; an ephemeral turn leaves nothing behind."""
+    desk.session_id = "lost"
+    server.statuses, server.headers = [404, status], {"Retry-After": "60"}
+    server.add("lost")
+    result = await desk.turn()
+    assert isinstance(result, kind) and getattr(result, "session_id", None) == "session-1"
+    assert await desk.turn() == Done(reply="all is well", usage=USAGE, session_id="session-1")
+    assert server.paths("POST").count("/api/sessions/lost/messages") == 1
+    server.statuses = [status]
+    result = await desk.turn(**ONCE)
+    assert isinstance(result, kind) and getattr(result, "session_id", None) is None
+    assert "session-2" not in server.sessions
 
 
 @pytest.mark.parametrize("status", [400, 401, 403])
@@ -275,10 +298,11 @@ async def test_a_server_that_lies_is_unconfirmed(server: AgentServer, open_desk:
 async def test_the_session_of_an_unconfirmed_turn_is_gone_on_with(
     server: AgentServer, open_desk: Callable[..., Desk]
 ) -> None:
-    """Its result has no place for the session id; the next turn uses it all the same, and no second one is made."""
+    """The next turn uses it, and no second one is made."""
     server.manner = "lies"
     desk = open_desk(confirm_within=300)
-    assert isinstance(await desk.turn(), Unconfirmed)
+    result = await desk.turn()
+    assert isinstance(result, Unconfirmed) and result.session_id == "session-1"
     server.manner = "works"
     assert await desk.turn(fire=make_fire(run_id=43, idempotency_key="b")) == Done(
         reply="all is well", usage=USAGE, session_id="session-1"
@@ -297,7 +321,7 @@ async def test_200_is_enough_where_that_is_all_there_is(server: AgentServer, ope
 async def test_an_error_event_is_a_failure(server: AgentServer, desk: Desk) -> None:
     """The model was out of order: not green, although the server said 200."""
     server.manner = "errors"
-    assert await desk.turn() == Failed("the model is out of order", rung="started")
+    assert await desk.turn() == Failed("the model is out of order", rung="started", session_id="session-1")
 
 
 @pytest.mark.parametrize("marks_text", [True, False])
@@ -554,17 +578,25 @@ async def test_the_history_can_be_a_file(
 @pytest.mark.parametrize(
     ("events", "is_busy", "fate"),
     [
-        ([("user.message", "ours"), ("session.idle", None)], False, "done"),
-        ([("user.message", "ours"), ("session.error", None)], False, "unknown"),
-        ([("user.message", "ours"), ("assistant.message", None)], True, "running"),
-        ([("user.message", "ours"), ("assistant.message", None)], False, "unknown"),
-        ([("user.message", "another"), ("session.idle", None)], False, "nothing"),
-        ([("user.message", None), ("session.idle", None)], False, "unknown"),
-        ([], False, "unknown"),
+        (
+            [("user.message", "ours"), ("assistant.message", None), ("session.idle", None)],
+            False,
+            Done(session_id="mine"),
+        ),
+        (
+            [("user.message", "ours"), ("session.error", None)],
+            False,
+            Failed("the session ended in error", rung="started"),
+        ),
+        ([("user.message", "ours"), ("assistant.message", None)], True, AtWork()),
+        ([("user.message", "ours"), ("assistant.message", None)], False, None),
+        ([("user.message", "another"), ("session.idle", None)], False, NeverGot()),
+        ([("user.message", None), ("session.idle", None)], False, None),
+        ([], False, None),
     ],
 )
 async def test_what_became_of_a_turn_after_a_crash(
-    server: AgentServer, desk: Desk, events: list[tuple[str, str | None]], is_busy: bool, fate: str
+    server: AgentServer, desk: Desk, events: list[tuple[str, str | None]], is_busy: bool, fate: Told
 ) -> None:
     """The history is asked by the key; what it cannot tell is unknown, and never taken for done."""
     session = server.add("mine")
@@ -575,17 +607,43 @@ async def test_what_became_of_a_turn_after_a_crash(
 
 
 async def test_asking_a_server_that_cannot_answer(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
-    """No session known, no server, no history: unknown."""
+    """No session known, no server, no history: it cannot tell."""
     desk = open_desk()
     spec, fire = Prompt("what is new?"), make_fire()
-    assert await desk.action.ask(spec, fire) == "unknown"
+    assert await desk.action.ask(spec, fire) is None
     desk.session_id = "mine"
     server.add("mine")
     server.missing = {"events"}
-    assert await desk.action.ask(spec, fire) == "unknown"
+    assert await desk.action.ask(spec, fire) is None
     away = open_desk(url="http://127.0.0.1:9")
     away.session_id = "mine"
-    assert await away.action.ask(spec, fire) == "unknown"
+    assert await away.action.ask(spec, fire) is None
+
+
+async def test_a_session_whose_name_was_lost_is_found_by_its_schedule(server: AgentServer, desk: Desk) -> None:
+    """It was made in the attempt that was cut off: the newest of the schedule's are looked into, others' are not."""
+    other = server.add("other", description="Scheduled by Wakeful: another")
+    other.events = [{"type": "user.message", "correlationId": "ours"}, {"type": "session.idle"}]
+    session = server.add("made", description="Scheduled by Wakeful: standup")
+    spec, fire = Prompt("what is new?"), make_fire(idempotency_key="ours")
+    session.events = [{"type": "user.message", "correlationId": "another"}, {"type": "session.idle"}]
+    assert await desk.action.ask(spec, fire) == NeverGot()
+    session.events += [
+        {"type": "user.message", "correlationId": "ours"},
+        {"type": "assistant.message", "data": {"content": "done meanwhile"}},
+        {"type": "session.idle"},
+    ]
+    assert await desk.action.ask(spec, fire) == Done(reply="done meanwhile", session_id="made")
+    assert "/api/sessions/other/events" not in server.paths("GET")
+
+
+async def test_an_ephemeral_session_is_removed_once_it_has_told(server: AgentServer, desk: Desk) -> None:
+    """Nobody needs it any more."""
+    session = server.add("once", description="Scheduled once by Wakeful: standup")
+    session.events = [{"type": "user.message", "correlationId": "ours"}, {"type": "session.idle"}]
+    spec = Prompt("what is new?", session_config=ONCE)
+    assert await desk.action.ask(spec, make_fire(idempotency_key="ours")) == Done()
+    assert "once" not in server.sessions
 
 
 def hostile(body: bytes | str, **answer: Any) -> Callable[[web.Request], Any]:

@@ -14,7 +14,7 @@ from wakeful.agents.turn import LEFT_QUIET, TurnAction
 from wakeful.core.actions import Command, Prompt
 from wakeful.core.instants import HOUR, MINUTE, SECOND, Duration
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
-from wakeful.ports.action import FencedOff, Fire, StillRunning
+from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
 from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, Working
 from wakeful.simulation.clock import VirtualClock
 from wakeful.simulation.loop import VirtualLoop, drain
@@ -75,7 +75,7 @@ async def test_silence_is_unconfirmed_after_confirm_within(stage: Stage) -> None
     """Not a moment sooner, and not much later; what could still tell is left in place."""
     began = stage.clock.read().monotonic
     result = await stage.turn()
-    assert result == Unconfirmed("accepted, and no sign of life within 5m; look at session s-1")
+    assert result == Unconfirmed("accepted, and no sign of life within 5m; look at session s-1", "s-1")
     assert stage.clock.read().monotonic - began == 5 * MINUTE
     assert stage.ladder.rungs == ["sent", "accepted"] and stage.puppet.cleans == 0
 
@@ -117,9 +117,9 @@ async def test_a_server_out_of_sight_is_silent(stage: Stage) -> None:
 async def test_an_error_is_a_failure_and_a_vanished_session_unconfirmed(stage: Stage) -> None:
     """Proven to have failed is one thing, no longer provable another."""
     stage.puppet.sights = at((MINUTE, Broken("out of tokens")))
-    assert await stage.turn() == Failed("out of tokens", rung="started")
+    assert await stage.turn() == Failed("out of tokens", rung="started", session_id="s-1")
     stage.puppet.sights = at((MINUTE, Gone("it is gone")))
-    assert await stage.turn() == Unconfirmed("it is gone")
+    assert await stage.turn() == Unconfirmed("it is gone", "s-1")
 
 
 @virtual
@@ -199,7 +199,7 @@ async def test_an_error_in_a_receipt_is_a_failure(stage: Stage) -> None:
     """Even if the session looks finished: only the agent knows what it did."""
     posting = asyncio.create_task(stage.post_after(MINUTE, "started", "half of it", None, "no such\nfile"))
     stage.puppet.sights = at((MINUTE, Finished("fine")))
-    assert await stage.turn() == Failed("no such file", rung="started", output="half of it")
+    assert await stage.turn() == Failed("no such file", rung="started", output="half of it", session_id="s-1")
     await posting
 
 
@@ -266,16 +266,37 @@ async def test_the_session_of_the_schedule(stage: Stage) -> None:
 
 @virtual
 async def test_a_new_session_is_not_lost_with_an_unconfirmed_turn(stage: Stage) -> None:
-    """Its result has no place for the id: it is remembered until one has, or a person names another."""
+    """The result carries it, whatever became of the turn."""
     stage.session_id = "old"
-    assert isinstance(await stage.turn(), Unconfirmed)
+    result = await stage.turn()
+    assert isinstance(result, Unconfirmed) and result.session_id == "s-1"
+    for answer in (Busy("Session busy", "s-2"), Throttled("later", 5, "s-2"), Failed("no", session_id="s-2")):
+        stage.puppet.answer = answer
+        assert await stage.turn() == answer
+        once = await stage.turn(persistSession=False)
+        assert isinstance(once, type(answer)) and once.session_id is None
+
+
+@virtual
+async def test_a_new_session_is_not_lost_with_a_turn_that_was_cancelled(stage: Stage) -> None:
+    """It has no result: the session is remembered until one has, or a person names another."""
+    stage.session_id, stage.puppet.sights = "old", at((0, Working()))
+    await _cancelled(stage)
     stage.puppet.answer = Replied("x")
     assert await stage.turn() == Done(reply="x", session_id="s-1")
     stage.puppet.answer = Accepted("s-2", MINUTE)
-    assert isinstance(await stage.turn(), Unconfirmed)
-    stage.session_id = "edited"
+    await _cancelled(stage)
+    stage.session_id, stage.puppet.answer = "edited", Replied("x")
     await stage.turn()
     assert [turn.session_id for turn in stage.puppet.turns] == ["old", "s-1", "old", "edited"]
+
+
+async def _cancelled(stage: Stage) -> None:
+    turn = asyncio.create_task(stage.turn())
+    await stage.clock.sleep(HOUR)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
 
 
 @virtual
@@ -351,7 +372,7 @@ async def test_an_unknown_agent(stage: Stage) -> None:
     wrong = stage.action.check(Prompt("hi", "nobody"))
     assert wrong is not None and "[agents.nobody]" in wrong and wrong.endswith("default, echo")
     assert await stage.turn(agent="nobody") == Failed(wrong, permanent=True)
-    assert await stage.action.ask(Prompt("hi", "nobody"), make_fire()) == "unknown"
+    assert await stage.action.ask(Prompt("hi", "nobody"), make_fire()) is None
 
 
 @virtual
@@ -374,11 +395,17 @@ async def test_another_kind_of_action_is_a_fault_of_the_wiring(stage: Stage) -> 
 @virtual
 async def test_asking_after_a_crash(stage: Stage) -> None:
     """The receipt is proof; without one the agent is asked, with the session of the schedule."""
-    stage.session_id, stage.puppet.fate = "mine", "running"
-    assert await stage.action.ask(Prompt("hi"), make_fire()) == "running"
-    assert stage.puppet.turns[0].session_id == "mine"
-    await stage.post("finished")
-    assert await stage.action.ask(Prompt("hi"), make_fire()) == "done"
+    stage.session_id, stage.puppet.fate = "mine", AtWork()
+    assert await stage.action.ask(Prompt("hi"), make_fire()) == AtWork()
+    assert stage.puppet.asked[0].session_id == "mine"
+    stage.puppet.fate = Replied("from the history", "mine", {"inputTokens": 1})
+    done = Done(reply="from the history", session_id="mine", usage={"inputTokens": 1})
+    assert await stage.action.ask(Prompt("hi"), make_fire()) == done
+    stage.puppet.fate = Broken("out of tokens")
+    assert await stage.action.ask(Prompt("hi"), make_fire()) == Failed("out of tokens", rung="started")
+    await stage.post("finished", "in my own words")
+    assert await stage.action.ask(Prompt("hi"), make_fire()) == Done(reply="in my own words")
+    assert stage.puppet.turns == []
 
 
 @virtual
@@ -386,4 +413,4 @@ async def test_the_echo_agent(stage: Stage) -> None:
     """Says what it was asked, marked as the scheduler's; it has no effect, so after a crash it can be asked again."""
     assert await stage.turn(agent="echo") == Done(reply="[scheduler:standup] what is new?")
     assert stage.ladder.rungs == ["sent"]
-    assert await stage.action.ask(Prompt("hi", "echo"), make_fire()) == "nothing"
+    assert await stage.action.ask(Prompt("hi", "echo"), make_fire()) == NeverGot()

@@ -27,11 +27,13 @@ _STATUS_LOST: Final = (
 class CommandAction:
     """Performs `Command`: never through a shell, in a session of its own, recorded before it runs."""
 
-    proves: RungName = "finished"
     is_local = False
 
     def __init__(self, *, grace: Duration = END_GRACE) -> None:
         self._children = Children(grace=grace)
+
+    def proves(self, spec: ActionSpec) -> RungName:
+        return "finished"
 
     def check(self, spec: ActionSpec) -> str | None:
         command = expect(spec, Command)

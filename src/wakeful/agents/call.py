@@ -17,7 +17,7 @@ from wakeful.core.actions import Call
 from wakeful.core.instants import Duration
 from wakeful.core.results import Busy, Done, Failed, Throttled
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
 
@@ -49,8 +49,8 @@ class CallAgent:
 
         return OneShot(send)
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        return "unknown"
+    async def ask(self, turn: Turn) -> Fate:
+        return None
 
     async def close(self) -> None:
         await self._action.close()

@@ -16,7 +16,7 @@ from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
 from wakeful.core.results import Failed
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Fire, Ladder, NeverGot
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Spoken, Transcripts, Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About, ExchangeListener
@@ -101,10 +101,12 @@ class ChatAgent:
 
         return OneShot(send)
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        spoken = await self._transcripts.read(session_id or _new_session(fire))
-        # A turn that is not there may have been asked and paid for, but it had no other effect.
-        return "done" if any(one.key == fire.idempotency_key for one in spoken) else "nothing"
+    async def ask(self, turn: Turn) -> Fate:
+        session_id = turn.session_id or _new_session(turn.fire)
+        for one in await self._transcripts.read(session_id) if turn.is_persistent else ():
+            if one.key == turn.fire.idempotency_key:
+                return Replied(reply_of(one.reply), session_id)
+        return NeverGot()  # it may have been asked and paid for, but it had no other effect
 
     async def close(self) -> None:
         await self._client.close()

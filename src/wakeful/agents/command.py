@@ -20,7 +20,7 @@ from wakeful.core.actions import Command
 from wakeful.core.instants import Duration
 from wakeful.core.results import Done, Failed, Result
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
 PROMPT: Final = "{prompt}"
@@ -76,8 +76,8 @@ class CommandAgent:
 
         return OneShot(send)
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        return "unknown"  # what it left running is ended by the rescue; what it had done, nobody can tell
+    async def ask(self, turn: Turn) -> Fate:
+        return None  # what it left running is ended by the rescue; what it had done, nobody can tell
 
     async def close(self) -> None:
         await self._action.close()

@@ -6,7 +6,7 @@ from typing import Any
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Ladder, NeverGot
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
 
@@ -26,7 +26,7 @@ class EchoAgent:
 
         return OneShot(send)
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        return "nothing"  # it has no effect that could be repeated
+    async def ask(self, turn: Turn) -> Fate:
+        return NeverGot()  # it has no effect that could be repeated
 
     async def close(self) -> None: ...

@@ -19,6 +19,8 @@ from wakeful.ports.exchange import About, ExchangeListener
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
 LEFTOVERS_MAX: Final = 100
+ASKED_MAX: Final = 5
+"""How many sessions of a schedule are looked into for a turn whose session is not known."""
 
 _BUSY_WORDS: Final = frozenset({"busy", "running", "working", "processing", "thinking", "streaming"})
 _IDLE_WORDS: Final = frozenset({"idle", "inactive", "ready"})
@@ -142,6 +144,17 @@ class SessionServer:
             return State(True, listed["isBusy"])
         is_idle = isinstance(status, str) and status.lower() in _IDLE_WORDS
         return State(bool(state) or listed is not None, False if is_idle else None)
+
+    async def made_for(self, slug: str, *, is_persistent: bool) -> list[str]:
+        """The newest sessions that turns of this schedule made, newest first."""
+        ours = [
+            one
+            for one in await self._list(slug)
+            if one.get("description") == (_KEPT if is_persistent else _ONCE) + slug
+        ]
+        ours.sort(key=lambda one: str(one.get("createdAt")), reverse=True)
+        found = [session_id for one in ours if (session_id := _id(one)) is not None]
+        return found[:ASKED_MAX]
 
     async def cancel(self, session_id: str, slug: str) -> bool:
         """Ask it to stop; True if it says it will."""

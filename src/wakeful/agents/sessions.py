@@ -7,6 +7,7 @@ is idle too.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.adapters.exchange import NoAnswer, NoConnection, Response, is_web_address, within
@@ -16,7 +17,7 @@ from wakeful.agents.session_server import SessionServer, SessionsSettings, State
 from wakeful.core.instants import SECOND, Duration
 from wakeful.core.results import Busy, Failed, Throttled
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import AtWork, Ladder, NeverGot
 from wakeful.ports.agent import (
     Accepted,
     Answer,
@@ -26,6 +27,7 @@ from wakeful.ports.agent import (
     Finished,
     Gone,
     Quiet,
+    Replied,
     Sight,
     Turn,
     Unseen,
@@ -65,22 +67,34 @@ class SessionsAgent:
     def begin(self, turn: Turn) -> Exchange:
         return _Exchange(self._server, turn)
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        if session_id is None:
-            return "unknown"  # the session was made in the attempt that is lost, and its name with it
+    async def ask(self, turn: Turn) -> Fate:
+        known = [] if turn.session_id is None else [turn.session_id]
         try:
-            is_busy = (await self._server.state(session_id, fire.slug)).is_busy
-            events = await self._server.history.since(session_id, 0, fire.slug)
+            # The session may have been made in the attempt that was cut off, and its name lost with it.
+            made = await self._server.made_for(turn.fire.slug, is_persistent=turn.is_persistent)
+            fates = [await self._ask(turn, session_id) for session_id in dict.fromkeys([*known, *made])]
         except (NoConnection, NoAnswer):
-            return "unknown"
+            return None
+        telling = [fate for fate in fates if fate is not None and not isinstance(fate, NeverGot)]
+        if telling:
+            return telling[0]
+        return NeverGot() if fates and None not in fates else None
+
+    async def _ask(self, turn: Turn, session_id: str) -> Fate:
+        """What one session tells of the turn."""
+        slug = turn.fire.slug
+        is_busy = (await self._server.state(session_id, slug)).is_busy
+        events = await self._server.history.since(session_id, 0, slug)
         if events is None:
-            return "unknown"
-        story = tell(events, fire.idempotency_key)
+            return None
+        story = tell(events, turn.fire.idempotency_key)
         if not story.is_found:
-            return "nothing" if story.has_keys else "unknown"
-        if story.is_ended:
-            return "done" if story.error is None else "unknown"
-        return "running" if is_busy else "unknown"
+            return NeverGot() if story.has_keys else None
+        if not story.is_ended:
+            return AtWork() if is_busy else None
+        if not turn.is_persistent:
+            await self._server.delete(session_id, slug)
+        return Replied(story.reply, session_id, story.usage) if story.error is None else Broken(story.error)
 
     async def close(self) -> None:
         await self._server.close()
@@ -95,6 +109,8 @@ class _Exchange:
         self._slug = turn.fire.slug
         self._session_id = turn.session_id if turn.is_persistent else None
         self._is_fresh = False
+        self._is_missing = False  # the server does not know the session it was asked to go on with
+        self._is_kept = False
         self._is_sent = False
         self._is_accepted = False
         self._mark: int | None = 0  # None: nobody knows where the history ended before, so it proves nothing
@@ -108,13 +124,13 @@ class _Exchange:
             if refusal is not None:
                 return refusal
         answer = await self._message(ladder)
-        if isinstance(answer, Response) and answer.status == 404 and not self._is_fresh:
+        if self._is_missing and not self._is_fresh:
             self._server.forget(self._session_id or "")
             refusal = await self._renew()
             if refusal is not None:
                 return refusal
             answer = await self._message(ladder)
-        return await self._answer(answer)
+        return self._with_session(await self._answer(answer))
 
     async def look(self) -> Sight:
         session_id = self._session_id or ""
@@ -141,9 +157,16 @@ class _Exchange:
         if self._session_id is None:
             return
         self._server.in_use.discard(self._session_id)
-        is_unused = self._is_fresh and not self._is_accepted
+        is_unused = self._is_fresh and not self._is_accepted and not self._is_kept
         if is_unused or (is_over and not self._turn.is_persistent):
             await self._server.delete(self._session_id, self._slug)
+
+    def _with_session(self, answer: Answer) -> Answer:
+        """A new session that did not take the prompt now is the one to go on with, if it is there at all."""
+        self._is_kept = self._turn.is_persistent and self._is_fresh and not self._is_missing
+        if self._is_kept and isinstance(answer, Failed | Busy | Throttled):
+            return replace(answer, session_id=self._session_id)
+        return answer
 
     async def _renew(self) -> Failed | Throttled | None:
         made = await self._server.create(self._turn)
@@ -159,9 +182,11 @@ class _Exchange:
         await ladder.climb("sent")
         self._is_sent = True
         try:
-            return await self._server.message(session_id, self._turn)
+            response = await self._server.message(session_id, self._turn)
         except (NoConnection, NoAnswer) as error:
             return error
+        self._is_missing = response.status == 404
+        return response
 
     async def _marked(self, session_id: str) -> int | None:
         try:

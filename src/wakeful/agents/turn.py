@@ -18,15 +18,14 @@ from wakeful.agents.config import is_persistent, wrong_config
 from wakeful.agents.receipts import Inbox, Receipts
 from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.instants import MINUTE, SECOND, Duration, format_duration
-from wakeful.core.results import Done, Failed, Result, Unconfirmed
+from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder, StillRunning
+from wakeful.ports.action import Fire, Ladder, StillRunning, Told
 from wakeful.ports.agent import (
     Accepted,
     Agent,
     Broken,
     Exchange,
-    Fate,
     Finished,
     Gone,
     Quiet,
@@ -56,7 +55,6 @@ Sessions: TypeAlias = Callable[[Fire], Awaitable[str | None]]
 class TurnAction:
     """Performs `Prompt`."""
 
-    proves: RungName = "finished"
     is_local = False
 
     def __init__(self, agents: Mapping[str, Agent], clock: Clock, *, sessions: Sessions, receipts: Receipts) -> None:
@@ -64,12 +62,16 @@ class TurnAction:
         self._clock = clock
         self._sessions = sessions
         self._receipts = receipts
-        # Sessions made in attempts whose result has no place for them: (the one we were given, the new one).
+        # Sessions made in attempts that were cancelled, and so have no result: (the one we were given, the new one).
         self._remembered: OrderedDict[int, tuple[str | None, str]] = OrderedDict()
         self._watches: set[asyncio.Task[None]] = set()
         self._turns: Counter[int] = Counter()  # under way, by the identity of the agent
         self._retired: list[Agent] = []  # no longer asked, still at work
         self._closings: set[asyncio.Future[None]] = set()
+
+    def proves(self, spec: ActionSpec) -> RungName:
+        agent = self._agents.get(_expect(spec).agent)
+        return "finished" if agent is None else agent.proves
 
     def check(self, spec: ActionSpec) -> str | None:
         prompt = _expect(spec)
@@ -91,18 +93,25 @@ class TurnAction:
                 return inbox.receipt.result()
             return await self._take(agent, self._turn(prompt, fire, given), given, inbox, ladder)
 
-    async def ask(self, spec: ActionSpec, fire: Fire) -> Fate:
-        """What became of a turn that a crash interrupted: the agent's own receipt, else what the agent can tell."""
+    async def ask(self, spec: ActionSpec, fire: Fire) -> Told:
+        """What became of a turn that a crash cut off: the agent's own receipt, else what the agent can tell."""
         prompt = _expect(spec)
-        receipt = self._receipts.kept(fire.run_id)
+        receipt, agent = self._receipts.kept(fire.run_id), self._agents.get(prompt.agent)
         if receipt is not None and receipt.is_success:
-            return "done"
-        agent = self._agents.get(prompt.agent)
+            return receipt.result()
         if agent is None:
-            return "unknown"
+            return None
+        given = await self._sessions(fire) if is_persistent(prompt.session_config) else None
+        turn = self._turn(prompt, fire, given)
         with self._at_work(agent):
-            session_id = await self._sessions(fire) if is_persistent(prompt.session_config) else None
-            return await agent.ask(fire, session_id)
+            fate = await agent.ask(turn)
+        match fate:
+            case Replied():
+                return self._handed_back(turn, given, _replied(fate, Inbox(receipt)))
+            case Broken(error=error):
+                return Failed(error, rung="started")
+            case _:
+                return fate
 
     async def close(self) -> None:
         for watch in tuple(self._watches):
@@ -169,7 +178,7 @@ class TurnAction:
             await see_through(exchange.clean_up(is_over=False))
             raise
         await see_through(exchange.clean_up(is_over=_is_over(result)))
-        return self._handed_back(turn, result)
+        return self._handed_back(turn, given, result)
 
     async def _go(
         self, exchange: Exchange, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder
@@ -179,7 +188,7 @@ class TurnAction:
             case Replied():
                 return _replied(answer, inbox)
             case Accepted():
-                self._remember(turn, given, answer.session_id)
+                self._remember(turn, given, answer.session_id)  # a turn that is cancelled hands nothing back
                 return await self._prove(exchange, agent, answer, inbox, ladder)
             case _:
                 return _final(inbox) or answer
@@ -205,26 +214,25 @@ class TurnAction:
             left = accepted_at + accepted.confirm_within - self._clock.read().monotonic
             if not is_alive and left <= 0:
                 within = format_duration(accepted.confirm_within)
-                return Unconfirmed(f"accepted, and no sign of life within {within}; look at session {_shown(accepted)}")
+                error = f"accepted, and no sign of life within {within}; look at session {_shown(accepted)}"
+                return Unconfirmed(error, accepted.session_id)
             await self._clock.wait(inbox.bell, poll if is_alive else min(poll, left))
             poll = min(poll * 3 // 2, POLL_LAST)
 
     def _remember(self, turn: Turn, given: str | None, session_id: str) -> None:
-        """Until the session is handed back in a result: most results have no place for it."""
+        """Until the session is handed back in a result."""
         if turn.is_persistent and session_id != given:
             self._remembered[turn.fire.schedule_id] = (given, session_id)
             while len(self._remembered) > _REMEMBERED_MAX:
                 self._remembered.popitem(last=False)
 
-    def _handed_back(self, turn: Turn, result: Result) -> Result:
-        if not isinstance(result, Done):
+    def _handed_back(self, turn: Turn, given: str | None, result: Result) -> Result:
+        if not isinstance(result, Done | Failed | Busy | Throttled | Unconfirmed):
             return result
-        if not turn.is_persistent:
-            return replace(result, session_id=None)
-        known = self._remembered.pop(turn.fire.schedule_id, None)
-        if result.session_id is None and known is not None:
-            return replace(result, session_id=known[1])
-        return result
+        known = self._remembered.pop(turn.fire.schedule_id, None) if turn.is_persistent else None
+        made = known[1] if known is not None and known[0] == given else None  # a person may have named another since
+        session_id = result.session_id or made
+        return replace(result, session_id=session_id if turn.is_persistent else None)
 
     def _watch(self, exchange: Exchange, agent: Agent) -> "asyncio.Future[None]":
         """Resolved when what could not be ended is at last seen to have ended."""
@@ -297,9 +305,9 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
         case Finished(reply=reply, usage=usage):
             return _replied(Replied(reply, session_id, usage), inbox)
         case Broken(error=error):
-            return _final(inbox) or Failed(error, rung="started")
+            return _final(inbox) or Failed(error, rung="started", session_id=session_id)
         case Gone(error=error):
-            return _final(inbox) or Unconfirmed(error)
+            return _final(inbox) or Unconfirmed(error, session_id)
         case _:
             return _final(inbox)
 

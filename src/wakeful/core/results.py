@@ -1,7 +1,8 @@
 """Results and endings: how an attempt ended. What follows from it is decided in `settlement`.
 
 A `Result` is what the action saw. An `Ending` is that, or what befell the run from outside: its node was lost, a gate
-dropped it, or something stuck was at last seen to end.
+dropped it, or something stuck was at last seen to end. A `session_id` in a result is the session the schedule goes on
+with; None leaves it as it is.
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Failed:
     permanent: bool = False
     rung: RungName | None = None
     output: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Busy:
     """The target is occupied: wait, and do not count it as an error."""
 
     error: str
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Throttled:
 
     error: str
     until: Instant
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Unconfirmed:
     """The target accepted, and then gave no sign that it did anything."""
 
     error: str
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,14 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The node that held the run died or froze. `is_over = False`: what it had started could not be ended."""
+    """The node that held the run died or froze. `is_over = False`: what it had started could not be ended.
+
+    `is_reached = False`: the target was asked, and never got it."""
 
     reason: str
     error: str
     is_over: bool = True
+    is_reached: bool = True
 
 
 @dataclass(frozen=True, slots=True)

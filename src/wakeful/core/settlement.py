@@ -11,7 +11,7 @@ one step up the ladder and may delay the next instant, enough errors disable the
 that alone.
 """
 
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from wakeful.core.cadence import Cadence, Rules, is_spent
 from wakeful.core.effects import Alert, Effect
@@ -43,6 +43,9 @@ from wakeful.core.results import (
     Unproven,
 )
 from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
+
+CRASH: Final = "crash"
+"""Why a run is lost when its node died."""
 
 
 class Close(NamedTuple):
@@ -85,10 +88,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
     """What becomes of the run."""
     match ending:
         case Done(rung=rung):
-            if policy.success is not None and rung_index(rung) < rung_index(policy.success):
-                error = f"got as far as {rung}, and {policy.success} counts as success"
-                return Close("unconfirmed", rung, error, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
-            return Close("succeeded", rung)
+            error = f"got as far as {rung}, and {policy.success} counts as success"
+            return _proven(run, policy.success or rung, rung, error)
         case Failed(error=error, permanent=permanent):
             reached = ending.rung or run.rung
             return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
@@ -109,36 +110,48 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
             return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)
         case Unconfirmed(error=error):
-            return Close("unconfirmed", run.rung, error, None, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
+            return _proven(run, policy.success or "finished", run.rung, error)
         case Interrupted(error=error):
-            return _after_loss(run, policy, now=now, reason="shutdown", error=error)
-        case Lost(reason=reason, error=error, is_over=is_over):
-            return _after_loss(run, policy, now=now, reason=reason, error=error, is_over=is_over)
+            return _after_loss(run, policy, Lost("shutdown", error), now=now)
+        case Lost():
+            return _after_loss(run, policy, ending, now=now)
         case Dropped(reason=reason):
             return _given_up(run, reason)
         case Freed():
-            return Close("timedOut", run.rung, run.error, "ended after its deadline")
+            return _after_stuck(run)
         case _:
             assert_never(ending)
 
 
-def _after_loss(run: Run, policy: Policy, *, now: Instant, reason: str, error: str, is_over: bool = True) -> Settlement:
-    """What becomes of a run whose node died, or was shut down under it. What may still be at work is not begun anew."""
+def _proven(run: Run, success: RungName, rung: RungName | None, error: str) -> Close:
+    """Green if what is proven is what its owner counts as success (L8)."""
+    if rung_index(rung) >= rung_index(success):
+        return Close("succeeded", rung)
+    return Close("unconfirmed", rung, error, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
+
+
+def _after_stuck(run: Run) -> Close:
+    """What was stuck is gone. If its node had died, what it had done is as unknown as before."""
+    if run.reason == CRASH:
+        return Close("unknown", run.rung, run.error, CRASH)
+    return Close("timedOut", run.rung, run.error, "ended after its deadline")
+
+
+def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settlement:
+    """What becomes of a run whose node died, or was shut down under it. What may still be at work is not begun anew,
+    and keeps its lane until it is seen to end (L6)."""
+    reason, error, rung = lost.reason, lost.error, run.rung if lost.is_reached else "claimed"
     fate: AfterCrash = "unknown"
-    if is_over:
-        fate = after_crash(
-            run.rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual"
-        )
+    if lost.is_over:
+        fate = after_crash(rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual")
     match fate:
         case "retry":
-            return Wait(
-                now, reason, "interrupted" if reason == "shutdown" else "crashed", run.rung, error, is_crash=True
-            )
+            return Wait(now, reason, "interrupted" if reason == "shutdown" else "crashed", rung, error, is_crash=True)
         case "failed":
-            return Close("failed", run.rung, error, reason)
+            return Close("failed", rung, error, reason)
         case "unknown":
             alert = Alert(f"unknown:{run.schedule_id}", f"run {run.run_id}: {error}; nobody knows how it ended")
-            return Close("unknown", run.rung, error, reason, alert=alert)
+            return Close("unknown", rung, error, reason, stuck=not lost.is_over, alert=alert)
 
 
 def _given_up(run: Run, reason: str) -> Close:

@@ -85,10 +85,11 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
     (
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, was, _reason,
         _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
-        _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, _stuck,
+        _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, was_stuck,
     ) = run  # fmt: skip
     outcome, rung, error, reason, is_stuck, _alert, _is_counted = close
-    _must_be_allowed(run_id, was, outcome)
+    if not (was_stuck and outcome == was):  # what is no longer stuck may be as unknown as before
+        _must_be_allowed(run_id, was, outcome)
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
         rung, attempt, crashes, waits, priority, lane, owner if is_stuck else None, fence, version, started_at,

@@ -17,6 +17,7 @@ from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import DAY, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
+from wakeful.engine.asking import Asker
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import claim
 from wakeful.engine.errands import Errands
@@ -72,6 +73,8 @@ class Engine:
         self._runner = Runner(seams, clock, marks, self._ended, self._bell.set, ending_grace=self._limits.ending_grace)
         self._settler = Settler(self._settle, clock)
         self._errands = Errands(store, clock, self._bell.set)
+        self._asker = Asker(store, seams, clock, self._on_told)
+        self._is_told = False  # a target told what became of a run of a dead node: rescue it now
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
         self._is_stopped = False
@@ -140,6 +143,7 @@ class Engine:
         if self._loop_task is not None:
             await asyncio.wait([self._loop_task])
             self._loop_task = None
+        await self._asker.close()
         await self._leave()
 
     # --- the loop ----------------------------------------------------------------------------------------------------
@@ -163,6 +167,8 @@ class Engine:
     async def tick(self, moment: Moment) -> int:
         """Look once; answers the monotonic time at which to look again."""
         await self._face(moment)
+        if self._is_told and self._node_id is not None:
+            await self._rescue(moment.now)
         self._runner.end_overdue(moment.monotonic)
         self._errands.end_overdue(moment.monotonic)
         if moment.monotonic >= self._prune_at:
@@ -330,7 +336,8 @@ class Engine:
             await self._rescue(moment.now)
 
     async def _rescue(self, now: Instant) -> None:
-        for alert in await rescue(self._store, self._seams, now=now):
+        self._is_told = False
+        for alert in await rescue(self._store, self._seams, self._asker, now=now):
             self._alert(alert, now)
 
     async def _leave(self) -> None:
@@ -358,6 +365,10 @@ class Engine:
         if self._node_id is not None and not self._is_clock_unset(moment.now):
             pruned = await self._store.write(prune)
         self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else self._limits.prune_every)
+
+    def _on_told(self) -> None:
+        self._is_told = True
+        self._bell.set()
 
     # --- endings -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ question (which voided nodes still own runs? which cadences are planned beyond n
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -15,9 +15,11 @@ from wakeful.core.effects import Alert
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import DAY, GRACE
 from wakeful.core.results import Ending, Freed, Lost
-from wakeful.core.runs import Run
+from wakeful.core.runs import Run, rung_index
+from wakeful.core.settlement import CRASH
+from wakeful.engine.asking import Asker
 from wakeful.engine.settling import conclude
-from wakeful.ports.action import Process
+from wakeful.ports.action import AtWork, NeverGot, Process, Told
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
@@ -37,15 +39,22 @@ class Rescued(NamedTuple):
     alerts: list[Alert]
 
 
-async def rescue(store: Store, seams: Seams, *, now: Instant) -> list[Alert]:
-    """Settle every run that a voided node still owns, after ending the processes it left on this machine."""
+async def rescue(store: Store, seams: Seams, asker: Asker, *, now: Instant) -> list[Alert]:
+    """Settle every run that a voided node still owns, after ending the processes it left on this machine.
+
+    Those whose target can tell what became of them are asked first, beside the clock: they stay as they are until it
+    has answered, and are settled by the rescue that follows."""
     alerts: list[Alert] = []
+    asked: frozenset[int] = frozenset()
     while True:
-        lost = await store.read(_leftovers)
+        found = await store.read(partial(_leftovers, limit=STEP + len(asked)))
+        asked = await asker.ask(found, now=now)
+        lost = [run for run in found if run.run_id not in asked]
         if not lost:
             return alerts
         remaining = await _end_orphans(seams, lost)
-        settle_lost = partial(_settle_lost, seams=seams, now=now, remaining=remaining)
+        told = asker.take(lost)
+        settle_lost = partial(_settle_lost, seams=seams, now=now, limit=len(found), remaining=remaining, told=told)
         try:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
         except StoreUnavailable:
@@ -70,9 +79,9 @@ async def _settle_each(store: Store, settle_lost: Callable[..., Rescued], lost: 
     return alerts
 
 
-def _leftovers(tx: Tx) -> list[Run]:
+def _leftovers(tx: Tx, limit: int) -> list[Run]:
     nodes = tx.nodes.with_leftovers()
-    return tx.runs.of_nodes(nodes, limit=STEP) if nodes else []
+    return tx.runs.of_nodes(nodes, limit=limit) if nodes else []
 
 
 async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
@@ -82,9 +91,17 @@ async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
     return frozenset(run.run_id for run, fate in zip(started, fates, strict=True) if fate == "remains")
 
 
-def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int], wanted: frozenset[int]) -> Rescued:
-    # Only those whose processes were looked after: more may have been lost since.
-    lost = [run for run in _leftovers(tx) if run.run_id in wanted]
+def _settle_lost(
+    tx: Tx,
+    seams: Seams,
+    now: Instant,
+    limit: int,
+    remaining: frozenset[int],
+    told: Mapping[int, Told],
+    wanted: frozenset[int],
+) -> Rescued:
+    # Only those that were looked after: more may have been lost since.
+    lost = [run for run in _leftovers(tx, limit) if run.run_id in wanted]
     alerts: list[Alert] = []
     settled = 0
     for kind in dict.fromkeys(run.kind for run in lost):
@@ -93,7 +110,7 @@ def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int], 
         locked = keeper.lock(tx, of_kind)
         rows = tx.runs.lock([run.run_id for run in of_kind])
         pairs = [
-            (row, _ending(row, remaining))
+            (row, _ending(row, remaining, told.get(row.run_id)))
             for row in (rows[run.run_id] for run in of_kind)
             if row.owner is not None and not (row.stuck and row.run_id in remaining)
         ]
@@ -102,12 +119,20 @@ def _settle_lost(tx: Tx, seams: Seams, now: Instant, remaining: frozenset[int], 
     return Rescued(settled, alerts)
 
 
-def _ending(row: Run, remaining: frozenset[int]) -> Ending:
+def _ending(row: Run, remaining: frozenset[int], told: Told) -> Ending:
     if row.stuck:
         return Freed()  # what was stuck in a process is gone with it
     if row.run_id in remaining:
-        return Lost("crash", "its node died, and the process it left could not be ended", is_over=False)
-    return Lost("crash", "the node that ran it died or lost its lease")
+        return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
+    match told:
+        case None | AtWork():
+            return Lost(CRASH, "the node that ran it died or lost its lease")
+        case NeverGot():
+            # What was once accepted and is not to be found now may be on its way: that is no proof.
+            is_reached = rung_index(row.rung) >= rung_index("accepted")
+            return Lost(CRASH, "the node that ran it died before its target got it", is_reached=is_reached)
+        case _:
+            return told
 
 
 def read_clock_high(tx: Tx) -> Instant | None:

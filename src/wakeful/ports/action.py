@@ -1,7 +1,8 @@
 """The action port: performing what a schedule asks for."""
 
 import asyncio
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from wakeful.core.instants import Instant
 from wakeful.core.results import Result
@@ -60,9 +61,8 @@ class Action(Protocol):
     `CancelledError` out only when that end is proven; otherwise it raises `StillRunning`.
     """
 
-    @property
-    def proves(self) -> RungName:
-        """The highest rung this action can prove."""
+    def proves(self, spec: Any) -> RungName:
+        """The highest rung its target can prove."""
         ...
 
     @property
@@ -77,6 +77,29 @@ class Action(Protocol):
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """The target is still at it: ask again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverGot:
+    """The target never got it: nothing can be repeated by trying again."""
+
+
+Told: TypeAlias = Result | AtWork | NeverGot | None
+"""What a target tells of an attempt that a crash of ours cut off; None: it cannot tell."""
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """An action whose targets can be asked, after a crash, what became of an attempt (DESIGN: crash, by rung)."""
+
+    async def ask(self, spec: Any, fire: Fire) -> Told:
+        """May take its time: the engine gives it a limited one, and the clock does not wait for it."""
+        ...
 
 
 OrphanFate: TypeAlias = Literal["gone", "remains", "elsewhere"]

@@ -7,12 +7,12 @@ at until it shows how the turn ended (L8). Nothing an agent says is trusted: ada
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.instants import Duration
 from wakeful.core.results import Busy, Failed, Throttled
 from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import AtWork, Fire, Ladder, NeverGot
 
 
 class Turn(NamedTuple):
@@ -85,8 +85,8 @@ class Gone:
 
 Sight: TypeAlias = Quiet | Unseen | Working | Finished | Broken | Gone
 
-Fate: TypeAlias = Literal["done", "running", "unknown", "nothing"]
-"""What an agent knows of a turn after a crash of ours: it is done, it is at it, it cannot tell, it never got it."""
+Fate: TypeAlias = Replied | Broken | AtWork | NeverGot | None
+"""What an agent knows of a turn that a crash of ours cut off; None: it cannot tell."""
 
 
 class Exchange(Protocol):
@@ -132,8 +132,8 @@ class Agent(Protocol):
 
     def begin(self, turn: Turn) -> Exchange: ...
 
-    async def ask(self, fire: Fire, session_id: str | None) -> Fate:
-        """What became of a turn that a crash of ours interrupted, by its idempotency key."""
+    async def ask(self, turn: Turn) -> Fate:
+        """What became of a turn that a crash of ours cut off, by its idempotency key. Nothing is sent again."""
         ...
 
     async def close(self) -> None: ...

@@ -10,6 +10,7 @@ from wakeful.core.effects import Deliver, EffectKind, RaiseEvent
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Duration, Instant, format_duration, format_instant
 from wakeful.core.policies import HOUR, SECOND
+from wakeful.core.runs import rung_index
 from wakeful.core.spacing import shortest_gap
 from wakeful.core.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
@@ -56,7 +57,8 @@ def check(
     timing = resolve(definition.timing, now=now, default_zone=default_zone)
     if timing is not definition.timing:
         definition = replace(definition, timing=timing)
-    errors = [*_check_action(definition, actions), *_check_effects(definition, applied)]
+    errors = [*_check_action(definition, actions), *_check_success(definition, actions)]
+    errors += _check_effects(definition, applied)
     errors += [error for ask in also for error in ask(definition)]
     if isinstance(definition.action, Prompt):
         gap = shortest_gap(definition.timing)
@@ -89,6 +91,18 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
         return [FieldError(field, f"nothing here performs it; this process performs {can}")]
     problem = action.check(definition.action)
     return [] if problem is None else [FieldError(field, problem)]
+
+
+def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:
+    """A rung that can never be proven would never count as success."""
+    action, success = actions.get(type(definition.action)), definition.success
+    if action is None or success is None:
+        return []
+    proven = action.proves(definition.action)
+    if rung_index(success) <= rung_index(proven):
+        return []
+    cure = f'write "{proven}", or leave it out'
+    return [FieldError("success", f"{success} can never be seen: its target proves no more than {proven}; {cure}")]
 
 
 def _check_effects(definition: Definition, applied: frozenset[EffectKind]) -> list[FieldError]:

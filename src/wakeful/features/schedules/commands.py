@@ -17,7 +17,7 @@ from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record
 from wakeful.features.schedules.checks import Checked, refuse_past
-from wakeful.features.schedules.compiled import Compiled, compile_definition, read_stored
+from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
 
@@ -235,6 +235,8 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
     """Move the cadence to the new version; only a change of timing plans anew."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     cadence = cadence._replace(version=compiled.version)
+    if isinstance(before, Compiled) and agent_of(before) != agent_of(compiled):
+        cadence = cadence._replace(session_id=None)  # a session of the agent it had means nothing to another
     if isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing:
         if cadence.state == "invalid":
             cadence = cadence._replace(state="active", state_reason=None, state_at=now)

@@ -26,6 +26,12 @@ class Compiled(NamedTuple):
     lane: str | None
 
 
+def agent_of(compiled: Compiled) -> str | None:
+    """The agent it prompts, if it does."""
+    action = compiled.definition.action
+    return action.agent if isinstance(action, Prompt) else None
+
+
 class Broken(NamedTuple):
     """A stored definition that can no longer be read (its zone is gone, say)."""
 

@@ -10,12 +10,12 @@ from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.instants import Instant
 from wakeful.core.policies import DAY, MINUTE, NO_RETRY
-from wakeful.core.results import Done, Ending, Failed, TimedOut
+from wakeful.core.results import Busy, Done, Ending, Failed, Throttled, TimedOut, Unconfirmed
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, release
 from wakeful.core.transitions import closed
 from wakeful.features.schedules.alarms import KIND, rings_at
-from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailable, Tx
@@ -161,13 +161,14 @@ def _settle(
     settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
     if isinstance(settlement, Wait) and cadence.state != "active":
         settlement = _not_again(run, settlement, cadence)
+    session_id = _session_of(ending)
+    if session_id is not None and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
+        cadence = cadence._replace(session_id=session_id)
     if not isinstance(settlement, Close):
         return Settled(settlement), cadence
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
     if isinstance(ending, Done):
         effects += ending.effects
-        if ending.session_id is not None:
-            moved = moved._replace(session_id=ending.session_id)
     return Settled(settlement, effects, _result(ending)), moved
 
 
@@ -204,6 +205,15 @@ def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
     return run.due_at + DAY if cadence.next_at is None else cadence.next_at + compiled.rules.offset
 
 
+def _session_of(ending: Ending) -> str | None:
+    """The session to go on with, whatever became of the attempt; None: as before."""
+    match ending:
+        case Done() | Failed() | Busy() | Throttled() | Unconfirmed():
+            return ending.session_id
+        case _:
+            return None
+
+
 def _result(ending: Ending) -> str | None:
     """What is kept of it on the run, as JSON."""
     match ending:
@@ -211,7 +221,11 @@ def _result(ending: Ending) -> str | None:
             return None
         case Done(reply=reply, output=output, usage=usage, session_id=session_id):
             kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
-        case Failed(output=output) | TimedOut(output=output):
+        case Failed(output=output, session_id=session_id):
+            kept = {"output": output, "sessionId": session_id}
+        case Unconfirmed(session_id=session_id):
+            kept = {"sessionId": session_id}
+        case TimedOut(output=output):
             kept = {"output": output}
         case _:
             return None
