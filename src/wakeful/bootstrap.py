@@ -35,7 +35,7 @@ from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, Plug, Seams
+from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, OnSettings, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
@@ -71,6 +71,7 @@ class Parts:
     receipts: Receipts | None
     besides: tuple[Beside, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
+    on_settings: tuple[OnSettings, ...] = ()
 
     @property
     def schedule_limits(self) -> ScheduleLimits:
@@ -274,6 +275,7 @@ async def assemble_with(
         receipts=receipts,
         besides=tuple(beside for plug in plugs for beside in plug.besides),
         checks=tuple(check for plug in plugs for check in plug.checks),
+        on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
     )
 
 

@@ -21,16 +21,25 @@ from wakeful.settings import agents as written
 from wakeful.settings.secrets import Secret
 
 
-def make_agents(
-    described: Mapping[str, written.Agent],
-    *,
-    clock: Clock,
-    registry: CallRegistry,
-    home: Path,
-    listener: ExchangeListener | None = None,
-) -> dict[str, Agent]:
-    """One agent for each `[agents.NAME]`; conversations we keep ourselves lie in the home folder."""
-    return {name: _make(name, one, clock, registry, home, listener) for name, one in described.items()}
+class AgentBook:
+    """The agents that settings describe, made when they are first asked for and kept as long as nothing about them
+    changes: an agent knows which sessions it made, and what it left behind. Conversations lie in the home folder."""
+
+    def __init__(self, home: Path, listener: ExchangeListener | None = None) -> None:
+        self._home = home
+        self._listener = listener
+        self._made: dict[str, tuple[written.Agent, Agent]] = {}
+
+    def agents(self, described: Mapping[str, written.Agent], clock: Clock, registry: CallRegistry) -> dict[str, Agent]:
+        """One agent for each `[agents.NAME]`."""
+        made: dict[str, tuple[written.Agent, Agent]] = {}
+        for name, one in described.items():
+            known = self._made.get(name)
+            if known is None or known[0] != one:
+                known = (one, _make(name, one, clock, registry, self._home, self._listener))
+            made[name] = known
+        self._made = made
+        return {name: agent for name, (_, agent) in made.items()}
 
 
 def _make(

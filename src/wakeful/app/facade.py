@@ -34,7 +34,7 @@ from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import Beside
+from wakeful.ports.handlers import Beside, OnSettings
 from wakeful.ports.store import Store, Tx
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -224,6 +224,11 @@ class Wakeful:
     def is_started(self) -> bool:
         """Whether it is open for commands and questions."""
         return self._parts is not None
+
+    @property
+    def on_settings(self) -> Sequence[OnSettings]:
+        """Features that live by settings, to be told when those change."""
+        return self._open.on_settings
 
     @property
     def store(self) -> Store:

@@ -154,10 +154,24 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "ok", f"process {found.pid} answers at {found.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
+        yield from _settings_of_daemon(daemon, asked.home)
         yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)
     except Ended as ended:
         yield Finding("daemon", "wrong", str(ended), ended.hint)
+
+
+def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
+    """What is written in the file and does not hold in the daemon, for whatever reason."""
+    told = daemon.get("/api/config")
+    if told["refused"]:
+        words = f"the daemon goes on with the old ones, because of {len(told['refused'])} faults in wakeful.toml"
+        yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
+    for one in told["restart"]:
+        words = f"{one['name']} is written as {one['written']}, and the daemon still has {one['now']}"
+        yield Finding("settings", "warning", words, f"start it anew: wakeful down, then {start_command(home)}")
+    for failure in told["failed"]:
+        yield Finding("settings", "wrong", f"not taken over: {failure}", "look into server.log, then start it anew")
 
 
 def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from wakeful.core.instants import format_duration
 from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, until_open
 from wakeful.daemon.home import held, make_home, write_holder
 from wakeful.daemon.refusal import DaemonRefused
+from wakeful.daemon.reload import Reload
 from wakeful.daemon.signals import signals_heard
 from wakeful.daemon.storing import is_embedded, start, store_of
 
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     import uvicorn
 
     from wakeful.app import Wakeful
-    from wakeful.bootstrap import Parts
+    from wakeful.app.conduct import Changes
+    from wakeful.bootstrap import Agents, Parts
+    from wakeful.daemon.mirroring import LiveMirror
     from wakeful.http.stream import Watchers
-    from wakeful.mirror import Mirror
     from wakeful.ports.clock import Clock
     from wakeful.ports.sink import Sink
     from wakeful.ports.store import Store
-    from wakeful.settings import Loaded, SettingsWatch
+    from wakeful.settings import Loaded, Settings, SettingsRefused, SettingsWatch
     from wakeful.telemetry.telemetry import Telemetry
 
 log = logging.getLogger("wakeful.daemon")
@@ -77,20 +79,25 @@ class _Daemon:
     """One run of the daemon over a home that is held."""
 
     def __init__(self, home: Path, lock: int, read: Callable[[], Loaded]) -> None:
+        from wakeful.settings import Redactor
+
         self._home = home
         self._lock = lock
         self._read = read
-        self._loaded = _first(read)
+        self._reload = Reload(_first(read))
+        self._redactor = Redactor(self._reload.loaded.secrets)
         self._is_stopping = False
         self._watch: SettingsWatch | None = None
         self._watchers: Watchers | None = None
         self._telemetry: Telemetry | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
-        with bound(self._loaded) as door, signals_heard() as signal:
-            app = self._app(receipts_at=f"http://{asked_at(self._host)}:{door.getsockname()[1]}")
+        with bound(self._reload.loaded) as door, signals_heard() as signal:
+            app = self._app(receipts_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
             try:
                 await start(app)
+                for listener in app.on_settings:
+                    self._reload.listen("a feature", listener)
                 await self._serve(app, door, signal, on_ready)
             finally:
                 await app.stop()
@@ -104,7 +111,7 @@ class _Daemon:
 
         server = self._server(app)
         serving = asyncio.create_task(server.serve(sockets=[door]), name="wakeful-door")
-        watch = SettingsWatch(self._loaded, self._read, on_change=_changed, on_error=_complained)
+        watch = SettingsWatch(self._reload.loaded, self._read, on_change=self._changed, on_error=_complained)
         async with watch as self._watch:
             try:
                 await until_open(server, serving)
@@ -120,47 +127,56 @@ class _Daemon:
                 await serving
 
     @property
-    def _host(self) -> str:
-        return self._loaded.settings.server.host
+    def _settings(self) -> Settings:
+        """Those that hold now."""
+        return self._reload.loaded.settings
+
+    async def _changed(self, _old: Loaded, new: Loaded) -> None:
+        self._redactor.learn(new.secrets)  # before anybody can say one of them
+        if not self._is_stopping:
+            await self._reload.changed(new)
 
     def _app(self, *, receipts_at: str) -> Wakeful:
-        from wakeful.agents.from_settings import make_agents
+        from wakeful.agents.from_settings import AgentBook
         from wakeful.app import Wakeful
 
-        settings = self._loaded.settings
-        limits, schedules = settings.limits, settings.schedules
-        return Wakeful(
-            store_of(self._home, self._loaded),
-            timezone=schedules.timezone,
-            concurrency_max=limits.concurrency_max,
-            shutdown_grace=format_duration(limits.shutdown_grace),
-            every_min=format_duration(limits.every_min),
-            agent_interval_min=format_duration(limits.agent_interval_min),
-            ledger_days=limits.ledger_days,
-            agents=lambda clock, registry: make_agents(
-                settings.agents, clock=clock, registry=registry, home=self._home
-            ),
+        book = AgentBook(self._home)
+
+        def agents(settings: Settings) -> Agents:
+            return lambda clock, registry: book.agents(settings.agents, clock, registry)
+
+        app = Wakeful(
+            store_of(self._home, self._reload.loaded),
+            agents=agents(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,
-            beside=self._mirror if schedules.mirror != "off" and is_embedded(self._loaded) else None,
+            beside=self._mirror if is_embedded(self._reload.loaded) else None,
+            **conduct_of(self._settings),
         )
+        self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
+        self._reload.listen(
+            "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
+        )
+        return app
 
-    def _mirror(self, parts: Parts) -> Mirror:
-        from wakeful.daemon.mirroring import make_mirror
+    def _mirror(self, parts: Parts) -> LiveMirror:
+        from wakeful.daemon.mirroring import LiveMirror
 
         sink = None if self._telemetry is None else self._telemetry.sink
-        return make_mirror(self._home, parts, self._loaded.settings.schedules.mirror, sink)
+        mirror = LiveMirror(self._home, parts, self._settings.schedules.mirror, sink)
+        self._reload.listen("definition files", lambda _, new: mirror.change(new.schedules.mirror))
+        return mirror
 
     def _sink(self, _store: Store, clock: Clock) -> Sink:
         """Whoever listens to what is committed: the live stream, the log, the figures."""
         from wakeful.http.stream import Watchers
-        from wakeful.settings import Redactor
         from wakeful.telemetry.telemetry import Telemetry
 
-        days, redact = self._loaded.settings.log.days, Redactor(self._loaded.secrets).redact
-        self._telemetry = Telemetry(self._home, clock, days=days, redact=redact)
-        self._watchers = Watchers(self._telemetry.stream, clock)
-        return self._telemetry.sink
+        telemetry = Telemetry(self._home, clock, days=self._settings.log.days, redact=self._redactor.redact)
+        self._telemetry = telemetry
+        self._watchers = Watchers(telemetry.stream, clock)
+        self._reload.listen("log", lambda _, new: telemetry.log.keep(new.log.days))
+        return telemetry.sink
 
     def _server(self, app: Wakeful) -> uvicorn.Server:
         from wakeful.http import make_app
@@ -168,23 +184,37 @@ class _Daemon:
 
         api = make_app(
             app,
-            access=access(self._loaded),
-            body_max=self._loaded.settings.limits.body_max,
+            access=lambda: access(self._reload.loaded),
+            body_max=lambda: self._settings.limits.body_max,
             is_open=lambda: app.is_started and not self._is_stopping,
-            settings=lambda: self._loaded if self._watch is None else self._watch.current,
-            refused=lambda: None if self._watch is None else self._watch.refused,
+            settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
             watchers=self._watchers,
             figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
         )
         return make_server(api)
 
     def _announce(self, door: socket.socket, on_ready: OnReady | None) -> None:
-        host, port = self._host, door.getsockname()[1]
+        host, port = self._settings.server.host, door.getsockname()[1]
         listening = Listening(self._home, f"http://{bracketed(host)}:{port}", host, port)
         write_holder(self._lock, listening.address)
         log.info("listening on %s", listening.address)
         if on_ready is not None:
             on_ready(listening)
+
+
+def conduct_of(settings: Settings) -> Changes:
+    """What the settings say of how the clock behaves."""
+    limits, schedules = settings.limits, settings.schedules
+    return {
+        "timezone": schedules.timezone,
+        "standby": not schedules.enabled,
+        "concurrency_max": limits.concurrency_max,
+        "shutdown_grace": format_duration(limits.shutdown_grace),
+        "every_min": format_duration(limits.every_min),
+        "agent_interval_min": format_duration(limits.agent_interval_min),
+        "agent_lane": limits.agent_lane,
+        "ledger_days": limits.ledger_days,
+    }
 
 
 def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:
@@ -206,9 +236,5 @@ def _first(read: Callable[[], Loaded]) -> Loaded:
     return loaded
 
 
-def _changed(_old: Loaded, new: Loaded) -> None:
-    log.info("the settings in %s changed; [server], [store] and [limits] take effect at the next start", new.file)
-
-
-def _complained(refused: Any) -> None:
+def _complained(refused: SettingsRefused) -> None:
     log.warning("the settings were changed and cannot be accepted, the old ones stay:\n%s", refused)

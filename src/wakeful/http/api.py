@@ -14,7 +14,7 @@ from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
 from wakeful.http.kept_answers import KeptAnswers
 from wakeful.http.repeats import Repeats
-from wakeful.settings import Loaded, SettingsRefused
+from wakeful.settings import Standing
 from wakeful.telemetry.metrics import Gauges
 
 _DESCRIPTION = (
@@ -27,18 +27,17 @@ _DESCRIPTION = (
 def make_app(
     app: Wakeful,
     *,
-    access: Access | None = None,
-    body_max: int = BODY_MAX,
+    access: Callable[[], Access] = Access,
+    body_max: Callable[[], int] = lambda: BODY_MAX,
     is_open: Callable[[], bool] | None = None,
-    settings: Callable[[], Loaded] | None = None,
-    refused: Callable[[], SettingsRefused | None] = lambda: None,
+    settings: Callable[[], Standing] | None = None,
     watchers: stream.Watchers | None = None,
     figures: Callable[[Gauges], bytes] | None = None,
 ) -> ASGIApp:
     """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
 
-    `is_open` says whether it takes requests; `settings` are those that hold at the moment."""
-    admitted = access or Access()
+    `is_open` says whether it takes requests; who may come in, with how much, and by which settings, is asked each time
+    anew, because it may change."""
     open_now = is_open or (lambda: app.is_started)
     api = FastAPI(
         title="Wakeful",
@@ -56,16 +55,16 @@ def make_app(
         runs.routes(app),
         upcoming.routes(app),
         nodes.routes(app),
-        *([] if settings is None else [config.routes(settings, refused)]),
+        *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
-        health.routes(app, admitted, open_now),
+        health.routes(app, access, open_now),
         front.routes(api),
     ):
         api.include_router(router)
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
     inner = Repeats(api, KeptAnswers(app))
-    return Doorway(inner, access=admitted, body_max=body_max, is_open=open_now)
+    return Doorway(inner, access=access, body_max=body_max, is_open=open_now)
 
 
 def _openapi(api: FastAPI) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """`/api/config`: the live settings, secrets masked, and where each came from."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from wakeful.http.shapes import problems
-from wakeful.settings import Loaded, SettingsRefused, to_json
+from wakeful.settings import Standing, to_json
 
 
-def routes(settings: Callable[[], Loaded], refused: Callable[[], SettingsRefused | None]) -> APIRouter:
+def routes(settings: Callable[[], Standing]) -> APIRouter:
     """The routes, over the settings as they are at the moment."""
     router = APIRouter(prefix="/api/config", tags=["daemon"])
     shape = {"application/json": {"schema": {"type": "object", "required": ["settings", "sources"]}}}
@@ -20,9 +21,18 @@ def routes(settings: Callable[[], Loaded], refused: Callable[[], SettingsRefused
         responses={200: {"description": "Secrets are masked.", "content": shape}, **problems()},
     )
     async def get_config() -> Response:
-        """What holds now; `refused` lists what is wrong with the file, if it was changed and could not be accepted."""
-        wrong = refused()
-        faults = [] if wrong is None else [str(error) for error in wrong.errors]
-        return JSONResponse({**to_json(settings()), "refused": faults})
+        """What holds now. `refused` lists what is wrong with the file, if it was changed and could not be accepted;
+        `restart` what is written and holds only from the next start on; `failed` what could not be taken over."""
+        return JSONResponse(_shown(settings()))
 
     return router
+
+
+def _shown(standing: Standing) -> dict[str, Any]:
+    refused = () if standing.refused is None else standing.refused.errors
+    return {
+        **to_json(standing.loaded),
+        "refused": [str(error) for error in refused],
+        "restart": [{"name": one.name, "now": one.now, "written": one.written} for one in standing.held_back],
+        "failed": list(standing.failed),
+    }

@@ -75,7 +75,14 @@ def is_loopback(host: str) -> bool:
 class Doorway:
     """The outermost part of the application."""
 
-    def __init__(self, inner: ASGIApp, *, access: Access, body_max: int, is_open: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        inner: ASGIApp,
+        *,
+        access: Callable[[], Access],
+        body_max: Callable[[], int],
+        is_open: Callable[[], bool],
+    ) -> None:
         self._inner = inner
         self._access = access
         self._body_max = body_max
@@ -90,7 +97,7 @@ class Doorway:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._guarded(scope, _counted(receive, self._body_max), send)
+        await self._guarded(scope, _counted(receive, self._body_max()), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         foreign = self._foreign(headers)
@@ -99,7 +106,7 @@ class Doorway:
         path: str = scope["path"]
         is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
         needs_token = path not in WITHOUT_TOKEN and not is_receipt
-        if needs_token and not self._access.is_admitted(headers.get("authorization")):
+        if needs_token and not self._access().is_admitted(headers.get("authorization")):
             text = "a token is needed here; send Authorization: Bearer with the token of [server] in wakeful.toml"
             return Problem(401, text, headers={"WWW-Authenticate": "Bearer"})
         if not self._is_open() and path not in WHILE_STOPPING and not is_receipt:
@@ -107,12 +114,13 @@ class Doorway:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             return Problem(400, f"Content-Length {length[:40]!r} is not a number")
-        return too_large(self._body_max).problem() if int(length[:20]) > self._body_max else None
+        body_max = self._body_max()
+        return too_large(body_max).problem() if int(length[:20]) > body_max else None
 
     def _foreign(self, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         host = _split(hosts[0]) if len(hosts) == 1 else None
-        if host is None or not self._access.knows_host(host[0]):
+        if host is None or not self._access().knows_host(host[0]):
             return f"the host {', '.join(hosts)[:100]!r} is not this daemon; ask for it by its address or localhost"
         for origin in headers.getlist("origin"):
             parts = urlsplit(origin) if origin.startswith(("http://", "https://")) else None

@@ -22,7 +22,7 @@ VITAL: Final = frozenset({"clock", "overdue", "store"})
 """What must not be bad for the clock to be alive."""
 
 
-def routes(app: Wakeful, access: Access, is_open: Callable[[], bool]) -> APIRouter:
+def routes(app: Wakeful, access: Callable[[], Access], is_open: Callable[[], bool]) -> APIRouter:
     """The routes, over one app."""
     router = APIRouter(tags=["daemon"])
 
@@ -34,7 +34,7 @@ def routes(app: Wakeful, access: Access, is_open: Callable[[], bool]) -> APIRout
     async def get_health(request: Request) -> Response:
         """Last tick, lag, stuck runs, and whether the store can be written."""
         facts = await _facts(app, is_open())
-        if not access.is_admitted(request.headers.get("authorization")):
+        if not access().is_admitted(request.headers.get("authorization")):
             facts = {"status": facts["status"]}
         if facts["status"] == "ok":
             return JSONResponse(facts)

@@ -138,6 +138,12 @@ class Beside(Protocol):
     async def stop(self) -> None: ...
 
 
+OnSettings: TypeAlias = Callable[[Any, Any], Awaitable[None] | None]
+"""Told of the old and the new `settings.Settings`, whole, when a person changed some: it takes over what is its own.
+
+(A port cannot name their type: it lies below them.)"""
+
+
 class Plug(NamedTuple):
     """What one feature plugs into the kernel. Features never import one another: they meet here."""
 
@@ -148,6 +154,7 @@ class Plug(NamedTuple):
     gates: Sequence[Gate] = ()  # asked before a schedule's run starts
     besides: Sequence[Beside] = ()
     checks: Sequence[DefinitionCheck] = ()
+    on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
 
 
 class Seams(NamedTuple):

@@ -67,7 +67,9 @@ async def served(
     with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
-            server = make_server(make_app(app, access=access, body_max=body_max), door_grace=1)
+            server = make_server(
+                make_app(app, access=lambda: access or Access(), body_max=lambda: body_max), door_grace=1
+            )
             serving = asyncio.create_task(server.serve(sockets=[door]))
             while not server.started:
                 await asyncio.sleep(0.005)
