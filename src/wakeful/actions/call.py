@@ -60,18 +60,19 @@ class CallAction:
             return await perform_isolated(target, call, fire, ladder, self._children)
         # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
         await ladder.climb("started")
-        begun = await self._begin(call, view_of(fire))
-        return begun if isinstance(begun, Result) else await _on_loop(begun)
+        at_hand = self._registry.at_hand(call.target)
+        if at_hand is not None and is_async(at_hand):
+            begun = begin(lambda: at_hand, view_of(fire), call.args)
+        else:
+            begun = await self._begin_in_thread(call, view_of(fire))
+        return await _on_loop(begun) if inspect.isawaitable(begun) else begun
 
     async def close(self) -> None:
         self._threads.close()
         await self._children.close()
 
-    async def _begin(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
-        at_hand = self._registry.at_hand(call.target)
-        if at_hand is not None and is_async(at_hand):
-            return begin(lambda: at_hand, fire, call.args)
-        # In a thread, because it blocks: the callable itself, or the import that finds it.
+    async def _begin_in_thread(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
+        """Because it blocks: the callable itself, or the import that finds it."""
         resolve = partial(self._registry.resolve, call.target)
         try:
             running = self._threads.run(lambda: begin(resolve, fire, call.args))

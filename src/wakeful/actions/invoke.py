@@ -10,13 +10,16 @@ import json
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Final
 
 from wakeful.actions.fire import FireView
 from wakeful.actions.registry import Target, Unresolved
 from wakeful.adapters.text import cap, one_line
 from wakeful.core.actions import OUTPUT_MAX
 from wakeful.core.results import Done, Failed, Result
+
+# What most callables amount to.
+DONE: Final = Done()
 
 
 def is_async(target: Target) -> bool:
@@ -63,11 +66,13 @@ async def finish(awaitable: Awaitable[Any]) -> Result:
 
 def outcome_of(value: object) -> Result:
     """What a callable returned, as a result: one it made itself, or its value as text."""
+    if value is None:
+        return DONE
     if isinstance(value, Result):
         return value
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Failed("it returned a generator, which ran nothing; return a value", permanent=True)
-    return Done(output=None if value is None else cap(_as_text(value), OUTPUT_MAX))
+    return Done(output=cap(_as_text(value), OUTPUT_MAX))
 
 
 def failure_of(error: BaseException) -> Failed:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from wakeful.core.actions import ActionSpec, Prompt
@@ -28,6 +29,7 @@ from wakeful.core.spacing import shortest_gap
 from wakeful.core.timing import Timing
 
 SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+RULES_KEPT: Final = 4096
 RESERVED_SLUGS: Final = frozenset({"heartbeat"})
 
 
@@ -76,14 +78,13 @@ def usual_retry(action: ActionSpec) -> Retry:
 def rules_of(definition: Definition, schedule_id: int) -> Rules:
     """The part that plans."""
     stagger = definition.stagger
-    return Rules(
-        timing=definition.timing,
-        offset=stagger_offset(schedule_id, stagger, shortest_gap(definition.timing)) if stagger else 0,
-        catch_up=definition.catch_up,
-        catch_up_max=definition.catch_up_max,
-        lateness_max=definition.lateness_max,
-        overlap=definition.overlap,
-    )
+    offset = stagger_offset(schedule_id, stagger, shortest_gap(definition.timing)) if stagger else 0
+    late = (definition.catch_up, definition.catch_up_max, definition.lateness_max)
+    return _rules(definition.timing, offset, *late, definition.overlap)
+
+
+# Schedules of the same rules share them: it saves making them, and those that are due together are decided together.
+_rules: Final = lru_cache(maxsize=RULES_KEPT)(Rules)
 
 
 def policy_of(definition: Definition) -> Policy:

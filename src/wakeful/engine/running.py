@@ -106,7 +106,7 @@ class Runner:
             return
         self._attempts[claim.run.run_id] = attempt
         heapq.heappush(self._deadlines, (monotonic + job.timeout, claim.run.run_id, claim.run.fence))
-        attempt.task = asyncio.create_task(self._perform(attempt, job))
+        attempt.task = asyncio.get_running_loop().create_task(self._perform(attempt, job))
 
     def next_deadline(self) -> int | None:
         """The monotonic time at which something must be ended, or given up on."""

@@ -1,7 +1,7 @@
 """What happens when the alarms of schedules ring: instants get their fates, runs come forth, cadences move on."""
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back, with_rows
@@ -36,8 +36,7 @@ class ScheduleAlarms:
         if not cadences:
             return Rung((), 0)
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
-        decided = [self._decide(tx, cadence, compiled[cadence.schedule_id], now, gap_reason) for cadence in cadences]
-        due = record(tx, decided, now=now)
+        due = record(tx, self._decide_all(tx, cadences, compiled, now, gap_reason), now=now)
         return Rung(due, len(cadences))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
@@ -76,6 +75,31 @@ class ScheduleAlarms:
         tx.cadences.save_many(moved)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in moved])
         return schedules[-1].schedule_id
+
+    def _decide_all(
+        self,
+        tx: Tx,
+        cadences: Sequence[Cadence],
+        compiled: Mapping[int, Compiled | Broken],
+        now: Instant,
+        gap_reason: str,
+    ) -> "list[Decided]":
+        """What ringing means for each. Those that stand alike under the same rules have the same fate, decided once."""
+        decided: list[Decided] = []
+        fates: dict[tuple[Any, ...], Decided] = {}
+        for cadence in cadences:
+            known = compiled[cadence.schedule_id]
+            stand = _stand(cadence, known)
+            fate = None if stand is None else fates.get(stand)
+            if fate is None:
+                fate = self._decide(tx, cadence, known, now, gap_reason)
+                if stand is not None:
+                    fates[stand] = fate
+                decided.append(fate)
+            else:
+                after = Cadence._make((*cadence[:2], *fate.cadence[2:13], *cadence[13:]))
+                decided.append(Decided(after, fate.rows, known, cadence))
+        return decided
 
     def _decide(
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
@@ -254,6 +278,19 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
         lane=compiled.lane,
         reason=None if start.behind is None else "queued",
     )
+
+
+def _stand(cadence: Cadence, known: Compiled | Broken) -> tuple[Any, ...] | None:
+    """All that the fate of its next instants depends on; None where that is something of its own: a run is open, it
+    catches up or holds off, some of its instants ran on a clock that came back, or it cannot be read."""
+    if cadence[9:13] != _CLEAR or cadence.planned_through < cadence.ran_through or isinstance(known, Broken):
+        return None
+    definition = known.definition
+    return id(known.rules), cadence[2:9], type(definition.action), definition.active_hours
+
+
+# No `backoff_until`, `catch_up_until`, `open_run_id`, `queued_run_id`.
+_CLEAR: Final = (None, None, None, None)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
