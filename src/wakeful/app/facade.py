@@ -28,6 +28,7 @@ from wakeful.core.timing_builders import as_instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules.adopting import adopt_copy
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.terms import AgentLane, Terms
@@ -151,6 +152,7 @@ class Wakeful:
             )
             self._written_by = Writing(parts)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
+            await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now)
             await self.add_many(self._declared)
             for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):
                 self._besides.append(beside)

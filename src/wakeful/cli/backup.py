@@ -14,8 +14,13 @@ from wakeful.cli.faults import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, say
+from wakeful.engine.clock import SystemClock
+from wakeful.features.schedules.adopting import COPIED_AT
 
 PAGES_AT_ONCE: Final = 1000
+
+# A fact of the copy itself.
+MARK = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 @command("backup")
@@ -57,14 +62,26 @@ def _copy(database: Path, file: Path, force: bool) -> int:
             unborn.unlink()
 
 
+def mark_as_copy(connection: sqlite3.Connection) -> None:
+    """Whoever opens it later must know that things went on elsewhere, and do nothing again (`adopt_copy`)."""
+    with connection:
+        connection.execute(MARK, (COPIED_AT, str(SystemClock().read().now)))
+
+
+def damage_of(connection: sqlite3.Connection) -> str | None:
+    """The first thing that is wrong with the file; None if it is whole."""
+    return next((line for (line,) in connection.execute("PRAGMA quick_check") if line != "ok"), None)
+
+
 def _write(database: Path, copy: Path) -> None:
     with (
         closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as source,
         closing(sqlite3.connect(copy)) as target,
     ):
         source.backup(target, pages=PAGES_AT_ONCE)
-        faults = [line for (line,) in target.execute("PRAGMA quick_check") if line != "ok"]
-    if faults:
-        raise Ended(f"the copy is damaged ({faults[0]})", hint="the database itself may be: wakeful doctor")
+        mark_as_copy(target)
+        damage = damage_of(target)
+    if damage is not None:
+        raise Ended(f"the copy is damaged ({damage})", hint="the database itself may be: wakeful doctor")
     with copy.open("rb") as written:
         os.fsync(written.fileno())

@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
+        "restore": ("restore", "Put a copy back in the place of the database."),
         "doctor": ("doctor", "Look for what is wrong, and name the cure."),
         "check": ("check", "Check a wakeful.toml or a definition.json."),
         "completion": ("completion", "Print the completion script of a shell."),

@@ -177,6 +177,22 @@ def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: fro
     )
 
 
+def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """Nobody knows what became of the instants until now: they are missed for that reason, and none is caught up.
+
+    A halted schedule decides nothing; its halt goes on."""
+    if cadence.state != "active":
+        return Plan((), cadence)
+    rows: list[Start | Gap] = []
+    _gap(rows, rules.timing, cadence.planned_through, now, "missed", reason)
+    through = max(cadence.planned_through, now)
+    next_at = next_after(rules.timing, through)
+    moved = cadence._replace(planned_through=through, next_at=next_at, backoff_until=None, catch_up_until=None)
+    if is_spent(rules, next_at) and cadence.open_run_id is None:
+        moved = moved._replace(state="done", state_at=now)
+    return Plan(_without(rows, taken, rules.timing), moved)
+
+
 def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
     """The clock was ahead and came back: plan from now; what ran out there is remembered by `ran_through`."""
     next_at = next_after(rules.timing, now)

@@ -96,6 +96,14 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Nobody can find out any more how the run ended, and nothing of it is left."""
+
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """The run is given up before its next attempt: a gate, a pause or a removal decided so."""
 
@@ -108,4 +116,4 @@ class Freed:
 
 
 Result: TypeAlias = Done | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
-Ending: TypeAlias = Result | Lost | Dropped | Freed
+Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Freed

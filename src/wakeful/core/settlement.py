@@ -34,6 +34,7 @@ from wakeful.core.results import (
     Dropped,
     Ending,
     Failed,
+    Forgotten,
     Freed,
     Interrupted,
     Lost,
@@ -115,6 +116,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _after_loss(run, policy, Lost("shutdown", error), now=now)
         case Lost():
             return _after_loss(run, policy, ending, now=now)
+        case Forgotten(reason=reason, error=error):
+            return Close("unknown", run.rung, error, reason, is_counted=False)
         case Dropped(reason=reason):
             return _given_up(run, reason)
         case Freed():

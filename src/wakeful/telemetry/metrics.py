@@ -82,7 +82,7 @@ REASONS: Final = frozenset(
     {
         *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
         *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
-        *("outside active hours", "outage", "clock"),
+        *("outside active hours", "outage", "clock", "restored"),
     }
 )
 """Reasons that get a label of their own; whatever else a gate says is `other`: labels must stay few."""

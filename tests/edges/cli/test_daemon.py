@@ -155,6 +155,29 @@ def test_a_backup_restores_everything(cli: Cli, tmp_path: Path) -> None:
         assert database.execute("SELECT count(*) FROM schedules WHERE slug = 'kept'").fetchone() == (1,)
 
 
+def test_a_copy_is_put_back_with_restore(tmp_path: Path) -> None:
+    """Not under a running daemon; what was there is kept; what is no copy of ours is refused."""
+    home, copy = tmp_path / "home", tmp_path / "copy.db"
+    with daemon(home) as cli:
+        cli.ask("add", "kept", "--every", "1h", "--command", "true")
+        assert cli.ask("backup", str(copy)).code == 0
+        cli.ask("add", "later", "--every", "1h", "--command", "true")
+        refused = cli.ask("restore", str(copy))
+        assert refused.code == 1
+        assert "wakeful down" in refused.err
+    stopped = Cli(home)
+    (tmp_path / "text").write_text("not a database")
+    assert "not a database" in stopped.ask("restore", str(tmp_path / "text")).err
+    said = stopped.run("restore", str(copy))
+    assert (said.code, said.err) == (0, "")
+    kept = [file for file in home.iterdir() if file.name.startswith("wakeful.db.before-restore-")]
+    with closing(sqlite3.connect(next(file for file in kept if not file.name.endswith(("-wal", "-shm"))))) as database:
+        assert database.execute("SELECT count(*) FROM schedules").fetchone() == (2,)
+    with daemon(home) as cli:
+        assert [row["slug"] for row in cli.ask("ls", "-o", "json").json["schedules"]] == ["kept"]
+        assert "is a copy made at" in (home / "server.log").read_text()
+
+
 def test_a_backup_of_nothing(alone: Cli, tmp_path: Path) -> None:
     """Without a database there is nothing to copy; one on a server is copied by its own tool."""
     said = alone.ask("backup", str(tmp_path / "copy.db"))

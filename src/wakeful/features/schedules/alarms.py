@@ -110,7 +110,7 @@ class ScheduleAlarms:
         if due is None or due > now:
             return Decided(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
         try:
-            plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=_taken(tx, cadence, now))
+            plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
             return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
         rows = tuple(self._filtered(row, compiled) for row in plan.rows)
@@ -297,7 +297,7 @@ def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
     return cadence._replace(state="invalid", state_reason=reason, state_at=now)
 
 
-def _taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
+def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
     """Instants that ran although they lie ahead of the border; only after the clock came back is there any."""
     if cadence.planned_through >= cadence.ran_through:
         return frozenset()

@@ -15,7 +15,7 @@ from wakeful.core.results import Dropped, Ending
 from wakeful.core.timing import Cron, Every, Times
 from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record
+from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
 from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
 from wakeful.ports.handlers import Seams
@@ -111,7 +111,7 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     if cadence.state == "done":
         raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
     compiled = _compiled(schedule)
-    plan = resume(cadence, compiled.rules, now=now, taken=_taken(tx, cadence, now))
+    plan = resume(cadence, compiled.rules, now=now, taken=taken_ahead(tx, cadence, now))
     record(tx, [decided(plan, compiled)], now=now)
 
 
@@ -251,7 +251,7 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
             planned_through=max(now, cadence.planned_through),
             next_at=None,
         )
-    plan = replan(cadence, old, compiled.rules, now=now, taken=_taken(tx, cadence, now))
+    plan = replan(cadence, old, compiled.rules, now=now, taken=taken_ahead(tx, cadence, now))
     record(tx, [decided(plan, compiled, gaps_of=(schedule.version, schedule.definition))], now=now)
 
 
@@ -319,12 +319,6 @@ def _compiled(schedule: Schedule) -> Compiled:
     if isinstance(compiled, Compiled):
         return compiled
     raise Conflict(f"{schedule.slug} is invalid: {compiled.reason}")
-
-
-def _taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    if cadence.planned_through >= cadence.ran_through:
-        return frozenset()
-    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=now)
 
 
 def _is_zoned(definition: Definition) -> int:

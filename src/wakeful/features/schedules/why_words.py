@@ -258,6 +258,8 @@ def _missed(case: Case, dial: Dial) -> str:
     subject = _gap_subject(case, dial, "was missed")
     if row.reason == "clock":
         return f"{subject} because the clock jumped over it, or the machine slept{_caught_up(case, dial)}"
+    if row.reason == "restored":
+        return f"{subject} because the store was put back from a copy (restored), and nobody knows what ran since then"
     down, back = case.clockwork.down_from, case.clockwork.down_until
     when = "" if down is None or back is None else f" between {dial.brief(down)} and {dial.brief(back)}"
     return f"{subject} because no process was ticking{when}{_caught_up(case, dial)}"

@@ -1,0 +1,86 @@
+"""Putting a copy back in the place of the database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+import click
+
+from wakeful.cli.backup import damage_of, mark_as_copy
+from wakeful.cli.faults import Ended
+from wakeful.cli.home import database_of
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, say
+from wakeful.core.instants import format_instant
+from wakeful.daemon import holder_of
+from wakeful.engine.clock import SystemClock
+
+BESIDE: Final = ("", "-wal", "-shm")
+"""A database that is in use is three files; a copy under the others' leftovers would be read as damaged."""
+
+# Whether it is one of ours.
+LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('schedules', 'cadences', 'runs', 'meta')"
+
+
+@command("restore")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def restore_command(asked: Invocation, file: Path) -> None:
+    """Put a copy back in the place of the database; the daemon must be stopped.
+
+    The database as it is now is kept beside it under another name. Whatever the copy had planned or begun and may have
+    ended since is not done again: `wakeful why` calls it restored.
+    """
+    holder = holder_of(asked.home)
+    if holder is not None:
+        raise Ended(f"{holder.in_words()} holds {asked.home}", hint="stop it first: wakeful down")
+    database = database_of(asked.home)
+    unborn = database.with_name(f".{database.name}.{os.getpid()}.part")
+    try:
+        _prepare(file, unborn)
+        kept = _put_aside(database)
+        unborn.replace(database)
+    except OSError as error:
+        raise Ended(f"{file} could not be put back: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            unborn.unlink()
+    if asked.is_json:
+        json_out({"database": str(database), "from": str(file), "kept": None if kept is None else str(kept)})
+        return
+    say(f"{database} is the copy {file} now" + ("" if kept is None else f"; what was there is kept as {kept.name}"))
+    say("start the daemon: what happened since the copy was made is not done again")
+
+
+def _prepare(file: Path, unborn: Path) -> None:
+    """A copy of the copy, looked through, marked, and on the disk."""
+    os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    shutil.copyfile(file, unborn)
+    try:
+        with closing(sqlite3.connect(unborn)) as connection:
+            damage = damage_of(connection)
+            if damage is not None:
+                raise Ended(f"{file} is damaged ({damage})", hint="choose another copy")
+            if connection.execute(LOOK).fetchone() != (4,):
+                raise Ended(f"{file} is not a database of Wakeful", hint="choose a file made by wakeful backup")
+            mark_as_copy(connection)
+    except sqlite3.DatabaseError as error:
+        raise Ended(f"{file} is not a database ({error})", hint="choose a file made by wakeful backup") from error
+    with unborn.open("rb") as written:
+        os.fsync(written.fileno())
+
+
+def _put_aside(database: Path) -> Path | None:
+    """Give the database that is there another name, with what belongs to it."""
+    if not database.exists():
+        return None
+    stamp = format_instant(SystemClock().read().now).replace(":", "").replace(".", "")
+    kept = database.with_name(f"{database.name}.before-restore-{stamp}")
+    for suffix in BESIDE:
+        with suppress(FileNotFoundError):
+            database.with_name(database.name + suffix).rename(kept.with_name(kept.name + suffix))
+    return kept

@@ -1,0 +1,98 @@
+"""Beginning with a copy: a store that was put back from a backup does nothing again that may have been done since.
+
+A copy carries a mark of when it was made, and whoever opens it finds the mark. Whatever was open in the copy is
+`unknown`, because it went on elsewhere; the instants between the copy and now are one `missed(restored)` row for each
+schedule, because nobody knows which of them ran. Then the mark is taken away. All of it happens in small steps and may
+stop anywhere.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from wakeful.core.cadence import Gap, forgo
+from wakeful.core.instants import Instant, format_instant
+from wakeful.core.results import Forgotten
+from wakeful.core.runs import Run
+from wakeful.engine.settling import conclude
+from wakeful.features.schedules.alarms import decided, record, taken_ahead
+from wakeful.features.schedules.compiled import Compilations, Compiled
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Store, Tx
+
+log = logging.getLogger("wakeful.schedules")
+
+COPIED_AT: Final = "copied_at"
+RESTORED: Final = "restored"
+STEP: Final = 200
+
+
+class Adopted(NamedTuple):
+    """What a copy held that nobody knows the end of."""
+
+    copied_at: Instant
+    runs: int
+    instants: int
+
+
+async def adopt_copy(store: Store, seams: Seams, compilations: Compilations, *, now: Instant) -> Adopted | None:
+    """Look for the mark of a copy, and begin with it; None if this is no copy."""
+    written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
+    if not written:
+        return None
+    copied_at = int(written)
+    runs = 0
+    while closed := await store.write(lambda tx: _close_open(tx, seams, copied_at, now)):
+        runs += closed
+    instants = 0
+    after: str | None = ""
+    while after is not None:
+        step = await store.write(lambda tx, after=after: _forgo(tx, compilations, after, now))  # type: ignore[misc]
+        after, counted = step
+        instants += counted
+    await store.write(lambda tx: tx.meta.set(COPIED_AT, ""))
+    adopted = Adopted(copied_at, runs, instants)
+    log.warning(
+        "this store is a copy made at %s: %d runs that were open are unknown, %d instants since are missed",
+        format_instant(copied_at),
+        runs,
+        instants,
+    )
+    return adopted
+
+
+def _close_open(tx: Tx, seams: Seams, copied_at: Instant, now: Instant) -> int:
+    """One step: runs that were under way or waited when the copy was made."""
+    rows = tx.runs.page(limit=STEP, outcome="running") + tx.runs.page(limit=STEP, outcome="waiting")
+    by_kind: dict[str, list[Run]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
+    closed = 0
+    ending = Forgotten(RESTORED, f"it was open in the copy of {format_instant(copied_at)}")
+    for kind, of_kind in by_kind.items():
+        keeper = seams.keepers.get(kind)
+        if keeper is None:
+            continue  # nobody here knows this kind; whoever does will rescue it
+        locked = keeper.lock(tx, of_kind)
+        held = tx.runs.lock([row.run_id for row in of_kind])
+        conclude(tx, seams, keeper, locked, [(held[row.run_id], ending) for row in of_kind], now=now)
+        closed += len(of_kind)
+    return closed
+
+
+def _forgo(tx: Tx, compilations: Compilations, after: str, now: Instant) -> tuple[str | None, int]:
+    """One step over the schedules in slug order; answers where to go on, and how many instants were missed."""
+    schedules = tx.schedules.page(after=after or None, limit=STEP)
+    if not schedules:
+        return None, 0
+    cadences = tx.cadences.lock([schedule.schedule_id for schedule in schedules])
+    compiled: Mapping[int, object] = compilations.of(tx, [(c.schedule_id, c.version) for c in cadences.values()])
+    plans = [
+        decided(forgo(cadence, known.rules, RESTORED, now=now, taken=taken_ahead(tx, cadence, now)), known)
+        for schedule_id, cadence in sorted(cadences.items())
+        if isinstance(known := compiled.get(schedule_id), Compiled) and cadence.planned_through < now
+    ]
+    if plans:
+        record(tx, plans, now=now)
+    counted = sum(row.instants for plan in plans for row in plan.rows if isinstance(row, Gap))
+    return schedules[-1].slug, counted
