@@ -190,6 +190,7 @@ class _Daemon:
             settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
             watchers=self._watchers,
             figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
+            log_of_run=None if self._telemetry is None else self._telemetry.log_of_run,
         )
         return make_server(api)
 

@@ -33,6 +33,7 @@ def make_app(
     settings: Callable[[], Standing] | None = None,
     watchers: stream.Watchers | None = None,
     figures: Callable[[Gauges], bytes] | None = None,
+    log_of_run: runs.LogOfRun | None = None,
 ) -> ASGIApp:
     """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
 
@@ -52,7 +53,7 @@ def make_app(
     problems.install(api, app)
     for router in (
         schedules.routes(app),
-        runs.routes(app),
+        runs.routes(app, log_of_run),
         upcoming.routes(app),
         nodes.routes(app),
         *([] if settings is None else [config.routes(settings)]),

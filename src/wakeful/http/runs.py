@@ -1,7 +1,7 @@
 """`/api/runs`: the ledger."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
@@ -9,17 +9,24 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.core.fields import Fields
+from wakeful.core.instants import Instant
 from wakeful.core.runs import Outcome
+from wakeful.core.timing_builders import as_instant
 from wakeful.http import shapes
 from wakeful.http.asking import read_json, run_cursor, run_id_of
 from wakeful.http.problems import Refused
 from wakeful.http.shapes import answer, body, problems
+from wakeful.telemetry.log_reading import RunLog
 
 RunPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
 
 
-def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+LogOfRun: TypeAlias = Callable[[int, Instant, Instant], Awaitable[RunLog]]
+"""What the log says of a run between two times."""
+
+
+def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
+    """The routes, over one app; without a log, a run has none."""
     router = APIRouter(prefix="/api/runs", tags=["runs"])
 
     @router.get("", summary="The ledger", responses={200: answer(shapes.Runs, "Newest first."), **problems()})
@@ -32,11 +39,17 @@ def routes(app: Wakeful) -> APIRouter:
 
     @router.get(
         "/{id}",
-        summary="One run, with its ladder and its attempts",
-        responses={200: answer(shapes.Run, "As it stands."), **problems(404)},
+        summary="One run, with its ladder, its attempts and its log",
+        responses={200: answer(shapes.RunWithLog, "As it stands."), **problems(404)},
     )
     async def get_run(id: RunPath) -> Response:
-        return JSONResponse((await app.get_run(run_id_of(id))).to_json())
+        """`log` has the lines of the log about it, oldest first, as far as they are kept; bounded."""
+        run = await app.get_run(run_id_of(id))
+        if log_of_run is None:
+            return JSONResponse(run.to_json())
+        until = app.moment().now if run.ended_at is None else as_instant(run.ended_at, "endedAt")
+        found = await log_of_run(run.run_id, as_instant(run.planned_at, "plannedAt"), until)
+        return JSONResponse({**run.to_json(), "log": found.lines, "logIsCut": found.is_cut})
 
     @router.post(
         "/{id}/receipt",

@@ -261,6 +261,29 @@ class Run(Shape):
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
 
 
+class LogLine(Shape):
+    """One line of the log."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    ts: At
+    level: Literal["debug", "info", "warn", "error"]
+    action: str
+    phase: Literal["request", "response", "error", "event"]
+    flow_id: str | None = None
+    duration_ms: int | None = None
+    slug: str | None = None
+    slot: str | None = None
+    details: dict[str, Any] | None = None
+
+
+class RunWithLog(Run):
+    """One row of the ledger, and what the log says of it."""
+
+    log: Annotated[list[LogLine], Field(description="oldest first, as far as it is kept")] = []
+    log_is_cut: Annotated[bool, Field(description="there is more than this")] = False
+
+
 class Runs(Shape):
     """A page of the ledger, newest first."""
 

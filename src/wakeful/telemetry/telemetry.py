@@ -3,13 +3,19 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import Final
 
+from wakeful.core.instants import Instant
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Sink
 from wakeful.telemetry.fan_out import FanOut
 from wakeful.telemetry.log import Log, LogHandler, Redact, no_redaction
+from wakeful.telemetry.log_reading import RunLog, read_run
 from wakeful.telemetry.metrics import Gauges, Metrics
 from wakeful.telemetry.stream import Stream
+
+WRITTEN_WITHIN: Final = 1.0
+"""Seconds that whoever asks for a log waits for its last lines."""
 
 
 class Telemetry:
@@ -18,7 +24,8 @@ class Telemetry:
     def __init__(self, home: Path, clock: Clock, *, days: int = 7, redact: Redact = no_redaction) -> None:
         self.stream = Stream(clock)
         self.metrics = Metrics()
-        self.log = Log(home / "logs", clock, server_log=home / "server.log", days=days, redact=redact)
+        self._folder = home / "logs"
+        self.log = Log(self._folder, clock, server_log=home / "server.log", days=days, redact=redact)
         self._fan_out = FanOut()
         for listener in (self.metrics.listen, self.stream.listen, self.log.listen):
             self._fan_out.listen(listener)
@@ -33,6 +40,16 @@ class Telemetry:
         """The text of `/metrics`; what only telemetry itself knows is filled in."""
         own = gauges._replace(log_lines_lost=self.log.lost, stream_subscribers=self.stream.subscribers)
         return self.metrics.render(own)
+
+    async def log_of_run(self, run_id: int, since: Instant, until: Instant) -> RunLog:
+        """What the log says of a run, up to this moment."""
+        await self._fan_out.drained()
+
+        def read() -> RunLog:
+            self.log.drain(WRITTEN_WITHIN)
+            return read_run(self._folder, run_id, since=since, until=until)
+
+        return await asyncio.to_thread(read)
 
     async def close(self) -> None:
         """Pass on what is left, write it, and end the log's thread."""

@@ -16,6 +16,7 @@ import pytest
 
 from edges.http.kit import EVERY, MANUAL, Daemon, daemon, start
 from wakeful.daemon import HomeHeld, holder_of, network_file_system, serve
+from wakeful.http.shapes import RunWithLog
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,21 @@ def test_an_agent_is_asked_and_its_reply_kept(running: Daemon) -> None:
     status, problem = ask(running.address, "/api/schedule/often", method="PUT", body=often)
     assert (status, problem["error"]) == (400, "Minimum interval is 60 minutes (1 hour)")
     assert problem["errors"] == [{"field": "schedule", "message": "Minimum interval is 60 minutes (1 hour)"}]
+
+
+def test_a_run_has_its_log(running: Daemon) -> None:
+    """Alone, not in lists: the lines about it, from its start to its end."""
+    ask(running.address, "/api/schedule/logged", method="PUT", body=MANUAL)
+    run_id = ask(running.address, "/api/schedule/logged/run?wait=true", method="POST")[1]["runId"]
+    status, run = ask(running.address, f"/api/runs/{run_id}")
+    assert status == 200
+    told = [line["action"] for line in run["log"] if line["level"] != "debug"]
+    assert told == ["run-waiting", "run-started", "run-ended"]
+    assert {line["details"]["runId"] for line in run["log"]} == {int(run_id)}
+    assert {line.get("slug", "logged") for line in run["log"]} == {"logged"}
+    assert run["logIsCut"] is False
+    RunWithLog.model_validate(run)
+    assert "log" not in ask(running.address, "/api/schedule/logged/runs")[1]["runs"][0]
 
 
 def test_why_is_answered_with_a_sentence(running: Daemon) -> None:
