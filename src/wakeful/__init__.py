@@ -10,20 +10,38 @@ if TYPE_CHECKING:
     from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
     from wakeful.features.schedules.queries import Stats
     from wakeful.features.schedules.views import AttemptView, RunView, ScheduleView
+    from wakeful.features.workflows.python import (
+        Context,
+        LogicError,
+        Prepare,
+        Produced,
+        Publish,
+        Received,
+        Transient,
+        Workflow,
+    )
     from wakeful.ports.store import StoreUnavailable
 
 __all__ = [
     "AttemptView",
     "Conflict",
+    "Context",
     "FieldError",
     "Invalid",
+    "LogicError",
     "New",
     "NotFound",
+    "Prepare",
+    "Produced",
+    "Publish",
+    "Received",
     "RunView",
     "ScheduleView",
     "Stats",
     "StoreUnavailable",
+    "Transient",
     "Wakeful",
+    "Workflow",
     "after_reset",
     "cron",
     "every",
@@ -40,6 +58,16 @@ _PLACES: Final = {
     "wakeful.core.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
     "wakeful.features.schedules.queries": ("Stats",),
     "wakeful.features.schedules.views": ("AttemptView", "RunView", "ScheduleView"),
+    "wakeful.features.workflows.python": (
+        "Context",
+        "LogicError",
+        "Prepare",
+        "Produced",
+        "Publish",
+        "Received",
+        "Transient",
+        "Workflow",
+    ),
     "wakeful.ports.store": ("StoreUnavailable",),
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names}

@@ -49,6 +49,25 @@ class Portal:
         self._loop.close()
 
 
+class Blocking:
+    """The blocking face of an object: its coroutine methods wait for their answers."""
+
+    def __init__(self, portal: Portal, inner: Any) -> None:
+        self._portal = portal
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        @wraps(found)
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            return self._portal.call(found(*args, **kwargs))
+
+        return blocking
+
+
 class Wakeful:
     """The blocking face of `wakeful.Wakeful`: every method of it is here under the same name."""
 
@@ -87,16 +106,17 @@ class Wakeful:
     ) -> None:
         self.stop()
 
+    def workflow(self, name: str) -> Any:
+        """A workflow: its decorators as they are, its other methods blocking."""
+        return Blocking(self._portal, self._app.workflow(name))
+
+    @property
+    def workflows(self) -> Any:
+        """All workflows."""
+        return Blocking(self._portal, self._app.workflows)
+
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._app, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
-
-        @wraps(found)
-        def blocking(*args: Any, **kwargs: Any) -> Any:
-            return self._portal.call(found(*args, **kwargs))
-
-        return blocking
+        return getattr(Blocking(self._portal, self._app), name)
 
 
 async def _make(store: str | Path, settings: dict[str, Any]) -> AsyncWakeful:

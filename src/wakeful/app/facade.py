@@ -17,6 +17,7 @@ from wakeful.actions.registry import CallRegistry
 from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
+from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import Guard, MakeBeside, MakeSink, New, Written
 from wakeful.app.writing import Writing, held
 from wakeful.core.actions import Call
@@ -34,6 +35,8 @@ from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
+from wakeful.features.workflows.feature import Workflows
+from wakeful.features.workflows.python import Workflow
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
 from wakeful.ports.store import Store, Tx
@@ -73,6 +76,7 @@ class Wakeful:
         sink: MakeSink | None = None,
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
+        workflow_modules: Sequence[str] = (),
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -91,7 +95,8 @@ class Wakeful:
         self._make_sink = sink
         self._make_beside = beside
         self._besides: list[Beside] = []
-        self._features = tuple(features)
+        self._workflows = Workflows(modules=workflow_modules)
+        self._features: tuple[bootstrap.MakeFeature, ...] = (*features, partial(plug_workflows, self._workflows))
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -124,6 +129,15 @@ class Wakeful:
         """Set the function that is called for schedules added without an action of their own."""
         self._registry.register(ON_DUE, handler)
         return handler
+
+    def workflow(self, name: str) -> Workflow:
+        """A workflow: declare its producers and consumers before the start; publish, run and ask after it."""
+        return self._workflows.declare(name)
+
+    @property
+    def workflows(self) -> Workflows:
+        """All workflows: deploy, list, resolve."""
+        return self._workflows
 
     # --- life --------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class Done:
     usage: dict[str, int] | None = None
     session_id: str | None = None
     effects: tuple[Effect, ...] = ()
+    carries: object = None  # what the keeper of this kind of run settles it with
 
 
 @dataclass(frozen=True, slots=True)

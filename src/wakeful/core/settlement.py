@@ -64,7 +64,7 @@ class Close(NamedTuple):
 class Wait(NamedTuple):
     """The attempt is over, the run is not."""
 
-    until: Instant
+    until: Instant | None  # None: until somebody says so
     reason: str
     attempt_outcome: str
     rung: RungName | None

@@ -35,7 +35,7 @@ CRASHES_MAX: Final = 2
 PHASES: Final[dict[Phase, frozenset[Phase]]] = {
     "executing": frozenset({"executing", "committed", "abandoned"}),
     "preparing": frozenset({"preparing", "prepared", "abandoned"}),
-    "prepared": frozenset({"preparing", "mutating", "mutated", "abandoned"}),
+    "prepared": frozenset({"preparing", "mutating", "mutated", "committed", "abandoned"}),
     "mutating": frozenset({"preparing", "prepared", "mutated", "abandoned"}),
     "mutated": frozenset({"mutated", "committed", "abandoned"}),
     "committed": frozenset(),

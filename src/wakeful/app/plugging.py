@@ -1,0 +1,16 @@
+"""Plugging in the features that every app has."""
+
+from wakeful.bootstrap import Ground
+from wakeful.features.workflows.feature import Workflows
+from wakeful.ports.handlers import Plug
+
+
+async def plug_workflows(workflows: Workflows, ground: Ground) -> Plug:
+    """Workflows, on the ground of this app."""
+    return workflows.plug(
+        ground.store,
+        ground.clock,
+        store_id=ground.store_id,
+        default_zone=lambda: ground.default_zone,
+        ring_bell=ground.ring_bell,
+    )

@@ -1,0 +1,273 @@
+"""What happens when the alarm of a workflow rings: its session goes on, or begins, or ends, and a handler runs.
+
+A session of kind `schedule` runs the producers that were due when it began, `manual` all of them, `event` none; then
+consumers run, the one that has waited longest first, until there is nothing to do or the session is full. One handler
+at a time: while a run is open the alarm rests, and whoever closes the run sets it anew.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.instants import HOUR, SECOND, Instant
+from wakeful.core.runs import Outcome, Run, Trigger, stretch
+from wakeful.core.timing import latest_until, next_after, tally
+from wakeful.core.transitions import planned
+from wakeful.core.workflow_definition import Producer
+from wakeful.core.workflow_rows import Handler, HandlerRun, Phase, Session, SessionKind
+from wakeful.core.workflow_rules import (
+    CONSUMERS_MAX,
+    WAKE_MAX,
+    Flow,
+    due_producers,
+    is_startable,
+    next_consumer,
+)
+from wakeful.features.workflows.compiled import Broken, Compilations, Known
+from wakeful.features.workflows.standing import read_flows, save_flows, tell, touch, with_handler, with_workflow
+from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.store import Tx
+from wakeful.ports.workflows import NewSession, TopicKey
+
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+PRUNE_EVERY: Final = HOUR
+PRUNE_PAUSE: Final = SECOND
+PRUNE_STEP: Final = 500
+
+
+class _Begun(NamedTuple):
+    """What ringing one workflow came to: where it stands, and the handler that is to run."""
+
+    flow: Flow
+    session: Session | None = None
+    handler: Handler | None = None
+
+
+class WorkflowAlarms:
+    """Rings workflows."""
+
+    brings_runs = True
+
+    def __init__(self, compilations: Compilations) -> None:
+        self._compilations = compilations
+        self._prune_at: Instant = 0
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Let every workflow whose alarm was due by `due_by` take its next step, at most `limit` of them."""
+        if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
+            self._prune(tx, now)
+        workflows = tx.workflows.due(now=due_by, limit=limit)
+        if not workflows:
+            return Rung((), 0)
+        flows = read_flows(tx, workflows)
+        oldest = _by_workflow(tx.messages.oldest(flows))
+        sessions = tx.sessions.by_ids([one.session_id for one in workflows if one.session_id is not None])
+        begun: list[_Begun] = []
+        for flow in flows.values():
+            session = sessions.get(flow.workflow.session_id or 0)
+            known = self._compilations.of(flow.workflow)
+            begun.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
+        due, after = self._runs(tx, [one for one in begun if one.handler is not None], now, gap_reason)
+        after |= {one.flow.workflow.workflow_id: one.flow for one in begun if one.handler is None}
+        save_flows(tx, [(flows[key], after[key]) for key in flows], now)
+        # An alarm that rang for nothing is put where the facts say as well.
+        touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
+        return Rung(due, len(workflows))
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        """The clock came back: what was planned beyond now is planned from now."""
+        workflows = tx.workflows.after(after_id, limit=limit)
+        if not workflows:
+            return None
+        flows = read_flows(tx, workflows)
+        pairs = [(flow, _nearer(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()]
+        save_flows(tx, pairs, now)
+        return workflows[-1].workflow_id
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """Workflows have no errands; what a dead node left of their runs, the rescue settles."""
+
+    def _prune(self, tx: Tx, now: Instant) -> None:
+        """Forget one small step of what the ledger has forgotten: by its clock, which is trusted, and not by ours."""
+        gone = tx.sessions.prune(limit=PRUNE_STEP) + tx.workflows.forget_deleted(limit=PRUNE_STEP)
+        self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
+
+    def _runs(
+        self, tx: Tx, begun: Sequence[_Begun], now: Instant, gap_reason: str
+    ) -> tuple[list[Due], dict[int, Flow]]:
+        """The runs that come forth, with the rows of instants that were jumped over on the way to them."""
+        starts = [(one, _start(one, self._compilations.of(one.flow.workflow), now, gap_reason)) for one in begun]
+        ids = iter(tx.runs.reserve_ids(sum(2 if start.gap is not None else 1 for _, start in starts)))
+        due: list[Due] = []
+        gaps: list[Run] = []
+        rows: list[HandlerRun] = []
+        after: dict[int, Flow] = {}
+        for (flow, session, handler), start in starts:
+            if session is None or handler is None:  # only those that begin are here
+                continue
+            workflow = flow.workflow
+            if start.gap is not None:
+                gaps.append(_gap_row(next(ids), flow, start.gap, now))
+            run_id = next(ids)
+            run = planned(
+                run_id=run_id,
+                kind=handler.kind,
+                schedule_id=workflow.owner_id,
+                version=workflow.version,
+                planned_at=start.planned_at,
+                due_at=start.due_at,
+                trigger=start.trigger,
+                lane=None,  # the workflow's own row is the lane: one open run
+            )
+            due.append(Due(run._replace(occurrence=-run_id)))
+            rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
+            begins = handler._replace(last_run_id=run_id, last_run_at=now)
+            after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)
+        if gaps:
+            tx.runs.add_many(gaps)
+        if rows:
+            tx.sessions.add_runs(rows)
+            tx.sessions.save_many([one.session for one in begun if one.session is not None])
+        return due, after
+
+
+class _Gap(NamedTuple):
+    """Instants of a producer that were jumped over."""
+
+    first: Instant
+    last: Instant
+    instants: int
+    outcome: Outcome
+    reason: str
+
+
+class _Start(NamedTuple):
+    """How a handler's run begins."""
+
+    planned_at: Instant
+    due_at: Instant
+    trigger: Trigger
+    queued: int
+    gap: _Gap | None
+
+
+def _begin(
+    tx: Tx, flow: Flow, session: Session | None, known: Known, oldest: Mapping[str, Instant], now: Instant
+) -> _Begun:
+    """The next step of one workflow."""
+    if not is_startable(flow.workflow):
+        return _Begun(flow)
+    if isinstance(known, Broken):
+        return _Begun(with_workflow(flow, error=f"its definition cannot be read: {known.reason}", error_at=now))
+    if session is not None:
+        going_on = _next_in(flow, session, oldest, now)
+        if going_on is not None:
+            return going_on
+        tx.sessions.save_many([session._replace(ended_at=now, result="completed")])
+        flow = with_workflow(flow, session_id=None)
+    due = due_producers(flow, now)
+    kind: SessionKind = "schedule" if due else "event"
+    if not due and next_consumer(flow, oldest, now) is None:
+        return _Begun(flow)
+    flow, session = open_session(tx, flow, kind, due, now)
+    begun = _next_in(flow, session, oldest, now)
+    return _Begun(flow) if begun is None else begun
+
+
+def _next_in(flow: Flow, session: Session, oldest: Mapping[str, Instant], now: Instant) -> _Begun | None:
+    """Who runs next in a session; None: it is over."""
+    left: list[str] = json.loads(session.producers_left)
+    while left:
+        name = left.pop(0)
+        if name in flow.handlers:  # else a newer definition has it no more
+            return _Begun(flow, session._replace(producers_left=json.dumps(left)), flow.handlers[name])
+    if session.consumers_run >= CONSUMERS_MAX:
+        return None
+    consumer = next_consumer(flow, oldest, now)
+    if consumer is None:
+        return None
+    session = session._replace(producers_left="[]", consumers_run=session.consumers_run + 1)
+    return _Begun(flow, session, flow.handlers[consumer])
+
+
+def open_session(tx: Tx, flow: Flow, kind: SessionKind, producers: Sequence[str], now: Instant) -> tuple[Flow, Session]:
+    """A session begins."""
+    left = json.dumps(list(producers))
+    session_id = tx.sessions.add(NewSession(flow.workflow.workflow_id, kind, now, left))
+    tell(tx, flow.workflow, "session-started", data={"sessionId": str(session_id), "kind": kind})
+    session = Session(session_id, flow.workflow.workflow_id, kind, now, None, None, None, left, 0)
+    return with_workflow(flow, session_id=session_id), session
+
+
+def _start(begun: _Begun, known: Known, now: Instant, gap_reason: str) -> _Start:
+    """When the run was planned, and what was jumped over on the way to it."""
+    flow, session, handler = begun
+    if handler is None or session is None:
+        raise AssertionError("nothing begins")
+    if handler.kind == CONSUMER:
+        since = handler.wake_at if handler.wake_at is not None and handler.wake_at <= now else now
+        return _Start(since, since, "wake", 0, None)
+    due_at = handler.next_at
+    if due_at is None or due_at > now or isinstance(known, Broken):
+        return _Start(now, now, "manual", 0, None)
+    trigger: Trigger = "manual" if session.kind == "manual" else "schedule"
+    freed_at = flow.workflow.freed_at
+    was_busy = freed_at is not None and freed_at > due_at
+    queued = now - due_at if was_busy else 0
+    producer = known.handlers[handler.name]
+    latest = latest_until(producer.timing, now, due_at) if isinstance(producer, Producer) else None
+    if latest is None or not isinstance(producer, Producer):
+        return _Start(due_at, due_at, trigger, queued, None)
+    # Several times have come: one run serves them all, as of the latest, and the others are counted in one row.
+    last = latest_until(producer.timing, latest - 1, due_at) or due_at
+    instants = tally(producer.timing, due_at, latest).count
+    gap = _Gap(due_at, last, instants, *(("skipped", "coalesced") if was_busy else ("missed", gap_reason)))
+    return _Start(latest, latest, trigger if was_busy or trigger == "manual" else "catchUp", queued, gap)
+
+
+def _gap_row(run_id: int, flow: Flow, gap: _Gap, now: Instant) -> Run:
+    row = stretch(
+        run_id=run_id,
+        kind=PRODUCER,
+        schedule_id=flow.workflow.owner_id,
+        version=flow.workflow.version,
+        first=gap.first,
+        last=gap.last,
+        instants=gap.instants,
+        outcome=gap.outcome,
+        reason=gap.reason,
+        now=now,
+    )
+    return row._replace(occurrence=-run_id)  # several producers may have had the same instant
+
+
+def _handler_run(run_id: int, flow: Flow, session: Session, handler: Handler, queued: int, now: Instant) -> HandlerRun:
+    phase: Phase = "executing" if handler.kind == PRODUCER else "preparing"
+    phases = json.dumps({phase: now}, separators=(",", ":"))
+    return HandlerRun(
+        run_id, flow.workflow.workflow_id, session.session_id, handler.name, handler.kind, phase, phases,
+        None, None, None, 0, 0, 0, queued, None, 0,
+    )  # fmt: skip
+
+
+def _nearer(flow: Flow, known: Known, now: Instant) -> Flow:
+    """Planned from now: no producer later than its next time, no consumer later than it may sleep."""
+    for handler in flow.handlers.values():
+        next_at, wake_at = handler.next_at, handler.wake_at
+        producer = None if isinstance(known, Broken) else known.handlers.get(handler.name)
+        if next_at is not None and isinstance(producer, Producer):
+            following = next_after(producer.timing, now)
+            next_at = next_at if following is None else min(next_at, following)
+        if wake_at is not None:
+            wake_at = min(wake_at, now + WAKE_MAX)
+        if (next_at, wake_at) != (handler.next_at, handler.wake_at):
+            flow = with_handler(flow, handler._replace(next_at=next_at, wake_at=wake_at))
+    return flow
+
+
+def _by_workflow(oldest: Mapping[TopicKey, Instant]) -> dict[int, dict[str, Instant]]:
+    found: dict[int, dict[str, Instant]] = {}
+    for (workflow_id, topic), since in oldest.items():
+        found.setdefault(workflow_id, {})[topic] = since
+    return found

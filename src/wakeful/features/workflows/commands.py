@@ -1,0 +1,384 @@
+"""What persons do with workflows: one function of a transaction each, under the lock of the workflow."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import shown
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.results import Dropped
+from wakeful.core.runs import Run, stretch
+from wakeful.core.settlement import Close
+from wakeful.core.timing import Manual, Once, next_after, tally
+from wakeful.core.transitions import closed
+from wakeful.core.workflow_answers import NewMessage
+from wakeful.core.workflow_definition import Producer, WorkflowDefinition
+from wakeful.core.workflow_json import decode_workflow, encode_workflow, resolved
+from wakeful.core.workflow_rows import Handler, HandlerRun, Origin, Status, Topic, Workflow
+from wakeful.core.workflow_rules import Flow
+from wakeful.features.workflows.alarms import open_session
+from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.features.workflows.publishing import Put, publish
+from wakeful.features.workflows.settling import settle_run
+from wakeful.features.workflows.standing import (
+    reached,
+    read_flows,
+    release,
+    save_flows,
+    settle_messages,
+    tell,
+    touch,
+    with_workflow,
+)
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
+
+Choice: TypeAlias = Literal["retry", "didNotHappen", "skip"]
+CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
+
+Guard: TypeAlias = Callable[[Workflow | None], None]
+"""Looks at the workflow, held, before it is written; raises to refuse."""
+
+
+class Deployed(NamedTuple):
+    """What became of a definition."""
+
+    workflow: Workflow
+    is_created: bool
+    is_changed: bool
+
+
+def hold(tx: Tx, name: str) -> Workflow | None:
+    """The living workflow of this name, held; None if there is none."""
+    found = tx.workflows.by_names([name]).get(name)
+    if found is None:
+        return None
+    # Read again under the lock: another node may have edited or removed it between the two statements.
+    row = tx.workflows.lock([found.workflow_id])[found.workflow_id]
+    return row if row.deleted_at is None else None
+
+
+def held(tx: Tx, name: str) -> Flow:
+    """The living workflow of this name, held, with all that is in it. Raises `NotFound`."""
+    workflow = hold(tx, name)
+    if workflow is None:
+        raise NotFound(f"there is no workflow {shown(name)}")
+    return read_flows(tx, [workflow])[workflow.workflow_id]
+
+
+def deploy(
+    tx: Tx,
+    definition: WorkflowDefinition,
+    status: Status | None,
+    *,
+    origin: Origin,
+    default_zone: str,
+    now: Instant,
+    guard: Guard | None = None,
+) -> Deployed:
+    """Write a definition that was checked. An identical one changes nothing but the status it asks for."""
+    workflow = hold(tx, definition.name)
+    if guard is not None:
+        guard(workflow)
+    if workflow is None:
+        return _create(tx, definition, status or "active", origin, default_zone, now)
+    if workflow.origin != origin:
+        owner = "its Python module" if workflow.origin == "python" else "REST"
+        raise Conflict(f"workflow '{workflow.name}' is defined by {owner}; change it there, or choose another name")
+    before = read_flows(tx, [workflow])[workflow.workflow_id]
+    definition = resolved(definition, _read(workflow), now=now, default_zone=default_zone)
+    text = encode_workflow(definition)
+    if text == workflow.definition:
+        after = set_status(tx, before, status or workflow.status, now)
+        return Deployed(after.workflow, False, False)
+    flow = with_workflow(before, definition=text, version=workflow.version + 1, updated_at=now)
+    flow = _rearranged(tx, flow, definition, _read(workflow), now)
+    flow = _acted(tx, with_workflow(flow, status=status or workflow.status), now)
+    save_flows(tx, [(before, flow)], now)
+    tell(
+        tx,
+        flow.workflow,
+        "deployed",
+        f"version {flow.workflow.version} is deployed",
+        data={"version": flow.workflow.version},
+    )
+    return Deployed(flow.workflow, False, True)
+
+
+def _create(
+    tx: Tx, definition: WorkflowDefinition, status: Status, origin: Origin, default_zone: str, now: Instant
+) -> Deployed:
+    definition = resolved(definition, None, now=now, default_zone=default_zone)
+    owner_id = tx.owners.named(f"workflow:{definition.name}")
+    new = NewWorkflow(definition.name, owner_id, encode_workflow(definition), origin, status, now)
+    workflow_id = tx.workflows.add(new)
+    if workflow_id is None:
+        raise Conflict(f"workflow '{definition.name}' was written by another at this moment; try again")
+    workflow = tx.workflows.lock([workflow_id])[workflow_id]
+    tx.alarms.set_many([Alarm(ALARM_WORKFLOW, workflow_id, None, 1, None, 0)])
+    before = Flow(workflow, {}, {})
+    flow = _rearranged(tx, before, definition, None, now)
+    save_flows(tx, [(before, flow)], now)
+    tell(tx, workflow, "deployed", "version 1 is deployed", data={"version": 1})
+    return Deployed(workflow, True, True)
+
+
+def _rearranged(
+    tx: Tx, flow: Flow, definition: WorkflowDefinition, known: WorkflowDefinition | None, now: Instant
+) -> Flow:
+    """Handlers and topics as the new definition has them. Producers that are new or have another schedule are due at
+    once, the others keep their time; every consumer is to be looked at; what handlers remember stays."""
+    workflow_id = flow.workflow.workflow_id
+    timings = {one.name: one.timing for one in known.producers} if known is not None else {}
+    handlers: dict[str, Handler] = {}
+    for place, one in enumerate(definition.handlers):
+        kind: Literal["producer", "consumer"] = "producer" if isinstance(one, Producer) else "consumer"
+        row = flow.handlers.get(one.name)
+        if row is None or row.kind != kind:
+            row = Handler(workflow_id, one.name, kind, place, None, None, None, 0, None, None)
+        if not isinstance(one, Producer):
+            row = row._replace(is_flagged=1)
+        elif timings.get(one.name) != one.timing or row.next_at is None:
+            row = row._replace(next_at=_first_at(one, now))
+        handlers[one.name] = row._replace(place=place)
+    gone = [name for name in flow.handlers if name not in handlers]
+    if gone:
+        tx.workflows.remove_handlers(workflow_id, gone)
+    readers = definition.topics
+    topics = {name: topic._replace(consumer=readers.get(name)) for name, topic in flow.topics.items()}
+    for name, consumer in readers.items():
+        topics.setdefault(name, Topic(workflow_id, name, consumer, 0, 0))
+    return flow._replace(handlers=handlers, topics=topics)
+
+
+def _first_at(producer: Producer, now: Instant) -> Instant | None:
+    """When a newly deployed producer runs first: at once, unless its time is a single one, or a person's."""
+    match producer.timing:
+        case Manual():
+            return None
+        case Once(at=at):
+            return at
+        case _:
+            return now
+
+
+def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard: Guard | None = None) -> None:
+    """Take a workflow away: a run under way ends, one that waits is given up, the ledger stays."""
+    before = held(tx, name)
+    if guard is not None:
+        guard(before.workflow)
+    if before.workflow.origin == "python":
+        raise Conflict(f"workflow '{name}' is defined by its Python module; remove it there, or pause it")
+    flow = with_workflow(before, deleted_at=now, updated_at=now)
+    flow = _give_up_waiting(tx, flow, compilations, "removed", now)
+    save_flows(tx, [(before, flow)], now)
+    tx.alarms.remove_many(ALARM_WORKFLOW, [flow.workflow.workflow_id])
+    tell(tx, flow.workflow, "removed", "it is removed")
+
+
+def run_now(tx: Tx, name: str, *, now: Instant) -> int:
+    """A manual session: all producers, then what follows; answers its id."""
+    before = held(tx, name)
+    workflow = before.workflow
+    if workflow.status != "active" or workflow.error is not None:
+        stands = f"is {workflow.status}" if workflow.status != "active" else f"stopped: {workflow.error}"
+        raise Conflict(f"workflow '{name}' {stands}; resume it first")
+    if workflow.open_run_id is not None or workflow.session_id is not None:
+        raise Conflict(f"workflow '{name}' is at work; wait until it has ended")
+    flow, session = open_session(tx, before, "manual", [one.name for one in before.producers], now)
+    save_flows(tx, [(before, flow)], now)
+    return session.session_id
+
+
+def pause(tx: Tx, name: str, *, now: Instant) -> None:
+    """Let nothing of it start until it is resumed; a handler under way ends."""
+    set_status(tx, held(tx, name), "paused", now)
+
+
+def resume(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> None:
+    """Let it go on: a person has acted. Producers go on from now, consumers with pending messages are looked at."""
+    before = held(tx, name)
+    flow = with_workflow(before, status="active", updated_at=now)
+    flow = _acted(tx, flow, now, insists=True)
+    flow = _after_pause(tx, before, flow, compilations, now)
+    flow = flag_pending(tx, flow)
+    save_flows(tx, [(before, flow)], now)
+    tell(tx, flow.workflow, "resumed", "it is resumed")
+
+
+def set_status(tx: Tx, before: Flow, status: Status, now: Instant) -> Flow:
+    """Another status, set by a person; an open run that waits rests with it, and goes on with it."""
+    if before.workflow.status == status:
+        touch(tx, [before], now)
+        return before
+    flow = with_workflow(before, status=status, updated_at=now)
+    run = _open_run(tx, flow)
+    own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
+    if run is not None and run.outcome == "waiting" and own is not None and own.awaits is None:
+        tx.alarms.move_many(ALARM_RUN, [(run.run_id, now if status == "active" else None)])
+    if status == "active":
+        flow = flag_pending(tx, flow)
+    save_flows(tx, [(before, flow)], now)
+    what: Final = {"paused": "paused", "active": "resumed"}.get(status, status)
+    tell(tx, flow.workflow, what, f"it is {status}", data={"status": status})
+    return flow
+
+
+def _acted(tx: Tx, flow: Flow, now: Instant, *, insists: bool = False) -> Flow:
+    """A person has acted: the error is over, and a run that waited for that goes on. One whose side effect is
+    uncertain stays until it is resolved."""
+    run = _open_run(tx, flow)
+    own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
+    if run is None or own is None or run.outcome != "waiting":
+        return with_workflow(flow, error=None, error_at=None)
+    if own.awaits == "uncertain":
+        if insists:
+            raise Conflict(
+                f"run {run.run_id} of '{flow.workflow.name}' waits to be resolved; "
+                f"say what happened: {', '.join(CHOICES)}"
+            )
+        return flow
+    if own.awaits is not None:
+        tx.sessions.save_runs([own._replace(awaits=None, tries=0)])
+    if flow.workflow.status == "active":
+        tx.alarms.move_many(ALARM_RUN, [(run.run_id, now)])
+    return with_workflow(flow, error=None, error_at=None)
+
+
+def _after_pause(tx: Tx, before: Flow, flow: Flow, compilations: Compilations, now: Instant) -> Flow:
+    """Times that passed in a pause are not caught up: they are counted in one row, and the next one is ahead."""
+    known = compilations.of(flow.workflow)
+    if before.workflow.status == "active" or isinstance(known, Broken):
+        return flow
+    for handler in before.producers:
+        producer = known.handlers.get(handler.name)
+        if not isinstance(producer, Producer) or handler.next_at is None or handler.next_at > now:
+            continue
+        if handler.last_run_id is None and before.workflow.status != "paused":
+            continue  # it has never run: it is due at once, as with a deploy
+        jumped = tally(producer.timing, handler.next_at, now)
+        (run_id,) = tx.runs.reserve_ids(1)
+        row = stretch(
+            run_id=run_id,
+            kind="producer",
+            schedule_id=flow.workflow.owner_id,
+            version=flow.workflow.version,
+            first=handler.next_at,
+            last=jumped.last or handler.next_at,
+            instants=jumped.count + 1,
+            outcome="skipped",
+            reason="paused",
+            now=now,
+        )
+        tx.runs.add_many([row._replace(occurrence=-run_id)])
+        moved = handler._replace(next_at=next_after(producer.timing, now))
+        flow = flow._replace(handlers={**flow.handlers, handler.name: moved})
+    return flow
+
+
+def flag_pending(tx: Tx, flow: Flow) -> Flow:
+    """Each consumer with pending messages is to be looked at once."""
+    pending = tx.messages.oldest([flow.workflow.workflow_id])
+    waiting = {flow.topics[topic].consumer for _, topic in pending if topic in flow.topics}
+    handlers = {
+        name: one._replace(is_flagged=1) if name in waiting and one.kind == "consumer" else one
+        for name, one in flow.handlers.items()
+    }
+    return flow._replace(handlers=handlers)
+
+
+def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant) -> list[Put]:
+    """A person publishes into a topic that somebody reads."""
+    before = held(tx, name)
+    for one in messages:
+        topic = before.topics.get(one.topic)
+        if topic is None or topic.consumer is None:
+            known = ", ".join(name for name, row in before.topics.items() if row.consumer is not None)
+            raise NotFound(f"nobody in workflow '{name}' reads {shown(one.topic)}; its topics are {known or 'none'}")
+    flow, put = publish(tx, before, messages, run_id=None, now=now)
+    save_flows(tx, [(before, flow)], now)
+    fresh = sum(one.fate != "duplicate" for one in put)
+    if fresh:
+        tell(tx, flow.workflow, "published", data={"topic": messages[0].topic, "count": fresh})
+    return put
+
+
+def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilations, *, now: Instant) -> None:
+    """A person says what became of a side effect nobody was sure of."""
+    if choice not in CHOICES:
+        raise Invalid(FieldError("choice", f"{shown(choice)} is none of {', '.join(CHOICES)}"))
+    before = held(tx, name)
+    run = _open_run(tx, before)
+    own = tx.sessions.runs([run_id]).get(run_id)
+    if own is None or own.workflow_id != before.workflow.workflow_id:
+        raise NotFound(f"workflow '{name}' has no run {run_id}")
+    if run is None or run.run_id != run_id or own.awaits is None:
+        raise Conflict(f"run {run_id} does not wait for a person; it is {own.phase}")
+    flow = with_workflow(before, error=None, error_at=None)
+    match choice:
+        case "retry":
+            own = reached(own, "prepared", now) if own.phase == "mutating" else own
+        case "didNotHappen":
+            if own.phase == "mutated":
+                raise Conflict(f"the side effect of run {run_id} is on record; resolve it as retry or skip")
+            flow = release(tx, flow, run_id, now)
+            own = reached(own, "preparing", now)._replace(prepared=None, mutation=None, result=None, reserved=0)
+        case _:
+            flow, own = _skipped(tx, flow, own, run, compilations, now)
+    own = own._replace(awaits=None, tries=0)
+    tx.sessions.save_runs([own])
+    if flow.workflow.open_run_id is not None and flow.workflow.status == "active":
+        tx.alarms.move_many(ALARM_RUN, [(run_id, now)])
+    save_flows(tx, [(before, flow)], now)
+    tell(
+        tx,
+        flow.workflow,
+        "resolved",
+        f"run {run_id} is resolved: {choice}",
+        data={"runId": str(run_id), "choice": choice},
+    )
+
+
+def _skipped(
+    tx: Tx, flow: Flow, own: HandlerRun, run: Run, compilations: Compilations, now: Instant
+) -> tuple[Flow, HandlerRun]:
+    """Its messages are not to be tried again: `next` is told so, unless it is `next` itself that cannot end."""
+    known = compilations.of(flow.workflow)
+    is_there = not isinstance(known, Broken) and own.handler in known.handlers
+    if own.phase == "mutating" and is_there:
+        return flow, reached(own, "mutated", now)._replace(mutation="skipped", result=None)
+    settle_messages(tx, own.run_id, "skipped", now)
+    _close(tx, run, "skipped by a person", now)
+    return with_workflow(flow, open_run_id=None, freed_at=now), reached(own, "abandoned", now)
+
+
+def _give_up_waiting(tx: Tx, flow: Flow, compilations: Compilations, reason: str, now: Instant) -> Flow:
+    """An open run that waits will not be tried again."""
+    run = _open_run(tx, flow)
+    if run is None or run.outcome != "waiting":
+        return flow
+    own = tx.sessions.runs([run.run_id])[run.run_id]
+    fate = settle_run(tx, flow, own, run, Dropped(reason), compilations.of(flow.workflow), now=now)
+    tx.sessions.save_runs([fate.run])
+    if isinstance(fate.settled.settlement, Close):
+        tx.runs.save_many([closed(run, fate.settled.settlement, now=now, result=None)])
+        tx.alarms.remove_many(ALARM_RUN, [run.run_id])
+    return fate.flow
+
+
+def _close(tx: Tx, run: Run, reason: str, now: Instant) -> None:
+    tx.runs.save_many([closed(run, Close("failed", run.rung, run.error, reason), now=now, result=None)])
+    tx.alarms.remove_many(ALARM_RUN, [run.run_id])
+
+
+def _open_run(tx: Tx, flow: Flow) -> Run | None:
+    run_id = flow.workflow.open_run_id
+    return None if run_id is None else tx.runs.lock([run_id]).get(run_id)
+
+
+def _read(workflow: Workflow) -> WorkflowDefinition | None:
+    try:
+        return decode_workflow(workflow.definition)
+    except Exception:  # what cannot be read any more is replaced whole
+        return None

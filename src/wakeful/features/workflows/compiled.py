@@ -1,0 +1,66 @@
+"""Definitions of workflows made ready for use, kept by version: a stored text is read once and not at every run."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeAlias
+
+from wakeful.core.workflow_definition import Handling, WorkflowDefinition
+from wakeful.core.workflow_json import decode_workflow
+from wakeful.core.workflow_rows import Workflow
+
+KEPT_MAX: Final = 16_384
+
+
+class Compiled(NamedTuple):
+    """One version of one workflow."""
+
+    version: int
+    definition: WorkflowDefinition
+    handlers: dict[str, Handling]
+
+
+class Broken(NamedTuple):
+    """A stored definition that can no longer be read (its zone is gone, say)."""
+
+    version: int
+    reason: str
+
+
+Known: TypeAlias = Compiled | Broken
+
+
+class Compilations:
+    """A bounded memory of compiled definitions, keyed by workflow and valid for one version."""
+
+    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+        # Two generations: a full one becomes the old one, and what is still used moves over.
+        self._kept: dict[int, Known] = {}
+        self._older: dict[int, Known] = {}
+        self._kept_max = kept_max // 2
+        self.read = 0  # how many texts were read, for those who look whether any is read twice
+
+    def of(self, workflow: Workflow) -> Known:
+        """The definition of this workflow in this version."""
+        workflow_id = workflow.workflow_id
+        known = self._kept.get(workflow_id) or self._older.get(workflow_id)
+        if known is None or known.version != workflow.version:
+            known = self._read(workflow)
+        if workflow_id not in self._kept or self._kept[workflow_id] is not known:
+            if len(self._kept) >= self._kept_max:
+                self._older, self._kept = self._kept, {}
+            self._kept[workflow_id] = known
+        return known
+
+    def of_all(self, workflows: Iterable[Workflow]) -> dict[int, Known]:
+        return {one.workflow_id: self.of(one) for one in workflows}
+
+    def _read(self, workflow: Workflow) -> Known:
+        self.read += 1
+        try:
+            return compiled(workflow.version, decode_workflow(workflow.definition))
+        except Exception as error:  # whatever a stored text can do wrong, it is this workflow's trouble alone (L9)
+            return Broken(workflow.version, str(error) or type(error).__name__)
+
+
+def compiled(version: int, definition: WorkflowDefinition) -> Compiled:
+    """Take a definition apart."""
+    return Compiled(version, definition, {one.name: one for one in definition.handlers})

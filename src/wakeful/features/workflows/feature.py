@@ -1,0 +1,274 @@
+"""The feature as the rest sees it: what it plugs into the kernel, and what persons ask of it."""
+
+import importlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from wakeful.adapters.text import one_line
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import check_plain, shown
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict
+from wakeful.core.workflow_answers import NewMessage
+from wakeful.core.workflow_definition import WorkflowDefinition
+from wakeful.core.workflow_json import STATUSES, check_workflow, workflow_from_json
+from wakeful.core.workflow_rows import Origin, Status
+from wakeful.core.workflow_rows import Workflow as Row
+from wakeful.features.workflows import commands, queries
+from wakeful.features.workflows.alarms import CONSUMER, PRODUCER, WorkflowAlarms
+from wakeful.features.workflows.asking import Answers
+from wakeful.features.workflows.commands import Guard
+from wakeful.features.workflows.compiled import Compilations, Compiled
+from wakeful.features.workflows.deploying import rehearse
+from wakeful.features.workflows.performing import HandlerAction, HandlerSpec
+from wakeful.features.workflows.publishing import Put
+from wakeful.features.workflows.python import Functions, Workflow
+from wakeful.features.workflows.runs import HandlerRuns
+from wakeful.features.workflows.standing import read_flows, save_flows
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+from wakeful.ports.handlers import Plug
+from wakeful.ports.store import Store, Tx
+
+log = logging.getLogger("wakeful.workflows")
+T = TypeVar("T")
+
+RECOVER_STEP: Final = 200
+NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
+
+
+class Workflows:
+    """Everything about workflows, over one store. Made before the store is open: `plug` opens it."""
+
+    def __init__(self, *, modules: Sequence[str] = ()) -> None:
+        self._modules = modules
+        self._functions = Functions()
+        self._is_open = False
+
+    def declare(self, name: str) -> Workflow:
+        """A workflow to be written in Python; it is deployed at the start. Asking again gives the same one."""
+        known = next((one for one in self._functions.all if one.name == name), None)
+        if known is None:
+            self._add(known := Workflow(name))
+        return known
+
+    def _add(self, workflow: Workflow) -> None:
+        self._functions.add(workflow)
+        workflow.attach(self)
+
+    def plug(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        store_id: str,
+        default_zone: Callable[[], str],
+        ring_bell: Callable[[], None],
+        listener: ExchangeListener | None = None,
+    ) -> Plug:
+        """What goes into the kernel."""
+        self._store = store
+        self._clock = clock
+        self._default_zone = default_zone
+        self._ring_bell = ring_bell
+        self.compilations = Compilations()
+        self._answers = Answers(clock, self._functions.ask, listener)
+        self._is_open = True
+        return Plug(
+            alarms=[WorkflowAlarms(self.compilations)],
+            keepers=[HandlerRuns(kind, self.compilations, store_id=store_id) for kind in (PRODUCER, CONSUMER)],
+            actions={HandlerSpec: HandlerAction(store, clock, self._answers)},
+            besides=[self],
+        )
+
+    # --- beside the clock --------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Deploy what is written in Python; let every consumer with pending messages be looked at once."""
+        for module in self._modules:
+            self._load(module)
+        for workflow in self._functions.all:
+            if workflow.is_declared:
+                await self._deploy_python(workflow)
+        await self._look_at_pending()
+
+    async def stop(self) -> None:
+        self._functions.close()
+        self._is_open = False
+
+    def _load(self, module: str) -> None:
+        """The workflows of a module. One that cannot be loaded harms nothing else (L9)."""
+        try:
+            found = [one for one in vars(importlib.import_module(module)).values() if isinstance(one, Workflow)]
+        except BaseException as error:  # a module may do anything while it is imported, even exit
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            cause = one_line(f"{type(error).__name__}: {error}")
+            log.error("workflows of '%s' cannot be loaded (%s); correct [workflows] modules", module, cause)
+            return
+        if not found:
+            log.warning("'%s' holds no workflow; make one with Workflow(name) at its top level", module)
+        for workflow in found:
+            self._add(workflow)
+
+    async def _deploy_python(self, workflow: Workflow) -> None:
+        try:
+            definition = workflow.definition
+            check_workflow(definition)
+            await self._deploy(definition, workflow.status, origin="python", force=True)
+        except (Invalid, Conflict) as error:
+            if not self._modules:
+                raise
+            log.error("workflow '%s' cannot be deployed, what runs stays: %s", workflow.name, error)
+
+    async def _look_at_pending(self) -> None:
+        now = self._clock.read().now
+        after_id: int | None = 0
+        while after_id is not None:
+            start = after_id
+            after_id = await self._store.write(lambda tx, start=start: _flag_step(tx, start, now))  # type: ignore[misc]
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    async def put(
+        self, name: str, data: Any, *, force: bool = False, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> commands.Deployed | None:
+        """Deploy a workflow in its JSON shape, checked whole and tried out first; a rehearsal writes nothing."""
+        definition, status = workflow_from_json(data, name=name)
+        if is_rehearsal:
+            await self._rehearse(definition, status, force=force)
+            return None
+        return await self._deploy(definition, status, origin="rest", force=force, guard=guard)
+
+    async def patch(
+        self, name: str, change: Callable[[dict[str, Any]], Any], *, force: bool = False, guard: Guard | None = None
+    ) -> commands.Deployed | None:
+        """Deploy a changed definition; `change` gets the written one, its status included."""
+        row = await self._read(lambda tx: queries.find(tx, name))
+        data = change({**json.loads(row.definition), "status": row.status})
+        if row.origin == "python":
+            return await self._change_status(row, data, guard)
+        return await self.put(name, data, force=force, guard=guard)
+
+    async def remove(self, name: str, *, guard: Guard | None = None) -> None:
+        await self._command(lambda tx, now: commands.remove(tx, name, self.compilations, now=now, guard=guard))
+
+    async def run(self, name: str) -> int:
+        """Begin a manual session; answers its id."""
+        return await self._command(lambda tx, now: commands.run_now(tx, name, now=now))
+
+    async def pause(self, name: str) -> None:
+        await self._command(lambda tx, now: commands.pause(tx, name, now=now))
+
+    async def resume(self, name: str, *, force: bool = False) -> None:
+        """Let it go on. A draft was never tried out: it is now."""
+        row = await self._read(lambda tx: queries.find(tx, name))
+        if row.status == "draft":
+            known = self.compilations.of(row)
+            if isinstance(known, Compiled):
+                await self._rehearse(known.definition, "active", force=force)
+        await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, now=now))
+
+    async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]:
+        return await self._command(lambda tx, now: commands.publish_now(tx, name, messages, now=now))
+
+    async def resolve(self, name: str, run_id: int, choice: str) -> None:
+        """Say what became of a side effect nobody was sure of: retry, didNotHappen or skip."""
+        await self._command(lambda tx, now: commands.resolve(tx, name, run_id, choice, self.compilations, now=now))
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    async def get(self, name: str) -> dict[str, Any]:
+        now = self._clock.read().now
+        return await self._read(lambda tx: queries.get(tx, name, self.compilations, now=now))
+
+    async def page(self, *, after: str | None = None, limit: int = 100) -> tuple[list[dict[str, Any]], str | None]:
+        now = self._clock.read().now
+        return await self._read(lambda tx: queries.page(tx, self.compilations, after=after, limit=limit, now=now))
+
+    async def sessions(
+        self, name: str, *, before_id: int | None = None, limit: int = 100
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        return await self._read(lambda tx: queries.sessions(tx, name, before_id=before_id, limit=limit))
+
+    async def messages(
+        self, name: str, topic: str, *, after_place: int = 0, limit: int = 100
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        return await self._read(lambda tx: queries.messages(tx, name, topic, after_place=after_place, limit=limit))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _deploy(
+        self,
+        definition: WorkflowDefinition,
+        status: Status | None,
+        *,
+        origin: Origin,
+        force: bool,
+        guard: Guard | None = None,
+    ) -> commands.Deployed:
+        await self._rehearse(definition, status, force=force)
+        return await self._command(
+            lambda tx, now: commands.deploy(
+                tx, definition, status, origin=origin, default_zone=self._default_zone(), now=now, guard=guard
+            )
+        )
+
+    async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> None:
+        if status == "draft":
+            return  # tried out when it leaves that state
+        states = await self._read(lambda tx: _states(tx, definition.name))
+        await rehearse(definition, states, self._answers, force=force)
+
+    async def _change_status(self, row: Row, data: Any, guard: Guard | None) -> commands.Deployed | None:
+        """Of a workflow written in Python, only the status can be changed from outside."""
+        check_plain(data)
+        written = {**json.loads(row.definition), "status": data.get("status") if isinstance(data, Mapping) else None}
+        if not isinstance(data, Mapping) or dict(data) != written:
+            raise Conflict(f"workflow '{row.name}' is defined by its Python module; change it there")
+        status = data.get("status")
+        if status is not None and status not in STATUSES:
+            raise Invalid(FieldError("status", f"{shown(status)} is none of {', '.join(STATUSES)}"))
+
+        def change(tx: Tx, now: Instant) -> None:
+            flow = commands.held(tx, row.name)
+            if guard is not None:
+                guard(flow.workflow)
+            commands.set_status(tx, flow, status or flow.workflow.status, now)
+
+        await self._command(change)
+        return None
+
+    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
+        if not self._is_open:
+            raise RuntimeError(NOT_STARTED)
+        now = self._clock.read().now
+        answer = await self._store.write(lambda tx: command(tx, now))
+        self._ring_bell()
+        return answer
+
+    async def _read(self, question: Callable[[Tx], T]) -> T:
+        if not self._is_open:
+            raise RuntimeError(NOT_STARTED)
+        return await self._store.read(question)
+
+
+def _states(tx: Tx, name: str) -> dict[str, Any]:
+    """What the handlers of a workflow remember."""
+    row = tx.workflows.by_names([name]).get(name)
+    if row is None:
+        return {}
+    handlers = tx.workflows.handlers([row.workflow_id]).get(row.workflow_id, ())
+    return {one.name: json.loads(one.state) for one in handlers if one.state is not None}
+
+
+def _flag_step(tx: Tx, after_id: int, now: Instant) -> int | None:
+    """Flag the consumers with pending messages of some workflows; answers how far it got, None at the end."""
+    waiting = tx.workflows.with_pending(after_id=after_id, limit=RECOVER_STEP)
+    if not waiting:
+        return None
+    flows = read_flows(tx, tx.workflows.lock(waiting).values())
+    save_flows(tx, [(flow, commands.flag_pending(tx, flow)) for flow in flows.values()], now)
+    return max(waiting)

@@ -1,0 +1,391 @@
+"""Workflows written in Python: functions for producers and consumers, with typed results.
+
+    inbox = Workflow("inbox")
+
+    @inbox.producer(every("5m"), publishes=["mail"])
+    async def poll(ctx):
+        return Produced([Publish("mail", "17", {"subject": "hello"})], state={"last": 17})
+
+    @inbox.consumer(subscribe=["mail"])
+    async def digest(ctx):                                 # prepare
+        return Prepare({"mail": [m.id for m in ctx.messages["mail"]]}, data={"n": 1})
+
+    @digest.mutate
+    async def send(ctx): ...                               # at most one side effect
+
+    @digest.next
+    async def after(ctx):
+        return Produced(state={"sent": ctx.prepared["data"]["n"]})
+
+What they return becomes the same JSON that a handler over HTTP answers, and passes the same checks.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from wakeful.adapters.text import one_line
+from wakeful.adapters.threads import Threads
+from wakeful.core.definition import SLUG_PATTERN
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import check_plain, shown
+from wakeful.core.instants import format_instant, parse_duration
+from wakeful.core.timing import Timing
+from wakeful.core.timing_builders import as_instant
+from wakeful.core.workflow_answers import NewMessage, read_message
+from wakeful.core.workflow_definition import (
+    PHASE_TIMEOUT,
+    Consumer,
+    Producer,
+    Python,
+    WorkflowDefinition,
+    faulty_name,
+)
+from wakeful.core.workflow_rows import Status
+from wakeful.features.workflows.asking import Question, Trouble
+from wakeful.features.workflows.publishing import Put
+from wakeful.ports.action import Fire, StillRunning
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Transient(Exception):
+    """Raise it in a handler that did nothing and wants to be tried again later."""
+
+
+class LogicError(Exception):
+    """Raise it in a handler that did nothing and cannot go on before a person has looked at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A message to be published."""
+
+    topic: str
+    id: str
+    payload: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """What a producer, or `next`, returns; a state left out stays as it was."""
+
+    messages: Sequence[Publish] = ()
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """What `prepare` returns: the ids to take by topic, what the later phases are given, and when to wake."""
+
+    reservations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    data: Any = None
+    ui: Any = None
+    wake_at: datetime | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A pending message."""
+
+    id: str
+    payload: Any
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler is called with; each phase is given its own part."""
+
+    workflow: str
+    handler: str
+    run_id: str
+    phase: str
+    state: Any
+    dry_run: bool
+    idempotency_key: str
+    messages: Mapping[str, Sequence[Received]] = field(default_factory=dict)
+    prepared: Mapping[str, Any] = field(default_factory=dict)
+    mutation: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ConsumerOf:
+    """A consumer being declared; its function is `prepare`, and the other phases are added to it."""
+
+    def __init__(self, prepare: Callable[..., Any]) -> None:
+        self._phases: dict[str, Callable[..., Any]] = {"prepare": prepare}
+        self.__name__ = prepare.__name__
+
+    def mutate(self, function: F) -> F:
+        """Decorate the one side effect."""
+        self._phases["mutate"] = function
+        return function
+
+    def next(self, function: F) -> F:
+        """Decorate what follows: publishing, and the new state."""
+        self._phases["next"] = function
+        return function
+
+    @property
+    def phases(self) -> Mapping[str, Callable[..., Any]]:
+        return self._phases
+
+
+class Desk(Protocol):
+    """Where persons ask for things: `feature.Workflows`."""
+
+    async def run(self, name: str) -> int: ...
+    async def pause(self, name: str) -> None: ...
+    async def resume(self, name: str, *, force: bool = False) -> None: ...
+    async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]: ...
+    async def resolve(self, name: str, run_id: int, choice: str) -> None: ...
+    async def get(self, name: str) -> dict[str, Any]: ...
+
+
+class Workflow:
+    """A workflow declared in Python. It is deployed when the app that knows it starts.
+
+    What has no handlers here may still be one that was deployed otherwise: it can be asked and told all the same."""
+
+    def __init__(self, name: str, *, status: Status | None = None) -> None:
+        if not SLUG_PATTERN.fullmatch(name):
+            raise Invalid(FieldError("id", f"{shown(name)} is not a name; use a-z, 0-9, '.', '_' and '-'"))
+        self.name = name
+        self.status = status
+        self._desk: Desk | None = None
+        self._producers: dict[str, tuple[Producer, Callable[..., Any]]] = {}
+        self._consumers: dict[str, tuple[Callable[[ConsumerOf], Consumer], ConsumerOf]] = {}
+
+    def producer(
+        self, timing: Timing, *, publishes: Sequence[str] = (), name: str | None = None, timeout: str | None = None
+    ) -> Callable[[F], F]:
+        """Decorate a function that looks outside at these times, and publishes."""
+
+        def declare(function: F) -> F:
+            known = _checked(name or function.__name__)
+            limit = PHASE_TIMEOUT if timeout is None else parse_duration(timeout, "timeout")
+            declared = Producer(known, timing, tuple(publishes), Python(_place(function)), limit)
+            self._producers[known] = (declared, function)
+            return function
+
+        return declare
+
+    def consumer(
+        self,
+        *,
+        subscribe: Sequence[str],
+        publishes: Sequence[str] = (),
+        name: str | None = None,
+        timeout: str | None = None,
+    ) -> Callable[[Callable[..., Any]], ConsumerOf]:
+        """Decorate the `prepare` of a consumer; `mutate` and `next` are added to what comes out."""
+
+        def declare(function: Callable[..., Any]) -> ConsumerOf:
+            known = _checked(name or function.__name__)
+            limit = PHASE_TIMEOUT if timeout is None else parse_duration(timeout, "timeout")
+
+            def made(consumer: ConsumerOf) -> Consumer:
+                mutates = "mutate" in consumer.phases
+                return Consumer(
+                    known, tuple(subscribe), tuple(publishes), Python(_place(function)), mutates, limit
+                )  # fmt: skip
+
+            consumer = ConsumerOf(function)
+            self._consumers[known] = (made, consumer)
+            return consumer
+
+        return declare
+
+    # --- once the app has started ------------------------------------------------------------------------------------
+
+    def attach(self, desk: Desk) -> None:
+        """Let it be asked and told through an app."""
+        self._desk = desk
+
+    async def publish(self, topic: str, id: str, payload: Any = None) -> str:
+        """Publish a message; answers published, updated or duplicate."""
+        check_plain({"id": id, "payload": payload})
+        (put,) = await self._open.publish(self.name, [read_message({"id": id, "payload": payload}, topic)])
+        return put.fate
+
+    async def run(self) -> int:
+        """Begin a manual session: all producers, then what follows; answers its id."""
+        return await self._open.run(self.name)
+
+    async def pause(self) -> None:
+        """Let nothing of it start until it is resumed."""
+        await self._open.pause(self.name)
+
+    async def resume(self) -> None:
+        """Let it go on, after a pause or an error."""
+        await self._open.resume(self.name)
+
+    async def resolve(self, run_id: int, choice: str) -> None:
+        """Say what became of a side effect nobody was sure of: retry, didNotHappen or skip."""
+        await self._open.resolve(self.name, run_id, choice)
+
+    async def get(self) -> dict[str, Any]:
+        """As it stands."""
+        return await self._open.get(self.name)
+
+    @property
+    def _open(self) -> Desk:
+        if self._desk is None:
+            raise RuntimeError("this workflow belongs to no app that has started; make it with app.workflow(name)")
+        return self._desk
+
+    # --- what is written of it ---------------------------------------------------------------------------------------
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether it has handlers, and so is to be deployed."""
+        return bool(self._producers or self._consumers)
+
+    @property
+    def definition(self) -> WorkflowDefinition:
+        """What is stored of it."""
+        producers = tuple(producer for producer, _ in self._producers.values())
+        return WorkflowDefinition(self.name, producers, tuple(made(one) for made, one in self._consumers.values()))
+
+    def function(self, handler: str, phase: str) -> Callable[..., Any] | None:
+        """The function of a phase; None: there is none, and the phase does nothing."""
+        if phase == "produce":
+            return self._producers[handler][1]
+        return self._consumers[handler][1].phases.get(phase)
+
+
+class Functions:
+    """The Python workflows this process has loaded, and how their functions are called."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[str, Workflow] = {}
+        self._threads = Threads()
+
+    def add(self, workflow: Workflow) -> None:
+        self._workflows[workflow.name] = workflow
+
+    @property
+    def all(self) -> list[Workflow]:
+        return list(self._workflows.values())
+
+    async def ask(self, question: Question, fire: Fire) -> Any:
+        """Call the function of a phase; answers what a handler over HTTP would. Raises `Trouble`."""
+        workflow = self._workflows.get(question.workflow)
+        if workflow is None:
+            cure = "add its module to [workflows] modules, or declare it before the start"
+            raise Trouble(f"no Python workflow '{question.workflow}' is loaded here; {cure}", did_nothing=True)
+        try:
+            function = workflow.function(question.handler, question.phase)
+        except KeyError:
+            error = f"the Python workflow '{workflow.name}' has no '{question.handler}' here; load the same everywhere"
+            raise Trouble(error, did_nothing=True) from None
+        if function is None:
+            return None
+        try:
+            return _as_json(await self._call(function, _context(question, fire)))
+        except StillRunning:
+            raise
+        except Exception as error:
+            raise _trouble(error) from error
+
+    def close(self) -> None:
+        self._threads.close()
+
+    async def _call(self, function: Callable[..., Any], context: Context) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(context)
+        running = self._threads.run(lambda: function(context))
+        try:
+            value = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.done():
+                raise
+            name = f"'{context.workflow}' {context.handler} {context.phase}"
+            raise StillRunning(f"{name} runs in a thread, which cannot be ended", _ended(running)) from None
+        return await value if isinstance(value, Awaitable) else value
+
+
+def _context(question: Question, fire: Fire) -> Context:
+    more = question.more
+    messages = {
+        topic: [Received(one["id"], one["payload"], one["attempt"]) for one in listed]
+        for topic, listed in more.get("messages", {}).items()
+    }
+    return Context(
+        question.workflow,
+        question.handler,
+        question.run_id,
+        question.phase,
+        question.state,
+        question.is_dry,
+        fire.idempotency_key,
+        messages,
+        more.get("prepared") or {},
+        more.get("mutation") or {},
+    )
+
+
+def _as_json(value: Any) -> Any:
+    """What a function returned, as a handler over HTTP would have answered it."""
+    match value:
+        case Produced(messages=messages, state=state):
+            listed = [
+                {"topic": one.topic, "id": one.id, "payload": one.payload} if isinstance(one, Publish) else one
+                for one in messages
+            ]
+            return {"messages": listed, **({} if state is None else {"state": state})}
+        case Prepare(reservations=reservations, data=data, ui=ui, wake_at=wake_at):
+            out: dict[str, Any] = {
+                "reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]
+            }
+            written = format_instant(as_instant(wake_at, "wake_at")) if isinstance(wake_at, datetime) else wake_at
+            named = {"data": data, "ui": ui, "wakeAt": written}
+            return out | {name: one for name, one in named.items() if one is not None}
+        case _:
+            return value
+
+
+def _trouble(error: Exception) -> Trouble:
+    """What a function raised. Whether it had done something by then, only it can know: it says so by what it raises."""
+    said = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    match error:
+        case Trouble():
+            return error
+        case Transient():
+            return Trouble(one_line(str(error)) or said, is_transient=True, did_nothing=True)
+        case LogicError():
+            return Trouble(one_line(str(error)) or said, did_nothing=True)
+        case ConnectionRefusedError():
+            return Trouble(said, is_transient=True, did_nothing=True)
+        case TimeoutError() | ConnectionError():
+            return Trouble(said, is_transient=True)
+        case _:
+            return Trouble(said)
+
+
+def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
+    """Resolved when the leftover is."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def resolve(leftover: "asyncio.Future[Any]") -> None:
+        if not leftover.cancelled():
+            leftover.exception()  # heard, so that nobody complains that it was not
+        if not ended.done():
+            ended.set_result(None)
+
+    leftover.add_done_callback(resolve)
+    return ended
+
+
+def _checked(name: str) -> str:
+    wrong = faulty_name(name, "handler")
+    if wrong is not None:
+        raise Invalid(FieldError("name", wrong))
+    return name
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}"

@@ -1,0 +1,80 @@
+"""Questions about workflows: read, and nothing is changed by asking."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wakeful.core.fields import shown
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import NotFound
+from wakeful.core.workflow_rows import MessageStatus, Workflow
+from wakeful.features.workflows.compiled import Compilations
+from wakeful.features.workflows.standing import read_flows
+from wakeful.features.workflows.views import message_view, run_view, session_view, workflow_view
+from wakeful.ports.store import Tx
+
+
+def find(tx: Tx, name: str) -> Workflow:
+    """The living workflow of this name. Raises `NotFound`."""
+    found = tx.workflows.by_names([name]).get(name)
+    if found is None:
+        raise NotFound(f"there is no workflow {shown(name)}")
+    return found
+
+
+def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[dict[str, Any]]:
+    """Workflows as they stand: a fixed number of queries, however many they and their topics are."""
+    flows = read_flows(tx, workflows)
+    counts: dict[int, dict[str, dict[MessageStatus, int]]] = {}
+    for (workflow_id, topic), by_status in tx.messages.counts(flows).items():
+        counts.setdefault(workflow_id, {})[topic] = by_status
+    open_ids = [one.open_run_id for one in workflows if one.open_run_id is not None]
+    runs, owns = (tx.runs.lock(open_ids), tx.sessions.runs(open_ids)) if open_ids else ({}, {})
+    return [
+        workflow_view(
+            flow,
+            compilations.of(flow.workflow),
+            counts.get(workflow_id, {}),
+            runs.get(flow.workflow.open_run_id or 0),
+            owns.get(flow.workflow.open_run_id or 0),
+            now,
+        )
+        for workflow_id, flow in flows.items()
+    ]
+
+
+def get(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> dict[str, Any]:
+    """One workflow as it stands."""
+    (view,) = views(tx, [find(tx, name)], compilations, now)
+    return view
+
+
+def page(
+    tx: Tx, compilations: Compilations, *, after: str | None, limit: int, now: Instant
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Workflows in the order of their names, and where the next page begins."""
+    rows = tx.workflows.page(after=after, limit=limit + 1)
+    more = rows[limit - 1].name if len(rows) > limit else None
+    return views(tx, rows[:limit], compilations, now), more
+
+
+def sessions(tx: Tx, name: str, *, before_id: int | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Sessions of a workflow, newest first, with their runs and phases."""
+    rows = tx.sessions.page(find(tx, name).workflow_id, before_id=before_id, limit=limit + 1)
+    more = str(rows[limit - 1].session_id) if len(rows) > limit else None
+    owns = tx.sessions.runs_of([row.session_id for row in rows[:limit]])
+    ledger = tx.runs.lock(sorted(own.run_id for of in owns.values() for own in of))
+    return [
+        session_view(row, [run_view(own, ledger.get(own.run_id)) for own in owns.get(row.session_id, ())])
+        for row in rows[:limit]
+    ], more
+
+
+def messages(tx: Tx, name: str, topic: str, *, after_place: int, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Messages of a topic, in the order they were first published."""
+    workflow = find(tx, name)
+    known = {row.name for row in tx.workflows.topics([workflow.workflow_id]).get(workflow.workflow_id, ())}
+    if topic not in known:
+        raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
+    rows = tx.messages.page(workflow.workflow_id, topic, after_place=after_place, limit=limit + 1)
+    more = str(rows[limit - 1].place) if len(rows) > limit else None
+    return [message_view(row) for row in rows[:limit]], more

@@ -1,0 +1,105 @@
+"""Looking after the runs of producers and consumers: what to perform, and what an ending means for the workflow."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.gates import ADMIT, Decision, Defer
+from wakeful.core.instants import HOUR, MINUTE, Instant
+from wakeful.core.results import Ending
+from wakeful.core.runs import Run, RunKind
+from wakeful.core.settlement import Close
+from wakeful.core.workflow_definition import Handling, Producer
+from wakeful.core.workflow_rows import HandlerRun, Workflow
+from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.features.workflows.performing import HandlerSpec
+from wakeful.features.workflows.settling import settle_run
+from wakeful.features.workflows.standing import read_flows, save_flows
+from wakeful.ports.action import Fire
+from wakeful.ports.handlers import Job, Settled
+from wakeful.ports.store import Tx
+
+GRACE: Final = MINUTE
+"""What an attempt may take beyond the limits of its phases, which it keeps itself."""
+
+
+class Locked(NamedTuple):
+    """The workflows of some runs, held, and how far the runs had got."""
+
+    workflows: Mapping[int, Workflow]
+    runs: Mapping[int, HandlerRun]
+
+
+class HandlerRuns:
+    """The keeper of the runs of one kind of handler."""
+
+    def __init__(self, kind: RunKind, compilations: Compilations, *, store_id: str) -> None:
+        self.kind = kind
+        self._compilations = compilations
+        self._store_id = store_id
+
+    def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
+        run_ids = [run.run_id for run in runs]
+        workflows = tx.workflows.lock({own.workflow_id for own in tx.sessions.runs(run_ids).values()})
+        return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have moved before we held them
+
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
+        known = tx.sessions.runs([run.run_id for run in runs])
+        workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
+
+        def decide(run: Run) -> Decision:
+            own = known.get(run.run_id)
+            workflow = None if own is None else workflows.get(own.workflow_id)
+            if workflow is not None and workflow.status != "active" and workflow.deleted_at is None:
+                return Defer(now + HOUR, "paused")  # pausing lets its alarm rest; this one was faster
+            return ADMIT
+
+        return [decide(run) for run in runs]
+
+    def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
+        known = tx.sessions.runs([run.run_id for run in runs])
+        workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
+        return [self._job(run, known.get(run.run_id), workflows) for run in runs]
+
+    def settle(self, tx: Tx, locked: Locked, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
+        before = read_flows(tx, locked.workflows.values())
+        after = dict(before)
+        settled: list[Settled] = []
+        rows: list[HandlerRun] = []
+        for run, ending in ended:
+            own = locked.runs.get(run.run_id)
+            if own is None:  # nobody knows any more whose it was
+                settled.append(Settled(Close("failed", run.rung, "its workflow is gone", "removed")))
+                continue
+            flow = after[own.workflow_id]
+            fate = settle_run(tx, flow, own, run, ending, self._compilations.of(flow.workflow), now=now)
+            after[own.workflow_id] = fate.flow
+            settled.append(fate.settled)
+            rows.append(fate.run)
+        if rows:
+            tx.sessions.save_runs(sorted(rows))
+        save_flows(tx, [(before[key], after[key]) for key in before], now)
+        return settled
+
+    def _job(self, run: Run, own: HandlerRun | None, workflows: Mapping[int, Workflow]) -> Job | str:
+        workflow = None if own is None else workflows.get(own.workflow_id)
+        if own is None or workflow is None or workflow.deleted_at is not None:
+            return "its workflow is gone"
+        known = self._compilations.of(workflow)
+        if isinstance(known, Broken):
+            return f"its definition cannot be read: {known.reason}"
+        handler = known.handlers.get(own.handler)
+        if handler is None or isinstance(handler, Producer) is not (own.kind == "producer"):
+            return f"version {workflow.version} of the workflow has no {own.kind} '{own.handler}' any more"
+        # A fresh prepare may choose other messages, so its side effect is another one, and has another key.
+        key = f"{self._store_id}-{run.run_id}-{own.prepares + (own.phase == 'preparing')}"
+        slug = f"workflow:{workflow.name}"
+        fire = Fire(
+            run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, run.attempt + 1, key
+        )  # fmt: skip
+        spec = HandlerSpec(workflow.workflow_id, workflow.name, handler, own.phase)
+        return Job(spec, fire, _timeout(handler), "unknown")
+
+
+def _timeout(handler: Handling) -> int:
+    phases = 1 if isinstance(handler, Producer) else 3
+    return phases * handler.timeout + GRACE

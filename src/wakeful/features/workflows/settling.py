@@ -1,0 +1,260 @@
+"""What becomes of a handler's run when an attempt of it has ended, by the phase it had reached.
+
+Theory of operation
+-------------------
+The phase in the store says what may have happened outside. Before `mutating` nothing has: whatever went wrong, the
+reservations are given back and the next attempt starts fresh. At `mutated` the side effect is behind us: the next
+attempt resumes at `next`, and the reservations stay. In between nobody knows, unless the handler itself said that it
+did nothing: the run waits for a person, and is never repeated by itself.
+
+A run that waits for a person stays open, so that nothing else of its workflow starts; `awaits` says what is to be
+decided, and the workflow's error says it in words.
+"""
+
+from typing import NamedTuple, assert_never
+
+from wakeful.core.effects import Alert
+from wakeful.core.instants import Instant
+from wakeful.core.results import (
+    Busy,
+    Done,
+    Dropped,
+    Ending,
+    Failed,
+    Freed,
+    Interrupted,
+    Lost,
+    Throttled,
+    TimedOut,
+    Unconfirmed,
+    Unproven,
+)
+from wakeful.core.runs import Run, stretch
+from wakeful.core.settlement import Close, Settlement, Wait
+from wakeful.core.timing import next_after, tally
+from wakeful.core.workflow_answers import Published
+from wakeful.core.workflow_definition import Producer
+from wakeful.core.workflow_rows import HandlerRun, Phase
+from wakeful.core.workflow_rules import CRASHES_MAX, Flow, backoff, is_given_up
+from wakeful.features.workflows.compiled import Broken, Known
+from wakeful.features.workflows.publishing import publish
+from wakeful.features.workflows.standing import (
+    end_session,
+    reached,
+    release,
+    settle_messages,
+    tell,
+    with_handler,
+    with_workflow,
+)
+from wakeful.ports.handlers import Settled
+from wakeful.ports.store import Tx
+
+UNCERTAIN = "uncertain"
+STOPPED = "stopped"
+RESOLVE = "say what happened: resolve it as retry, didNotHappen or skip"
+RESUME = "correct its cause and resume the workflow"
+
+
+class Fate(NamedTuple):
+    """What became of one run, and where that leaves its workflow."""
+
+    settled: Settled
+    flow: Flow
+    run: HandlerRun
+
+
+def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, known: Known, *, now: Instant) -> Fate:
+    """Decide one run; messages, sessions and ledger rows are written here, flow and handler run by the caller."""
+    if flow.workflow.deleted_at is not None and not isinstance(ending, Done):
+        return _abandon(tx, flow, own, run, "removed", _error_of(ending), now)
+    match ending:
+        case Done(carries=Published() as published):
+            return _commit(tx, flow, own, run, published, known, now)
+        case Done():
+            return _fail(tx, flow, own, run, "the handler's run ended without an answer", now)
+        case Failed(error=error, permanent=True):
+            return _fail(tx, flow, own, run, error, now)
+        case Failed(error=error) | Busy(error=error):
+            return _try_again(tx, flow, own, run, error, None, now)
+        case Throttled(error=error, until=until):
+            return _try_again(tx, flow, own, run, error, until, now)
+        case Unconfirmed(error=error):
+            return _ask_person(tx, flow, own, run, error, now)
+        case TimedOut(error=error):
+            if own.phase == "mutating":
+                return _ask_person(tx, flow, own, run, error, now)
+            return _try_again(tx, flow, own, run, error, None, now)
+        case Unproven(error=error):
+            return _ask_person(tx, flow, own, run, error, now)
+        case Interrupted(error=error):
+            return _after_loss(tx, flow, own, run, "shutdown", error, now, is_crash=False)
+        case Lost(reason=reason, error=error, is_over=is_over):
+            if not is_over:
+                return _ask_person(tx, flow, own, run, error, now)
+            return _after_loss(tx, flow, own, run, reason, error, now, is_crash=True)
+        case Dropped(reason=reason):
+            return _abandon(tx, flow, own, run, reason, None, now)
+        case Freed():
+            return _abandon(tx, flow, own, run, "ended after its deadline", run.error, now)
+        case _:
+            assert_never(ending)
+
+
+def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published, known: Known, now: Instant) -> Fate:
+    """Consumed messages, published messages, state and run become durable together."""
+    flow, put = publish(tx, flow, published.messages, run_id=run.run_id, now=now)
+    status = "skipped" if own.mutation == "skipped" else "consumed"
+    settled = settle_messages(tx, run.run_id, "skipped" if status == "skipped" else "consumed", now)
+    handler = flow.handlers.get(own.handler)
+    if handler is not None:
+        if published.has_state:
+            handler = handler._replace(state=published.state)
+        if own.kind == "consumer" and own.reserved:
+            handler = handler._replace(is_flagged=1)  # there may be more: it is looked at once more
+        producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
+        if isinstance(producer, Producer):
+            _count_jumped(tx, flow, producer, run, now)
+            handler = handler._replace(next_at=next_after(producer.timing, max(now, run.planned_at)))
+        flow = with_handler(flow, handler)
+    fresh = sum(one.fate != "duplicate" for one in put)
+    own = reached(own, "committed", now)._replace(published=fresh, tries=0)
+    flow = with_workflow(flow, open_run_id=None, freed_at=now)
+    said = f"{own.handler}: {status} {settled}, published {fresh}" if own.kind == "consumer" else ""
+    said = said or f"{own.handler}: published {fresh}"
+    told = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
+    tell(tx, flow.workflow, "committed", data=told)
+    return Fate(Settled(Close("succeeded", "finished"), (), f'{{"output":"{said}"}}'), flow, own)
+
+
+def _count_jumped(tx: Tx, flow: Flow, producer: Producer, run: Run, now: Instant) -> None:
+    """Times of a producer that came while its own run went on are served by it, and counted in one row."""
+    if run.trigger == "manual":
+        return
+    jumped = tally(producer.timing, run.planned_at, now)
+    if jumped.count == 0 or jumped.first is None or jumped.last is None:
+        return
+    (run_id,) = tx.runs.reserve_ids(1)
+    row = stretch(
+        run_id=run_id,
+        kind=run.kind,
+        schedule_id=run.schedule_id,
+        version=flow.workflow.version,
+        first=jumped.first,
+        last=jumped.last,
+        instants=jumped.count,
+        outcome="skipped",
+        reason="blocked",
+        now=now,
+        blocked_by=run.run_id,
+    )
+    tx.runs.add_many([row._replace(occurrence=-run_id)])
+
+
+def _try_again(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant) -> Fate:
+    """A transient failure: the same run tries again later, until that was tried often enough."""
+    tries = own.tries + 1
+    if is_given_up(tries):
+        return _fail(tx, flow, own._replace(tries=tries), run, f"{error} (tried {tries} times)", now)
+    flow, own = _back_to_start(tx, flow, own._replace(tries=tries), now)
+    at = max(now + backoff(tries), until or 0)
+    told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
+    tell(tx, flow.workflow, "retrying", data=told)
+    return Fate(Settled(_wait(flow, run, at, "retry", "failed", error)), flow, own)
+
+
+def _after_loss(
+    tx: Tx, flow: Flow, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
+) -> Fate:
+    """Its node died, or was shut down under it. What may have happened outside is never repeated by itself."""
+    if own.phase == "mutating":
+        return _ask_person(tx, flow, own, run, error, now)
+    if is_crash and run.crashes + 1 >= CRASHES_MAX:
+        return _fail(tx, flow, own, run, f"{error}, twice in this run", now)
+    flow, own = _back_to_start(tx, flow, own, now)
+    outcome = "crashed" if is_crash else "interrupted"
+    return Fate(Settled(_wait(flow, run, now, reason, outcome, error, is_crash=is_crash)), flow, own)
+
+
+def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
+    """A logic error, or one too many: the workflow stops with its error until a person acts.
+
+    What is behind its side effect stays open and resumes at `next` then; anything else ends, and begins anew."""
+    said = f"{own.handler}, {_phase_words(own.phase)}: {error}"
+    effects = (Alert(f"workflow:{flow.workflow.name}", f"workflow {flow.workflow.name} stopped: {said}"),)
+    if own.phase == "mutated":
+        flow = _stop(tx, flow, f"{said}; {RESUME}", now)
+        own = own._replace(awaits="stopped")
+        return Fate(Settled(_wait(flow, run, None, STOPPED, "failed", error), effects), flow, own)
+    flow = release(tx, flow, run.run_id, now)
+    flow = _stop(tx, with_workflow(flow, open_run_id=None, freed_at=now), f"{said}; {RESUME}", now)
+    own = reached(own, "abandoned", now)
+    return Fate(Settled(Close("failed", run.rung, error), effects), flow, own)
+
+
+def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
+    """Nobody knows what happened, or it could not be ended: a person decides, and until then nothing of it starts."""
+    is_uncertain = own.phase == "mutating"
+    if not is_uncertain:
+        flow, own = _back_to_start(tx, flow, own, now)
+    cure = f"nobody knows whether it happened, {RESOLVE}" if is_uncertain else RESUME
+    said = f"{own.handler}, {_phase_words(own.phase)}, run {run.run_id}: {error}; {cure}"
+    flow = _stop(tx, flow, said, now)
+    reason = UNCERTAIN if is_uncertain else STOPPED
+    alert = Alert(f"workflow:{flow.workflow.name}", f"workflow {flow.workflow.name}: {said}")
+    own = own._replace(awaits="uncertain" if is_uncertain else "stopped")
+    return Fate(Settled(_wait(flow, run, None, reason, "failed", error), (alert,)), flow, own)
+
+
+def _abandon(tx: Tx, flow: Flow, own: HandlerRun, run: Run, reason: str, error: str | None, now: Instant) -> Fate:
+    """The run is given up: what it reserved is given back, or skipped if the side effect may have happened."""
+    if own.phase in ("mutating", "mutated"):
+        settle_messages(tx, run.run_id, "skipped", now)
+    else:
+        flow = release(tx, flow, run.run_id, now)
+    flow = end_session(tx, with_workflow(flow, open_run_id=None, freed_at=now), "failed", reason, now)
+    is_tried = error is not None or run.error is not None
+    outcome = "unknown" if own.phase == "mutating" else "failed" if is_tried else "skipped"
+    own = reached(own, "abandoned", now)._replace(awaits=None)
+    if outcome == "unknown":
+        return Fate(Settled(Close("unknown", run.rung, error or run.error, reason)), flow, own)
+    if outcome == "failed":
+        return Fate(Settled(Close("failed", run.rung, error or run.error, reason)), flow, own)
+    return Fate(Settled(Close("skipped", run.rung, None, reason)), flow, own)
+
+
+def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[Flow, HandlerRun]:
+    """Where the next attempt begins: fresh, with its reservations given back, unless the side effect is behind it."""
+    if own.phase in ("executing", "mutated"):
+        return flow, own
+    flow = release(tx, flow, own.run_id, now)
+    own = reached(own, "preparing", now)
+    return flow, own._replace(prepared=None, mutation=None, result=None, reserved=0)
+
+
+def _stop(tx: Tx, flow: Flow, error: str, now: Instant) -> Flow:
+    flow = end_session(tx, flow, "failed", error, now)
+    tell(tx, flow.workflow, "stopped", error, level="error", data={"error": error})
+    return with_workflow(flow, error=error, error_at=now)
+
+
+def _wait(
+    flow: Flow, run: Run, until: Instant | None, reason: str, outcome: str, error: str, *, is_crash: bool = False
+) -> Settlement:
+    """The run waits; while its workflow is paused it rests, and resuming sets its alarm."""
+    is_held = flow.workflow.status != "active"
+    return Wait(None if is_held else until, reason, outcome, run.rung, error, is_crash=is_crash)
+
+
+def _phase_words(phase: Phase) -> str:
+    return {
+        "executing": "produce",
+        "preparing": "prepare",
+        "prepared": "next",
+        "mutating": "mutate",
+        "mutated": "next",
+    }.get(phase, phase)
+
+
+def _error_of(ending: Ending) -> str | None:
+    return getattr(ending, "error", None)

@@ -1,0 +1,126 @@
+"""Workflows as people see them: plain JSON values, in camelCase."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.core.instants import Instant, format_instant
+from wakeful.core.runs import Run
+from wakeful.core.workflow_json import workflow_to_json
+from wakeful.core.workflow_rows import Handler, HandlerRun, Message, MessageStatus, Session
+from wakeful.core.workflow_rules import Flow, is_dirty, is_queued, rings_at
+from wakeful.features.workflows.compiled import Broken, Known
+
+MESSAGE_STATUSES: tuple[MessageStatus, ...] = ("pending", "reserved", "consumed", "skipped")
+
+
+def text_of(at: Instant | None) -> str | None:
+    return None if at is None else format_instant(at)
+
+
+def workflow_view(
+    flow: Flow,
+    known: Known,
+    counts: Mapping[str, Mapping[MessageStatus, int]],
+    run: Run | None,
+    own: HandlerRun | None,
+    now: Instant,
+) -> dict[str, Any]:
+    """A workflow as it stands."""
+    workflow = flow.workflow
+    written: dict[str, Any] = (
+        {"id": workflow.name, "producers": {}, "consumers": {}}
+        if isinstance(known, Broken)
+        else workflow_to_json(known.definition)
+    )
+    for kind in ("producers", "consumers"):
+        for name in written[kind]:
+            row = flow.handlers.get(name)
+            if row is not None:
+                written[kind][name] |= _handler_view(flow, row, now)
+    rings = rings_at(flow, now)
+    return {
+        "id": workflow.name,
+        "status": workflow.status,
+        "error": workflow.error,
+        "errorAt": text_of(workflow.error_at),
+        "producers": written["producers"],
+        "consumers": written["consumers"],
+        "topics": {
+            name: {status: counts.get(name, {}).get(status, 0) for status in MESSAGE_STATUSES} for name in flow.topics
+        },
+        "openRun": None if own is None or run is None else run_view(own, run),
+        "session": None if workflow.session_id is None else str(workflow.session_id),
+        "nextRun": text_of(rings),
+        "origin": workflow.origin,
+        "version": workflow.version,
+        "createdAt": text_of(workflow.created_at),
+        "updatedAt": text_of(workflow.updated_at),
+    }
+
+
+def _handler_view(flow: Flow, row: Handler, now: Instant) -> dict[str, Any]:
+    view: dict[str, Any] = {"state": None if row.state is None else json.loads(row.state)}
+    view["lastRun"] = text_of(row.last_run_at)
+    if row.kind == "producer":
+        return {"nextRun": text_of(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
+    return {"wakeAt": text_of(row.wake_at), "dirty": is_dirty(row, flow.topics.values()), **view}
+
+
+def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
+    """A handler's run: what the ledger says of it, and how far it got."""
+    prepared = None if own.prepared is None else json.loads(own.prepared)
+    view: dict[str, Any] = {
+        "runId": str(own.run_id),
+        "handler": own.handler,
+        "kind": own.kind,
+        "phase": own.phase,
+        "phases": {name: text_of(at) for name, at in json.loads(own.phases).items()},
+        "reserved": own.reserved,
+        "published": own.published,
+        "mutation": own.mutation,
+        "ui": None if prepared is None else prepared.get("ui"),
+        "awaits": own.awaits,
+        "tries": own.tries,
+        "queuedFor": own.queued / 1000,
+    }
+    if run is not None:
+        view |= {
+            "outcome": run.outcome,
+            "reason": run.reason,
+            "error": run.error,
+            "attempt": run.attempt,
+            "plannedAt": text_of(run.planned_at),
+            "startedAt": text_of(run.started_at),
+            "endedAt": text_of(run.ended_at),
+            "nextAttemptAt": text_of(run.next_attempt_at),
+        }
+    return view
+
+
+def session_view(session: Session, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """A session with its runs."""
+    return {
+        "sessionId": str(session.session_id),
+        "kind": session.kind,
+        "startedAt": text_of(session.started_at),
+        "endedAt": text_of(session.ended_at),
+        "result": session.result,
+        "error": session.error,
+        "runs": runs,
+    }
+
+
+def message_view(message: Message) -> dict[str, Any]:
+    """A message as it stands."""
+    return {
+        "id": message.message_id,
+        "payload": json.loads(message.payload),
+        "status": message.status,
+        "attempt": message.attempt,
+        "seq": message.seq,
+        "runId": None if message.run_id is None else str(message.run_id),
+        "publishedBy": None if message.published_by is None else str(message.published_by),
+        "publishedAt": text_of(message.published_at),
+        "updatedAt": text_of(message.updated_at),
+    }
