@@ -343,3 +343,24 @@ async def test_deleting_under_an_open_run_lets_it_end_and_leaves_nothing_reserve
     assert [row["outcome"] for row in rows(world, "SELECT outcome FROM runs ORDER BY run_id")][-1] == "unknown"
     await world.sleep("2h")
     assert rows(world, "SELECT * FROM messages UNION ALL SELECT * FROM messages") == []
+
+
+@virtual
+async def test_a_run_that_was_open_in_a_copy_put_back_is_unknown_and_its_workflow_waits_for_a_person(
+    world: World,
+) -> None:
+    """A copy put back repeats nothing: what happened after it was made, nobody here can know."""
+    inbox = Inbox(world, period="30d")
+    bench = await inbox.open()
+    inbox.mutate.script = [60_000]
+    await inbox.flow.publish("mail", "a", 1)
+    await world.sleep("1s")
+    await bench.kill()
+    world.tamper("INSERT INTO meta VALUES ('copied_at', ?)", str(world.now))
+    bench = await inbox.open()
+    await world.sleep("1h")
+    view = await inbox.flow.get()
+    assert "it was open in the copy" in view["error"]
+    assert await counts(bench) == {"skipped": 1}
+    assert (await ledger(bench))[-1].startswith("unknown")
+    assert inbox.mutate.count == 1

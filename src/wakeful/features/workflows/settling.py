@@ -21,6 +21,7 @@ from wakeful.core.results import (
     Dropped,
     Ending,
     Failed,
+    Forgotten,
     Freed,
     Interrupted,
     Lost,
@@ -93,6 +94,9 @@ def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, kn
             if not is_over:
                 return _ask_person(tx, flow, own, run, error, now)
             return _after_loss(tx, flow, own, run, reason, error, now, is_crash=True)
+        case Forgotten(reason=reason, error=error):
+            fate = _abandon(tx, flow, own, run, reason, error, now, is_known=False)
+            return fate._replace(flow=_stop(tx, fate.flow, f"run {run.run_id}: {error}; {RESUME}", now))
         case Dropped(reason=reason):
             return _abandon(tx, flow, own, run, reason, None, now)
         case Freed():
@@ -206,21 +210,30 @@ def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: 
     return Fate(Settled(_wait(flow, run, None, reason, "failed", error), (alert,)), flow, own)
 
 
-def _abandon(tx: Tx, flow: Flow, own: HandlerRun, run: Run, reason: str, error: str | None, now: Instant) -> Fate:
+def _abandon(
+    tx: Tx,
+    flow: Flow,
+    own: HandlerRun,
+    run: Run,
+    reason: str,
+    error: str | None,
+    now: Instant,
+    *,
+    is_known: bool = True,
+) -> Fate:
     """The run is given up: what it reserved is given back, or skipped if the side effect may have happened."""
     if own.phase in ("mutating", "mutated"):
         settle_messages(tx, run.run_id, "skipped", now)
     else:
         flow = release(tx, flow, run.run_id, now)
     flow = end_session(tx, with_workflow(flow, open_run_id=None, freed_at=now), "failed", reason, now)
-    is_tried = error is not None or run.error is not None
-    outcome = "unknown" if own.phase == "mutating" else "failed" if is_tried else "skipped"
-    own = reached(own, "abandoned", now)._replace(awaits=None)
-    if outcome == "unknown":
-        return Fate(Settled(Close("unknown", run.rung, error or run.error, reason)), flow, own)
-    if outcome == "failed":
-        return Fate(Settled(Close("failed", run.rung, error or run.error, reason)), flow, own)
-    return Fate(Settled(Close("skipped", run.rung, None, reason)), flow, own)
+    said = error or run.error
+    close = Close("skipped", run.rung, None, reason)
+    if own.phase == "mutating" or not is_known:
+        close = Close("unknown", run.rung, said, reason)
+    elif said is not None:
+        close = Close("failed", run.rung, said, reason)
+    return Fate(Settled(close), flow, reached(own, "abandoned", now)._replace(awaits=None))
 
 
 def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[Flow, HandlerRun]:
