@@ -80,19 +80,15 @@ def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, kn
             return _try_again(tx, flow, own, run, error, None, now)
         case Throttled(error=error, until=until):
             return _try_again(tx, flow, own, run, error, until, now)
-        case Unconfirmed(error=error):
-            return _ask_person(tx, flow, own, run, error, now)
-        case TimedOut(error=error):
-            if own.phase == "mutating":
-                return _ask_person(tx, flow, own, run, error, now)
+        case TimedOut(error=error) if own.phase != "mutating":
             return _try_again(tx, flow, own, run, error, None, now)
-        case Unproven(error=error):
+        case Unconfirmed(error=error) | TimedOut(error=error) | Unproven(error=error):
+            return _ask_person(tx, flow, own, run, error, now)
+        case Lost(error=error, is_over=False):
             return _ask_person(tx, flow, own, run, error, now)
         case Interrupted(error=error):
             return _after_loss(tx, flow, own, run, "shutdown", error, now, is_crash=False)
-        case Lost(reason=reason, error=error, is_over=is_over):
-            if not is_over:
-                return _ask_person(tx, flow, own, run, error, now)
+        case Lost(reason=reason, error=error):
             return _after_loss(tx, flow, own, run, reason, error, now, is_crash=True)
         case Forgotten(reason=reason, error=error):
             fate = _abandon(tx, flow, own, run, reason, error, now, is_known=False)
