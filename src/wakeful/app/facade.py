@@ -23,15 +23,15 @@ from wakeful.app.writing import Writing, held
 from wakeful.core.actions import Call
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
-from wakeful.core.runs import Outcome
+from wakeful.core.runs import Outcome, Run
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
-from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules import commands, queries, timeline
 from wakeful.features.schedules.adopting import adopt_copy
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
-from wakeful.features.schedules.queries import Ahead, Page, Pulse, Stats
+from wakeful.features.schedules.queries import Ahead, Choice, Page, Pulse, Stats
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
@@ -370,13 +370,26 @@ class Wakeful:
         found = [view async for view in self._iterate(contains) if status is None or view.status == status]
         return found if limit is None else found[:limit]
 
-    async def search(
-        self, *, after: str | None = None, limit: int = 100, status: str | None = None, contains: str | None = None
-    ) -> Page:
-        """A page of schedules in slug order; costs the same however many there are."""
-        return await self._open.store.read(
-            lambda tx: queries.search(tx, after=after, limit=limit, status=status, contains=contains)
-        )
+    async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
+        """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
+
+        def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
+            page = queries.chosen(tx, choice)
+            return page, timeline.latest(tx, page.schedules, limit=recent) if recent else {}
+
+        return await self._open.store.read(look)
+
+    async def timeline(
+        self, choice: Choice, *, since: Instant, until: Instant
+    ) -> tuple[builtins.list[timeline.Row], str | None]:
+        """A page of schedules between two times, and the slug after which to go on."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
+            page = queries.chosen(tx, choice)
+            return timeline.rows(tx, page.schedules, now=now, since=since, until=until), page.next
+
+        return await self._open.store.read(look)
 
     async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
         """What all schedules are going to start until a time, in order."""

@@ -9,7 +9,20 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
-from wakeful.http import config, front, health, metrics, nodes, problems, runs, schedules, shapes, stream, upcoming
+from wakeful.http import (
+    config,
+    front,
+    health,
+    metrics,
+    nodes,
+    problems,
+    runs,
+    schedules,
+    shapes,
+    stream,
+    timeline,
+    upcoming,
+)
 from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
 from wakeful.http.kept_answers import KeptAnswers
@@ -55,12 +68,13 @@ def make_app(
         schedules.routes(app),
         runs.routes(app, log_of_run),
         upcoming.routes(app),
+        timeline.routes(app),
         nodes.routes(app),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
         health.routes(app, access, open_now),
-        front.routes(api),
+        front.routes(),
     ):
         api.include_router(router)
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents

@@ -17,6 +17,7 @@ from wakeful.core.refusals import NotFound
 _RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 # A + that was not written as %2B arrives as a space; in a time, it can only have been the sign of the offset.
 _LOST_PLUS: Final = re.compile(r" (\d\d:\d\d)$", re.ASCII)
+SLUGS_MAX: Final = 100
 _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 
@@ -79,6 +80,19 @@ def slug_cursor(cursor: str | None) -> str | None:
     if cursor is not None and not SLUG_PATTERN.fullmatch(cursor):
         refuse("cursor", f"{shown(cursor)} is not a cursor; send the `next` of the page before, or leave it out")
     return cursor
+
+
+def slugs_of(text: str | None) -> list[str] | None:
+    """Schedules by name, with commas between."""
+    if text is None:
+        return None
+    slugs = [slug for slug in (part.strip() for part in text.split(",")) if slug]
+    if not slugs or len(slugs) > SLUGS_MAX:
+        refuse("slugs", f"names {len(slugs)}; write 1 to {SLUGS_MAX} slugs with commas, or leave it out for all")
+    wrong = [slug for slug in slugs if not SLUG_PATTERN.fullmatch(slug)]
+    if wrong:
+        refuse("slugs", f"{shown(wrong[0])} is not a slug")
+    return slugs
 
 
 def run_cursor(cursor: str | None) -> int | None:

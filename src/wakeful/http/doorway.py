@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wakeful.dashboard import PREFIX
 from wakeful.http.problems import Problem, Refused, failed, stopping
 
 log = logging.getLogger("wakeful.http")
@@ -105,7 +106,8 @@ class Doorway:
             return Problem(403, foreign)
         path: str = scope["path"]
         is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
-        needs_token = path not in WITHOUT_TOKEN and not is_receipt
+        is_page = path.startswith(PREFIX)  # files of the package, the same for everybody
+        needs_token = path not in WITHOUT_TOKEN and not is_receipt and not is_page
         if needs_token and not self._access().is_admitted(headers.get("authorization")):
             text = "a token is needed here; send Authorization: Bearer with the token of [server] in wakeful.toml"
             return Problem(401, text, headers={"WWW-Authenticate": "Bearer"})

@@ -1,37 +1,16 @@
-"""`/`: a page that says what is here, until there is more to see."""
+"""`/`: the page, and the files it is made of."""
 
-from html import escape
-from typing import Final
-
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from wakeful.core.refusals import NotFound
+from wakeful.dashboard import HEADERS, PAGE, PREFIX, File, read_files
 from wakeful.http.shapes import problems
 
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Wakeful</title>
-<style>
-  body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 48rem; padding: 0 1rem }}
-  td {{ padding: .1rem 1rem .1rem 0; vertical-align: top }}
-  code {{ font-family: ui-monospace, monospace }}
-</style>
-<h1>Wakeful</h1>
-<p>The alarm clock for AI agents. The daemon runs; this is its API, described in
-<a href="/api/openapi.json">/api/openapi.json</a>.</p>
-<table>{rows}</table>
-</html>
-"""
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-}
 
-
-def routes(api: FastAPI) -> APIRouter:
-    """The page, over the routes there are."""
+def routes() -> APIRouter:
+    """The page. Its files are no part of the API, so the description leaves them out."""
     router = APIRouter(tags=["daemon"])
 
     @router.get(
@@ -40,16 +19,21 @@ def routes(api: FastAPI) -> APIRouter:
         response_class=HTMLResponse,
         responses={200: {"description": "The page.", "content": {"text/html": {}}}, **problems()},
     )
-    async def get_page() -> Response:
-        return HTMLResponse(_PAGE.format(rows="".join(_rows(api))), headers=_HEADERS)
+    async def get_page(request: Request) -> Response:
+        return _sent(read_files()[PAGE], request)
+
+    @router.get(f"{PREFIX}{{path:path}}", include_in_schema=False)
+    async def get_file(path: str, request: Request) -> Response:
+        file = read_files().get(path)
+        if file is None:
+            raise NotFound("the page has no such file")
+        return _sent(file, request)
 
     return router
 
 
-def _rows(api: FastAPI) -> list[str]:
-    rows = []
-    for path, methods in api.openapi()["paths"].items():
-        for method, operation in methods.items():
-            asked, said = escape(f"{method.upper()} {path}"), escape(operation.get("summary", ""))
-            rows.append(f"<tr><td><code>{asked}</code></td><td>{said}</td></tr>\n")
-    return rows
+def _sent(file: File, request: Request) -> Response:
+    headers = {**HEADERS, "ETag": file.etag}
+    if request.headers.get("if-none-match") == file.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)

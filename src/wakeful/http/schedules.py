@@ -13,7 +13,8 @@ from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.errors import refuse
 from wakeful.core.instants import MINUTE, format_duration, format_instant
 from wakeful.core.refusals import Conflict
-from wakeful.features.schedules.views import ScheduleView, as_text
+from wakeful.features.schedules.queries import Choice
+from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
 from wakeful.http import shapes
 from wakeful.http.asking import (
     duration_of,
@@ -23,6 +24,7 @@ from wakeful.http.asking import (
     read_object,
     run_cursor,
     slug_cursor,
+    slugs_of,
     text_of,
 )
 from wakeful.http.etags import etag_of, if_match, if_match_found, if_none_match
@@ -31,11 +33,15 @@ from wakeful.http.shapes import answer, body, problems
 
 LIMIT: Final = 100
 LIMIT_MAX: Final = 1_000
+RECENT_MAX: Final = 30
 TIMES_MAX: Final = 1_000
 WAIT_MAX: Final = MINUTE
 
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="how many at most")]
 Cursor = Annotated[str | None, Query(description="the `next` of the page before")]
+Slugs = Annotated[
+    str | None, Query(max_length=7_000, description="only these, with commas, 100 at most; nothing else narrows them")
+]
 SlugPath = Annotated[str, Path(json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["daily-standup"])]
 IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
 IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
@@ -70,10 +76,18 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         ] = None,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
+        slugs: Slugs = None,
+        recent: Annotated[
+            int, Query(ge=0, le=RECENT_MAX, description="so many of the newest rows of the ledger beside each")
+        ] = 0,
     ) -> Response:
         """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
-        page = await app.search(after=slug_cursor(cursor), limit=limit, status=status, contains=q)
-        return JSONResponse({"schedules": [view.to_json() for view in page.schedules], "next": page.next})
+        choice = Choice(slug_cursor(cursor), limit if recent == 0 else min(limit, LIMIT), status, q, slugs_of(slugs))
+        page, runs = await app.search(choice, recent=recent)
+        shown = [view.to_json() for view in page.schedules]
+        if recent:
+            shown = [{**one, "recent": [glance_json(run) for run in runs[one["slug"]]]} for one in shown]
+        return JSONResponse({"schedules": shown, "next": page.next})
 
     @router.get(
         "/{slug}",

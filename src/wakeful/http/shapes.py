@@ -24,6 +24,7 @@ Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
 Outcome = Literal[
     "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
 ]
+Trigger = Literal["schedule", "catchUp", "manual", "wake"]
 Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
 
 
@@ -195,11 +196,27 @@ class Definition(_Written):
     description: Any = None
 
 
+class Glance(Shape):
+    """A row of the ledger, in short."""
+
+    run_id: RunId
+    planned_at: At
+    started_at: At | None
+    ended_at: At | None
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    error: Annotated[str | None, Field(description="its first 200 characters")]
+    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    planned_until: At | None = None
+
+
 class Schedule(_Written):
     """A schedule as it stands."""
 
     slug: Slug
     enabled: bool
+    description: Annotated[str | None, Field(description="in words, when it runs")]
     status: Status
     status_reason: str | None
     last_run: At | None
@@ -212,6 +229,7 @@ class Schedule(_Written):
     updated_at: At
     version: int
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
+    recent: Annotated[list[Glance], Field(description="with recent: the newest rows of the ledger")] = []
 
 
 class Schedules(Shape):
@@ -243,7 +261,7 @@ class Run(Shape):
     ended_at: At | None
     attempt: int
     attempts: list[Attempt]
-    trigger: Literal["schedule", "catchUp", "manual", "wake"]
+    trigger: Trigger
     outcome: Outcome
     reason: str | None
     rung: Rung | None
@@ -358,6 +376,30 @@ class Upcoming(Shape):
     upcoming: list[Fire]
     until: Annotated[At, Field(description="what is due up to here is in the list")]
     is_cut: Annotated[bool, Field(description="whether that is earlier than what was asked for")]
+
+
+class TimelineRow(Shape):
+    """One schedule on the time axis."""
+
+    slug: Slug
+    status: Status
+    status_reason: str | None
+    next_run: At | None
+    timezone: str | None
+    runs: Annotated[list[Glance], Field(description="newest first")]
+    whole_since: Annotated[At, Field(description="older rows of the ledger were not looked at")]
+    planned: Annotated[list[At], Field(description="instants that are to come, in order")]
+    whole_until: Annotated[At, Field(description="later instants were not looked at")]
+
+
+class Timeline(Shape):
+    """A page of schedules between two times, in the order of their slugs."""
+
+    since: At
+    until: At
+    now: At
+    rows: list[TimelineRow]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
 
 
 class Node(Shape):

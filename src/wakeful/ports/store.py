@@ -42,6 +42,8 @@ SETTLED_COLUMNS: Final = (
 )  # fmt: skip
 # What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
+# What a run may carry at length, and whoever only looks over many does not need.
+LONG_COLUMNS: Final = ("result", "ladder", "definition")
 
 
 class Alarm(NamedTuple):
@@ -325,6 +327,12 @@ class Runs(Protocol):
         outcome: Outcome | None = None,
     ) -> list[Run]:
         """Rows newest first, of one schedule or of all, before a run id."""
+        ...
+
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
+        """The newest rows of each of these schedules, newest first, `limit` of each at most: only looked at.
+
+        What a row may carry at length (its result, its ladder, a copy of a definition) is left out."""
         ...
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:

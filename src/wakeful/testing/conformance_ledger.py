@@ -293,6 +293,16 @@ class TestReadingTheLedger:
                 before = page[-1].run_id
             assert met == expected
 
+    async def test_the_newest_rows_of_several_schedules_are_looked_at_together(self, make_store: MakeStore) -> None:
+        """So many of each, newest first; what a row carries at length is left out, and everything else is there."""
+        store = await make_store()
+        rows = [a_run(n, schedule_id=1 + n % 3)._replace(error="no", reason="why") for n in range(1, 12)]
+        carrying = [row._replace(result='{"reply": "long"}', ladder="{}", definition="{}") for row in rows]
+        await store.write(lambda tx: put_runs(tx, *carrying))
+        found = await store.read(lambda tx: tx.runs.latest([1, 3, 9], limit=2))
+        assert found == {1: [rows[8], rows[5]], 3: [rows[10], rows[7]], 9: []}
+        assert await store.read(lambda tx: tx.runs.latest([], limit=2)) == {}
+
     async def test_a_page_may_keep_one_outcome(self, make_store: MakeStore) -> None:
         """Every outcome can be asked for, in the whole ledger and in one schedule, before an id."""
         store = await make_store()

@@ -1,7 +1,7 @@
 """Lists: pages, filters, cursors, and what they cost."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from edges.http.kit import EVERY, MANUAL, Client
@@ -61,6 +61,8 @@ async def test_a_page_costs_the_same_among_ten_thousand(api: Client) -> None:
     assert await cost(api, "/api/schedule?limit=50") < few * 5 + 0.05
     assert await cost(api, "/api/schedule?limit=50&cursor=s09900") < few * 5 + 0.05
     assert await cost(api, "/api/upcoming?limit=50") < few * 20 + 0.2
+    assert await cost(api, "/api/schedule?limit=50&recent=20&cursor=s05000") < few * 20 + 0.2
+    assert await cost(api, "/api/timeline?cursor=s05000") < few * 20 + 0.5
     pages, cursor = 0, ""
     while cursor is not None:
         page = (await api.get(f"/api/schedule?status=paused&limit=50{cursor}")).body
@@ -68,6 +70,78 @@ async def test_a_page_costs_the_same_among_ten_thousand(api: Client) -> None:
         pages += 1
         cursor = None if page["next"] is None else f"&cursor={page['next']}"
     assert pages == MANY // 1_000 + 1
+
+
+async def test_schedules_are_asked_for_by_name(api: Client) -> None:
+    """Those that are there, in slug order; names that are none, and too many of them, are refused."""
+    for slug in ("a", "b", "c"):
+        await api.put(slug)
+    page = (await api.get("/api/schedule?slugs=c,a,gone")).body
+    assert ([one["slug"] for one in page["schedules"]], page["next"]) == (["a", "c"], None)
+    for wrong in ("", ",", "../x", ",".join(f"s{n}" for n in range(101))):
+        refused = await api.get(f"/api/schedule?slugs={wrong}")
+        assert (refused.status, refused.body["errors"][0]["field"]) == (400, "slugs"), wrong
+
+
+async def test_a_schedule_says_in_words_when_it_runs(api: Client) -> None:
+    """Read back, rehearsed and listed."""
+    daily = {**EVERY, "schedule": {"type": "times", "times": ["09:00"], "timezone": "UTC"}}
+    assert (await api.put("daily", daily, query="?dryRun=true")).body["description"] == "at 09:00 every day (UTC)"
+    await api.put("daily", daily)
+    (listed,) = (await api.get("/api/schedule")).body["schedules"]
+    assert listed["description"] == "at 09:00 every day (UTC)"
+
+
+async def test_recent_rows_of_the_ledger_are_listed_beside_each_schedule(api: Client) -> None:
+    """Newest first, so many of each, in short: an error of any length is cut, a reply is left out."""
+    await api.put("good", MANUAL)
+    await api.put("bad", {**MANUAL, "command": {"argv": ["sh", "-c", "printf %0500d 7 >&2; exit 3"]}})
+    for slug in ("good", "bad", "good", "good"):
+        await api.post(f"/api/schedule/{slug}/run?wait=true")
+    bad, good = (await api.get("/api/schedule?recent=2")).body["schedules"]
+    assert [run["outcome"] for run in good["recent"]] == ["succeeded", "succeeded"]
+    assert int(good["recent"][0]["runId"]) > int(good["recent"][1]["runId"])
+    assert [(run["outcome"], len(run["error"])) for run in bad["recent"]] == [("failed", 200)]
+    assert "recent" not in (await api.get("/api/schedule")).body["schedules"][0]
+    assert (await api.get("/api/schedule?recent=31")).status == 400
+
+
+async def test_the_timeline_has_what_was_and_what_is_to_come(api: Client) -> None:
+    """Of each schedule its runs and its planned instants between two times; none of one that is paused."""
+    hourly = {**EVERY, "schedule": {"type": "cron", "expression": "0 * * * *", "timezone": "Europe/Berlin"}}
+    for slug in ("job", "still"):
+        await api.put(slug, hourly)
+    await api.post("/api/schedule/still/pause")
+    run_id = (await api.post("/api/schedule/job/run?wait=true")).body["runId"]
+    told = (await api.get("/api/timeline")).body
+    job, still = told["rows"]
+    assert ([run["runId"] for run in job["runs"]], len(job["planned"])) == ([run_id], 24)
+    assert (job["timezone"], job["wholeSince"], job["wholeUntil"]) == ("Europe/Berlin", told["since"], told["until"])
+    assert (still["status"], still["planned"], still["runs"]) == ("paused", [], [])
+    planned = (await api.get("/api/schedule/job/next?count=24")).body["times"]
+    assert job["planned"] == planned
+    later = (await api.get(f"/api/timeline?slugs=job&since={planned[0]}&until={planned[2]}")).body
+    assert (later["rows"][0]["runs"], later["rows"][0]["planned"]) == ([], planned[:3])
+    assert (await api.get("/api/timeline?until=2020-01-01T00:00:00Z")).body["errors"][0]["field"] == "until"
+
+
+async def test_the_timeline_is_bounded_and_says_how_far_it_reaches(api: Client) -> None:
+    """A schedule that rings more often than can be shown is cut, on the side of the past and on that of the future."""
+    await api.put("often", {**MANUAL, "schedule": {"type": "every", "every": "10s"}})
+    await api.put("narrow", {**EVERY, "schedule": {"type": "every", "every": "10s"}, **outside_hours()})
+    (narrow, often) = (await api.get("/api/timeline?limit=2")).body["rows"]
+    assert (len(often["planned"]), often["wholeUntil"]) == (120, often["planned"][-1])
+    assert narrow["planned"] == []
+    assert narrow["wholeUntil"] < (await api.get("/api/timeline")).body["until"]
+    page = (await api.get("/api/timeline?limit=1")).body
+    assert ([row["slug"] for row in page["rows"]], page["next"]) == (["narrow"], "narrow")
+    assert (await api.get("/api/timeline?limit=51")).status == 400
+
+
+def outside_hours() -> dict[str, Any]:
+    """Active hours that begin in twelve hours and last one."""
+    hour = (datetime.now(UTC).hour + 12) % 24
+    return {"activeHours": {"start": f"{hour:02}:00", "end": f"{(hour + 1) % 24:02}:00", "timezone": "UTC"}}
 
 
 async def test_the_ledger_lists_all_runs_newest_first(api: Client) -> None:

@@ -54,6 +54,17 @@ class Stats:
         }
 
 
+class Choice(NamedTuple):
+    """Which schedules are meant: those after a slug, of one status, with a text in their slug or in what they do; or
+    those of these slugs, as far as they are there."""
+
+    after: str | None = None
+    limit: int = 100
+    status: str | None = None
+    contains: str | None = None
+    slugs: Sequence[str] | None = None
+
+
 class Page(NamedTuple):
     """Some schedules, and the slug after which to go on; None: there are no more."""
 
@@ -94,10 +105,14 @@ def page(tx: Tx, *, after: str | None, limit: int, contains: str | None = None) 
     return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains))
 
 
-def search(tx: Tx, *, after: str | None, limit: int, status: str | None = None, contains: str | None = None) -> Page:
-    """Schedules in slug order after a slug: of one status, with a text in their slug or in what they do.
+def chosen(tx: Tx, choice: Choice) -> Page:
+    """A page of schedules in slug order.
 
-    Looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
+    A search looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
+    after, limit, status, contains, slugs = choice
+    if slugs is not None:
+        named = tx.schedules.by_slugs(sorted(set(slugs)))
+        return Page(_views(tx, [named[slug] for slug in sorted(named)]), None)
     if status is None and not contains:
         rows = tx.schedules.page(after=after, limit=limit + 1)
         return Page(_views(tx, rows[:limit]), rows[limit - 1].slug if len(rows) > limit else None)
@@ -127,7 +142,7 @@ def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
     if len(ids) == limit + UPCOMING_SPARE:
         certain = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
     schedules = tx.schedules.by_ids(ids)
-    lines = [_line(schedules[cadence.schedule_id], cadence, now) for cadence in cadences]
+    lines = [ahead_of(schedules[cadence.schedule_id], cadence, now) for cadence in cadences]
     heap = [(first, line) for line in range(len(lines)) for first in [next(lines[line], None)] if first is not None]
     heapq.heapify(heap)
     instants: list[Upcoming] = []
@@ -247,7 +262,7 @@ def _words(action: ActionSpec) -> str:
             return target
 
 
-def _line(schedule: Schedule, cadence: Cadence, now: Instant) -> Iterator[tuple[Upcoming, bool]]:
+def ahead_of(schedule: Schedule, cadence: Cadence, now: Instant) -> Iterator[tuple[Upcoming, bool]]:
     """The instants one schedule is going to have, each with whether it starts then or is outside active hours."""
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if isinstance(compiled, Compiled):

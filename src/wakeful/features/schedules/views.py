@@ -4,17 +4,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.definition import Definition
 from wakeful.core.definition_json import definition_to_json
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
+from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.store import Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+GLANCE_MAX: Final = 200
+"""Characters of an error that a glance at a run shows."""
 
 
 def as_datetime(at: Instant | None) -> datetime | None:
@@ -121,6 +124,7 @@ class ScheduleView:
         return {
             **written,
             "enabled": self.enabled,
+            "description": None if self.definition is None else describe(self.definition.timing),
             "status": self.status,
             "statusReason": self.status_reason,
             "lastRun": as_text(self.last_run),
@@ -210,6 +214,24 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
             for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()
         ),
     )
+
+
+def glance_json(run: Run) -> dict[str, Any]:
+    """What a mark on a strip or a time axis says of a run; all of it is at /api/runs/{id}."""
+    out: dict[str, Any] = {
+        "runId": str(run.run_id),
+        "plannedAt": format_instant(run.planned_at),
+        "startedAt": None if run.started_at is None else format_instant(run.started_at),
+        "endedAt": None if run.ended_at is None else format_instant(run.ended_at),
+        "trigger": run.trigger,
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "error": None if run.error is None or run.outcome == "running" else run.error[:GLANCE_MAX],
+    }
+    if run.instants > 1:
+        until = run.planned_at if run.planned_until is None else run.planned_until
+        out |= {"count": run.instants, "plannedUntil": format_instant(until)}
+    return out
 
 
 def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None) -> str:

@@ -5,7 +5,7 @@ of round trips. The arrays are written here, as text: the driver's own way asks 
 costs ten times as much. Statements have the same text for every size, so they stay prepared.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 _NULL: Final = "NULL"
@@ -17,9 +17,9 @@ def fields_of(row: type[NamedTuple]) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def columns_of(row: type[NamedTuple], table: str) -> str:
-    """The columns of a row type, qualified, in order."""
-    return ", ".join(f"{table}.{name}" for name in fields_of(row))
+def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
+    """The columns of a row type, qualified, in order; those left out read as nothing."""
+    return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in fields_of(row))
 
 
 def unnest_of(names: Sequence[str], texts: frozenset[str]) -> str:

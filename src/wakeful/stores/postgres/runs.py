@@ -10,7 +10,7 @@ from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Attempt, Outcome, Run
-from wakeful.ports.store import CLOSED_COLUMNS, Mark, Tallied
+from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
@@ -28,6 +28,7 @@ from wakeful.stores.postgres.rows import (
 )
 
 _COLUMNS = columns_of(Run, "runs")
+_BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
 _FIXED: Final = ("kind", "schedule_id", "occurrence")
 _TEXTS: Final = frozenset(
     {"kind", "trigger", "outcome", "reason", "rung", "lane", "error", "result", "ladder", "process", "definition"}
@@ -169,6 +170,14 @@ PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < $1 ORDER BY run_id DESC LIMI
 # One schedule's rows, newest first.
 PAGE_OF_SCHEDULE = f"""
 SELECT {_COLUMNS} FROM runs WHERE schedule_id = $3 AND run_id < $1 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
+"""
+
+# The newest rows of each schedule, without what a row may carry at length: many are looked at together.
+LATEST = f"""
+SELECT latest.* FROM unnest($1::bigint[]) AS wanted (schedule_id) CROSS JOIN LATERAL (
+  SELECT {_BRIEF} FROM runs WHERE runs.schedule_id = wanted.schedule_id
+  ORDER BY runs.schedule_id DESC, runs.run_id DESC LIMIT $2
+) AS latest
 """
 
 # One schedule's rows of one outcome, newest first.
@@ -383,6 +392,12 @@ class PostgresRuns:
         edge = (_NO_ID if before_id is None else before_id, limit)
         query, params = _page(edge, schedule_id, outcome)
         return list(map(Run._make, self._session.rows(query, *params)))
+
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
+        of_schedules: dict[int, list[Run]] = {key: [] for key in schedule_ids}
+        for row in map(Run._make, self._session.rows(LATEST, ids(set(schedule_ids)), limit)):
+            of_schedules[row.schedule_id].append(row)
+        return of_schedules
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
         by_outcome = dict(self._session.rows(TALLY, schedule_id, since))

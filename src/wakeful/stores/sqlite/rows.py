@@ -9,7 +9,7 @@ set (`alike`), which costs a third of binding and stepping row by row.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 Row = TypeVar("Row")
@@ -58,9 +58,9 @@ def alike(rows: Iterable[Row], values: Callable[[Row], Values]) -> tuple[list[tu
     return [(shared, group) for shared, group in groups.items() if len(group) >= ALIKE_MIN], few
 
 
-def columns_of(row: type[NamedTuple], table: str) -> str:
-    """The columns of a row type, qualified, in order."""
-    return ", ".join(f"{table}.{name}" for name in _fields(row))
+def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
+    """The columns of a row type, qualified, in order; those left out read as nothing."""
+    return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in _fields(row))
 
 
 def plain(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
-from wakeful.ports.store import CLOSED_COLUMNS, Mark, Tallied
+from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.sqlite.rows import (
     alike,
     columns_of,
@@ -25,6 +25,7 @@ from wakeful.stores.sqlite.rows import (
 )
 
 _COLUMNS = columns_of(Run, "runs")
+_BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
 
 # Take the next n run ids. A counter, because the id of a removed row must never name another.
 RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETURNING value"
@@ -141,6 +142,12 @@ PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < :before_id ORDER BY run_id D
 PAGE_OF_SCHEDULE = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
 WHERE schedule_id = :schedule_id AND run_id < :before_id ORDER BY run_id DESC LIMIT :limit
+"""
+
+# One schedule's newest rows, without what a row may carry at length: many are looked at together.
+LATEST = f"""
+SELECT {_BRIEF} FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = :schedule_id
+ORDER BY run_id DESC LIMIT :limit
 """
 
 # One schedule's rows of one outcome, newest first.
@@ -353,6 +360,12 @@ class SqliteRuns:
             "outcome": outcome,
         }
         return list(map(Run._make, self._connection.execute(_page(schedule_id, outcome), asked)))
+
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
+        return {
+            key: list(map(Run._make, self._connection.execute(LATEST, {"schedule_id": key, "limit": limit})))
+            for key in sorted(set(schedule_ids))
+        }
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
         asked = {"schedule_id": schedule_id, "since": since, "limit": limit}

@@ -1,0 +1,78 @@
+// Asking the daemon. Every refusal arrives as a Problem that says what is wrong, at which field.
+
+let token = null;
+try {
+  token = sessionStorage.getItem("wakeful.token");
+} catch {
+  // Kept for this page only.
+}
+const onToken = new Set();
+
+/** Why something was not granted. */
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body?.error || body?.detail || `The daemon answered with ${status}.`);
+    this.status = status;
+    this.errors = Array.isArray(body?.errors) ? body.errors : [];
+    this.body = body ?? {};
+  }
+}
+
+/** The headers that say who asks. */
+export const credentials = () => (token ? { Authorization: `Bearer ${token}` } : {});
+
+/** Remember the token for as long as this tab lives. */
+export function useToken(given) {
+  token = given || null;
+  try {
+    if (token) sessionStorage.setItem("wakeful.token", token);
+    else sessionStorage.removeItem("wakeful.token");
+  } catch {
+    // It is kept in memory at least.
+  }
+}
+
+/** Be told when the daemon wants a token. */
+export const whenTokenNeeded = (told) => onToken.add(told);
+export const tokenNeeded = () => onToken.forEach((told) => told());
+
+/** A path below /api with its parameters; those that are empty are left out. */
+export function address(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const asked = new URLSearchParams(given).toString();
+  return asked ? `${path}?${asked}` : path;
+}
+
+/** Ask, and answer with the JSON that came and its headers. */
+export async function ask(method, path, { query, body, headers, signal } = {}) {
+  let response;
+  try {
+    response = await fetch(address(path, query), {
+      method,
+      headers: { ...credentials(), ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      redirect: "error",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { error: "The daemon cannot be reached. Is it running? Start it with: wakeful up" });
+  }
+  const text = await response.text();
+  let answer = null;
+  try {
+    answer = text ? JSON.parse(text) : null;
+  } catch {
+    // Not JSON: nothing of ours.
+  }
+  if (response.status === 401) tokenNeeded();
+  if (!response.ok) throw new Problem(response.status, answer);
+  return { body: answer, headers: response.headers, status: response.status };
+}
+
+export const get = async (path, query, signal) => (await ask("GET", path, { query, signal })).body;
+export const post = async (path, body, query) => (await ask("POST", path, { body, query })).body;
+export const remove = async (path) => (await ask("DELETE", path)).body;
+
+/** The path of a schedule, or of something below it. */
+export const schedulePath = (slug, below = "") => `/api/schedule/${encodeURIComponent(slug)}${below}`;

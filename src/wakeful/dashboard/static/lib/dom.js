@@ -1,0 +1,101 @@
+// Elements, built from values. There is one way from text to the page: a text node. Nothing here takes markup.
+
+import { visible } from "./text.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const PLAIN_ATTRIBUTES = new Set(["class", "role", "type", "id", "for", "name", "scope", "colspan", "width", "height",
+  "placeholder", "autocomplete", "spellcheck", "rows", "min", "max", "step", "inputmode", "list", "dir", "tabindex",
+  "datetime", "d", "viewBox", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "points", "enterkeyhint",
+  "autocapitalize", "maxlength", "pattern", "text-anchor", "transform", "fill-rule", "open", "translate", "method"]);
+
+/** An element. `props`: attributes, `on*` handlers, `data`, `style` (by CSS name), and properties such as `value`. */
+export function h(tag, props, ...children) {
+  return build(document.createElement(tag), props, children);
+}
+
+/** An SVG element. */
+export function s(tag, props, ...children) {
+  return build(document.createElementNS(SVG, tag), props, children);
+}
+
+function build(element, props, children) {
+  for (const [name, value] of Object.entries(props ?? {})) set(element, name, value);
+  append(element, children);
+  return element;
+}
+
+function set(element, name, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+  else if (name === "data") Object.assign(element.dataset, value);
+  else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
+  else if (name === "href") element.setAttribute("href", safeAddress(value));
+  else if (name === "title" || name.startsWith("aria-")) element.setAttribute(name, value === true ? "true" : visible(value));
+  else if (PLAIN_ATTRIBUTES.has(name)) element.setAttribute(name, value === true ? "" : value);
+  else element[name] = value;
+}
+
+/** Only places of this page: text of others can never become an address. */
+function safeAddress(address) {
+  return /^(#|\/(?!\/))/.test(address) ? address : "#/";
+}
+
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(visible(child)));
+  }
+}
+
+/** Put these children in place of what is there. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+/** Set the text of an element, without touching the page if it is that already. */
+export function say(element, text) {
+  const shown = visible(text);
+  if (element.textContent !== shown) element.textContent = shown;
+}
+
+/** Text of others: isolated, so that its direction of writing ends with it. */
+export const quoted = (text, props = {}) => h("bdi", props, text);
+
+/** Call at most once per frame, however often it is asked. */
+export function perFrame(action) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      action();
+    });
+  };
+}
+
+/** Call soon, and then at most once per `gap` milliseconds, while it is asked for. */
+export function throttled(action, gap, signal) {
+  let timer = null;
+  let last = -Infinity;
+  signal?.addEventListener("abort", () => clearTimeout(timer));
+  return () => {
+    if (timer !== null || signal?.aborted) return;
+    timer = setTimeout(() => {
+      timer = null;
+      last = performance.now();
+      if (!signal?.aborted) action();
+    }, Math.max(0, last + gap - performance.now()));
+  };
+}
+
+/** Call once nothing was asked for `quiet` milliseconds. */
+export function settled(action, quiet) {
+  let timer = null;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...given), quiet);
+  };
+}

@@ -1,0 +1,131 @@
+// What happens, as it happens: one connection for the whole page, resumed where it broke.
+// Events are handed out once per frame, as many as came, so that a thousand a second cost as much to paint as one. What
+// waits for the next frame is bounded: a page in the background that cannot keep up is told to read the state anew.
+
+import { credentials, tokenNeeded } from "./api.js";
+
+const WAITING_MAX = 5_000;
+const PAUSES = [500, 1_000, 2_000, 5_000];
+const SILENCE_MAX = 45_000; // the daemon says something every 15 seconds
+
+export class Stream {
+  constructor() {
+    this.state = "connecting";
+    this.perSecond = 0;
+    this.received = 0;
+    this._handlers = new Set();
+    this._onState = new Set();
+    this._waiting = [];
+    this._isLost = false;
+    this._asked = false;
+    this._lastId = null;
+    this._broken = 0;
+    this._second = 0;
+  }
+
+  /** Hear events in batches: `handler(events)`; a `reset` among them means that some were lost. Answers how to stop. */
+  hear(handler) {
+    this._handlers.add(handler);
+    return () => this._handlers.delete(handler);
+  }
+
+  /** Be told of `connecting`, `live` and `broken`. */
+  watch(handler) {
+    this._onState.add(handler);
+    handler(this.state);
+    return () => this._onState.delete(handler);
+  }
+
+  start() {
+    setInterval(() => {
+      this.perSecond = this._second;
+      this._second = 0;
+    }, 1_000);
+    this._run();
+  }
+
+  async _run() {
+    for (;;) {
+      try {
+        await this._follow();
+      } catch {
+        // Broken off: taken up again below.
+      }
+      this._become("broken");
+      const pause = PAUSES[Math.min(this._broken, PAUSES.length - 1)];
+      this._broken += 1;
+      await new Promise((go) => setTimeout(go, pause));
+    }
+  }
+
+  async _follow() {
+    const patience = new AbortController();
+    let timer = setTimeout(() => patience.abort(), SILENCE_MAX);
+    try {
+      const headers = { ...credentials(), ...(this._lastId === null ? {} : { "Last-Event-ID": this._lastId }) };
+      const response = await fetch("/api/stream", { headers, cache: "no-store", signal: patience.signal });
+      if (response.status === 401) tokenNeeded();
+      if (!response.ok) throw new Error(String(response.status));
+      const wasBroken = this._broken > 0 && this._lastId === null;
+      this._broken = 0;
+      this._become("live");
+      if (wasBroken) this._push({ stream: "reset", what: "reset" });
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => patience.abort(), SILENCE_MAX);
+        const blocks = (rest + value).split("\n\n");
+        rest = blocks.pop();
+        for (const block of blocks) this._take(block);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  _take(block) {
+    let data = null;
+    for (const line of block.split("\n")) {
+      if (line.startsWith("id: ")) this._lastId = line.slice(4);
+      else if (line.startsWith("data: ")) data = line.slice(6);
+    }
+    if (data !== null) this._push(JSON.parse(data));
+  }
+
+  _push(event) {
+    this.received += 1;
+    this._second += 1;
+    if (this._waiting.length >= WAITING_MAX) {
+      this._waiting.length = 0;
+      this._isLost = true;
+    }
+    this._waiting.push(event);
+    if (this._asked) return;
+    this._asked = true;
+    if (document.hidden) setTimeout(() => this._hand(), 500);
+    else requestAnimationFrame(() => this._hand());
+  }
+
+  _hand() {
+    this._asked = false;
+    const events = this._isLost ? [{ stream: "reset", what: "reset" }, ...this._waiting] : this._waiting;
+    this._isLost = false;
+    this._waiting = [];
+    for (const handler of [...this._handlers]) {
+      try {
+        handler(events);
+      } catch (error) {
+        console.error(error);
+      }
+    }
+  }
+
+  _become(state) {
+    if (state === this.state) return;
+    this.state = state;
+    for (const handler of this._onState) handler(state);
+  }
+}

@@ -1,0 +1,119 @@
+// Times for people: how long ago, how long until, and the wall clock where they are.
+
+import { h, say } from "./dom.js";
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+export const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const formats = new Map();
+
+/** A format of the browser's language; made once. */
+export function format(options, zone = localZone) {
+  const key = JSON.stringify([options, zone]);
+  if (!formats.has(key)) {
+    if (formats.size > 200) formats.clear();
+    formats.set(key, new Intl.DateTimeFormat(undefined, { hourCycle: "h23", ...options, timeZone: zone }));
+  }
+  return formats.get(key);
+}
+
+const WHOLE = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+
+/** Milliseconds of an instant of the API; null stays null. */
+export const at = (text) => (text === null || text === undefined ? null : Date.parse(text));
+
+/** Day and time, to the second. */
+export const wall = (ms, zone) => format(WHOLE, zone).format(ms);
+
+/** The time of day alone, with the day if it is another one. */
+export function clock(ms, zone) {
+  const isNear = Math.abs(ms - Date.now()) < 18 * HOUR;
+  const options = { hour: "2-digit", minute: "2-digit", ...(isNear ? { second: "2-digit" } : { weekday: "short", day: "numeric", month: "short" }) };
+  return format(options, zone).format(ms);
+}
+
+/** `850 ms`, `4.2 s`, `3 min 10 s`, `2 h 5 min`, `3 d 4 h`. */
+export function length(ms) {
+  if (ms === null || ms === undefined || Number.isNaN(ms)) return "–";
+  const size = Math.max(0, ms);
+  if (size < SECOND) return `${Math.round(size)} ms`;
+  if (size < 10 * SECOND) return `${(size / SECOND).toFixed(1)} s`;
+  if (size < MINUTE) return `${Math.floor(size / SECOND)} s`;
+  if (size < HOUR) return pair(size, MINUTE, "min", SECOND, "s");
+  if (size < DAY) return pair(size, HOUR, "h", MINUTE, "min");
+  return pair(size, DAY, "d", HOUR, "h");
+}
+
+function pair(size, big, bigName, small, smallName) {
+  const whole = Math.floor(size / big);
+  const rest = Math.floor((size % big) / small);
+  return rest && whole < 10 ? `${whole} ${bigName} ${rest} ${smallName}` : `${whole} ${bigName}`;
+}
+
+/** `in 5 min`, `3 h ago`, `now`. */
+export function relative(ms, now = Date.now()) {
+  const distance = ms - now;
+  const size = Math.abs(distance);
+  if (size < 1_500) return "now";
+  const told = size < MINUTE ? `${Math.round(size / SECOND)} s` : length(size);
+  return distance > 0 ? `in ${told}` : `${told} ago`;
+}
+
+/** An element that keeps saying how far away an instant is. */
+export function when(text, { none = "–" } = {}) {
+  const ms = at(text);
+  if (ms === null || Number.isNaN(ms)) return h("span", { class: "faint" }, none);
+  return h("time", { datetime: text, data: { at: ms }, title: `${wall(ms)} (${localZone})` }, relative(ms));
+}
+
+/** Once a second, on what is there: no request, nothing but text. */
+export function keepTime() {
+  setInterval(() => {
+    if (document.hidden) return;
+    const now = Date.now();
+    for (const element of document.querySelectorAll("time[data-at]")) say(element, relative(Number(element.dataset.at), now));
+  }, SECOND);
+}
+
+const offsets = new Map();
+
+/** Minutes east of Greenwich in a zone at an instant; 0 for a zone the browser does not know. */
+export function offsetAt(zone, ms) {
+  const key = `${zone}|${Math.floor(ms / (15 * MINUTE))}`;
+  if (offsets.has(key)) return offsets.get(key);
+  if (offsets.size > 5_000) offsets.clear();
+  let minutes = 0;
+  try {
+    const parts = format({ timeZoneName: "longOffset" }, zone).formatToParts(ms);
+    const found = /([+-])(\d\d):(\d\d)/.exec(parts.find((part) => part.type === "timeZoneName")?.value ?? "");
+    if (found) minutes = (found[1] === "-" ? -1 : 1) * (Number(found[2]) * 60 + Number(found[3]));
+  } catch {
+    // Not a zone of this browser.
+  }
+  offsets.set(key, minutes);
+  return minutes;
+}
+
+/** Where a zone changes its offset between two instants: found by halving, each step one look. */
+export function zoneChanges(zone, from, until) {
+  const found = [];
+  const step = 12 * HOUR;
+  for (let start = from; start < until; start += step) {
+    const end = Math.min(start + step, until);
+    const before = offsetAt(zone, start);
+    const after = offsetAt(zone, end);
+    if (before === after) continue;
+    let [low, high] = [start, end];
+    while (high - low > MINUTE) {
+      const middle = (low + high) / 2;
+      if (offsetAt(zone, middle) === before) low = middle;
+      else high = middle;
+    }
+    found.push({ at: Math.round(high / (15 * MINUTE)) * 15 * MINUTE, by: after - before, zone });
+  }
+  return found;
+}

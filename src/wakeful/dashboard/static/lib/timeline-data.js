@@ -1,0 +1,121 @@
+// What the time axis shows: rows of schedules, each with what was and what is to come, kept up to date by events.
+
+import { get } from "./api.js";
+import { at } from "./time.js";
+
+export const ROWS_MAX = 1_000;
+const RUNS_MAX = 400;
+
+export class TimelineData {
+  constructor(signal) {
+    this.rows = [];
+    this.bySlug = new Map();
+    this.byRun = new Map();
+    this.next = null;
+    this.isFull = false;
+    this.q = "";
+    this.window = [0, 0];
+    this._signal = signal;
+    this._asked = 0;
+  }
+
+  /** Read the first rows of a search anew, for a span of time. */
+  async load(window, q) {
+    const mine = ++this._asked;
+    const wanted = Math.max(this.q === q ? this.rows.length : 0, 50);
+    const rows = [];
+    let next = null;
+    do {
+      const page = await this._page(window, q, next);
+      if (mine !== this._asked) return false;
+      rows.push(...page.rows);
+      next = page.next;
+    } while (next !== null && rows.length < Math.min(wanted, 200));
+    this.q = q;
+    this.window = window;
+    this.rows = [];
+    this.bySlug.clear();
+    this.byRun.clear();
+    this.next = next;
+    this._add(rows);
+    return true;
+  }
+
+  /** Read the rows that follow; answers whether there were any. */
+  async more() {
+    if (this.next === null || this.isFull || this._isLoading) return false;
+    this._isLoading = true;
+    const mine = this._asked;
+    try {
+      const page = await this._page(this.window, this.q, this.next);
+      if (mine !== this._asked) return false;
+      this.next = page.next;
+      this._add(page.rows);
+      return page.rows.length > 0;
+    } finally {
+      this._isLoading = false;
+    }
+  }
+
+  /** Read some rows anew, because they changed. */
+  async renew(slugs) {
+    const known = slugs.filter((slug) => this.bySlug.has(slug)).slice(0, 50);
+    if (!known.length) return;
+    const [since, until] = this.window;
+    const page = await get("/api/timeline", { since: iso(since), until: iso(until), slugs: known.join(",") }, this._signal);
+    const found = new Map(page.rows.map((row) => [row.slug, row]));
+    for (const slug of known) {
+      const place = this.rows.findIndex((row) => row.slug === slug);
+      if (place < 0) continue;
+      for (const run of this.rows[place].runs) this.byRun.delete(run.runId);
+      if (found.has(slug)) this._put(found.get(slug), place);
+      else {
+        this.rows.splice(place, 1);
+        this.bySlug.delete(slug);
+      }
+    }
+  }
+
+  /** A run moved on. Answers its row, or null for one that is not here. */
+  hear(event) {
+    const row = event.slug ? this.bySlug.get(event.slug) : this.byRun.get(event.runId);
+    if (!row) return null;
+    if (!event.outcome) return row;
+    const planned = at(event.plannedAt);
+    const ahead = row.planned.indexOf(planned);
+    if (ahead >= 0 && event.trigger !== "manual") row.planned.splice(0, ahead + 1);
+    row.status = event.outcome === "running" ? "running" : event.outcome === "waiting" ? "waiting" : "idle";
+    const run = mark(event);
+    const known = row.runs.findIndex((one) => one.runId === run.runId);
+    if (known >= 0) row.runs[known] = run;
+    else row.runs.unshift(run);
+    this.byRun.set(run.runId, row);
+    while (row.runs.length > RUNS_MAX) this.byRun.delete(row.runs.pop().runId);
+    return row;
+  }
+
+  _page([since, until], q, cursor) {
+    return get("/api/timeline", { since: iso(since), until: iso(until), q, cursor, limit: 50 }, this._signal);
+  }
+
+  _add(rows) {
+    for (const row of rows) this._put(row, this.rows.length);
+    this.isFull = this.rows.length >= ROWS_MAX;
+  }
+
+  _put(told, place) {
+    const row = { ...told, runs: told.runs.map(mark), planned: told.planned.map(at), wholeSince: at(told.wholeSince), wholeUntil: at(told.wholeUntil) };
+    this.rows[place] = row;
+    this.bySlug.set(row.slug, row);
+    for (const run of row.runs) this.byRun.set(run.runId, row);
+  }
+}
+
+export const iso = (ms) => new Date(ms).toISOString();
+
+function mark(run) {
+  return {
+    runId: run.runId, outcome: run.outcome, reason: run.reason, error: run.error, trigger: run.trigger, count: run.count ?? 1,
+    plannedAt: at(run.plannedAt), plannedUntil: at(run.plannedUntil), startedAt: at(run.startedAt), endedAt: at(run.endedAt),
+  };
+}

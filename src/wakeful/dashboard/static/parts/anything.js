@@ -1,0 +1,25 @@
+// Facts of any shape, made readable: for what a part tells beyond what its view lays out by hand.
+
+import { h, quoted } from "../lib/dom.js";
+import { when } from "../lib/time.js";
+import { facts } from "./small.js";
+
+const IS_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
+
+/** `nextResetTime` as `next reset time`. */
+export const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+
+/** One value as people read it. */
+export function value(given) {
+  if (given === null || given === undefined) return h("span", { class: "faint" }, "–");
+  if (typeof given === "boolean") return given ? "yes" : "no";
+  if (typeof given === "number") return given.toLocaleString();
+  if (typeof given === "string") return IS_TIME.test(given) ? when(given) : quoted(given);
+  return h("code", null, quoted(JSON.stringify(given)));
+}
+
+/** The plain fields of an object, some left out. */
+export function plainFacts(object, leftOut = []) {
+  const shown = Object.entries(object).filter(([name, one]) => !leftOut.includes(name) && one !== null && (typeof one !== "object" || (Array.isArray(one) && one.length && typeof one[0] !== "object")));
+  return facts(shown.map(([name, one]) => [words(name), Array.isArray(one) ? quoted(one.join(", ")) : value(one)]));
+}

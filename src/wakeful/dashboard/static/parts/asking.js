@@ -1,0 +1,53 @@
+// Talking with the person: a word in passing, and a question that needs an answer.
+
+import { h, quoted } from "../lib/dom.js";
+import { button } from "./small.js";
+
+const TOASTS_MAX = 4;
+const shelf = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
+
+/** Say something in passing. */
+export function tell(words, { isBad = false } = {}) {
+  if (!shelf.isConnected) document.body.append(shelf);
+  while (shelf.children.length >= TOASTS_MAX) shelf.firstChild.remove();
+  const toast = h("div", { class: isBad ? "toast bad" : "toast", role: isBad ? "alert" : null }, quoted(words));
+  shelf.append(toast);
+  setTimeout(() => toast.remove(), isBad ? 9_000 : 4_000);
+}
+
+/** Do it; if it is refused, say why. Answers whether it was done. */
+export async function attempt(action, done = null) {
+  try {
+    const answer = await action();
+    if (done) tell(typeof done === "function" ? done(answer) : done);
+    return true;
+  } catch (error) {
+    if (error.name !== "AbortError") tell(error.message, { isBad: true });
+    return false;
+  }
+}
+
+/** Ask before something that cannot be taken back. */
+export function confirm(title, words, yes) {
+  return new Promise((answer) => {
+    const dialog = h("dialog", { "aria-labelledby": "ask-title", onclose: () => { dialog.remove(); answer(dialog.returnValue === "yes"); } },
+      h("div", { class: "body" }, h("h2", { id: "ask-title" }, quoted(title)), h("p", { class: "soft" }, words)),
+      h("div", { class: "foot" }, button("Cancel", () => dialog.close("no")), button(yes, () => dialog.close("yes"), { kind: "danger" })));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** Ask for one text. Answers null if there is none. */
+export function askText(title, words, label, { type = "text", yes = "Go on" } = {}) {
+  return new Promise((answer) => {
+    const input = h("input", { type, id: "ask-text", autocomplete: "off" });
+    const form = h("form", { method: "dialog", onsubmit: () => { dialog.returnValue = "yes"; } },
+      h("div", { class: "body" }, h("h2", { id: "ask-title" }, title), h("p", { class: "soft" }, words), h("div", { class: "field" }, h("label", { for: "ask-text" }, label), input)),
+      h("div", { class: "foot" }, button("Cancel", () => dialog.close("no")), button(yes, null, { kind: "primary", type: "submit", value: "yes" })));
+    const dialog = h("dialog", { "aria-labelledby": "ask-title", onclose: () => { dialog.remove(); answer(dialog.returnValue === "yes" ? input.value : null); } }, form);
+    document.body.append(dialog);
+    dialog.showModal();
+    input.focus();
+  });
+}

@@ -1,0 +1,93 @@
+// Small parts that many views are made of.
+
+import { fill, h, s } from "../lib/dom.js";
+import { Problem } from "../lib/api.js";
+import { icon } from "./icons.js";
+
+/** The head of a view: its name, what it is for, and what can be done here. */
+export function head(title, words, ...actions) {
+  return h("div", { class: "head" },
+    h("div", { class: "words" }, h("h1", null, title), words ? h("p", null, words) : null),
+    actions.length ? h("div", { class: "actions" }, actions) : null);
+}
+
+export function button(words, onclick, { kind = "", symbol = null, label = null, type = "button", ...more } = {}) {
+  const isBare = words === "";
+  return h("button", { type, class: `button ${kind}${isBare ? " icon" : ""}`, "aria-label": label, title: isBare ? label : null, onclick, ...more }, symbol ? icon(symbol) : null, words);
+}
+
+export function link(words, href, { kind = "", symbol = null, ...more } = {}) {
+  return h("a", { class: `button ${kind}`, href, ...more }, symbol ? icon(symbol) : null, words);
+}
+
+export function panel(title, ...children) {
+  const [actions, rest] = children[0]?.actions ? [children[0].actions, children.slice(1)] : [null, children];
+  return h("section", { class: "panel" }, title ? h("header", null, h("h2", null, title), actions) : null, rest);
+}
+
+export const body = (...children) => h("div", { class: "body" }, children);
+
+/** One of several, chosen by buttons. `choices`: [value, words] pairs. */
+export function choices(label, options, chosen, onchoose) {
+  const group = h("div", { class: "choices", role: "group", "aria-label": label });
+  const show = (value) => {
+    for (const one of group.children) one.setAttribute("aria-pressed", String(one.dataset.value === String(value)));
+  };
+  fill(group, options.map(([value, words]) =>
+    h("button", { type: "button", data: { value: String(value) }, onclick: () => { show(value); onchoose(value); } }, words)));
+  show(chosen);
+  group.choose = show;
+  return group;
+}
+
+/** Where nothing is yet: what it is for, and how to begin. */
+export function empty(symbol, title, words, { command = null, action = null } = {}) {
+  return h("div", { class: "empty" }, icon(symbol), h("h2", null, title), h("p", null, words), command ? h("pre", { class: "text" }, command) : null, action);
+}
+
+export const loading = () => h("p", { class: "loading", role: "status" }, "Loading…");
+
+/** What went wrong, in the place where the answer would have been. */
+export function trouble(error, again = null) {
+  const isMissing = error instanceof Problem && error.status === 404;
+  return h("div", { class: "empty" }, icon("question"), h("h2", null, isMissing ? "Not here" : "This could not be read"), h("p", null, error.message), again ? button("Try again", again, { symbol: "again" }) : null);
+}
+
+/** What this build does not have. */
+export function notBuilt(words) {
+  return empty("question", "Not available in this build", `${words} The daemon that serves this page has no such part.`);
+}
+
+export function facts(pairs) {
+  return h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+}
+
+/** A table; rows are lists of cells. */
+export function table(label, columns, rows) {
+  return h("div", { class: "table-wrap" },
+    h("table", { "aria-label": label },
+      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell)))))));
+}
+
+/** A field with its name, a hint, and a place for what is wrong with it. */
+export function field(name, label, control, hint = null) {
+  const id = `f-${name.replaceAll(".", "-")}`;
+  control.id = id;
+  control.dataset.field = name;
+  control.setAttribute("aria-describedby", `${id}-wrong`);
+  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint ? h("span", { class: "hint" }, hint) : null, h("span", { class: "wrong", id: `${id}-wrong`, role: "alert" }));
+}
+
+/** An arc that fills with a share from 0 to 100. */
+export function gauge(percentage, label) {
+  const share = Math.min(100, Math.max(0, percentage ?? 0));
+  const around = Math.PI * 62;
+  const value = s("path", { class: "value", d: "M12 80A62 62 0 0 1 136 80" });
+  value.style.setProperty("stroke-dasharray", `${(around * share) / 100} ${around}`);
+  if (share >= 95) value.style.setProperty("--tint", "var(--failed)");
+  else if (share >= 80) value.style.setProperty("--tint", "var(--dawn)");
+  return s("svg", { class: "gauge", viewBox: "0 0 148 92", role: "img", "aria-label": label },
+    s("path", { class: "track", d: "M12 80A62 62 0 0 1 136 80" }), share > 0 ? value : null,
+    s("text", { x: 74, y: 78 }, percentage === null || percentage === undefined ? "–" : `${Math.round(percentage)}%`));
+}

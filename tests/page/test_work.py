@@ -1,0 +1,196 @@
+"""What people do on the page: create, edit, pause, run, follow, ask why, delete; in both schemes and on a phone."""
+
+import sys
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from edges.http.kit import Daemon
+from page.kit import PHONE, WIDE, Window, ask, window
+
+GATE = "import os, pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)\nprint('through the gate')"
+QUOTED = r"sh -c 'echo '\''a b'\'''"
+
+
+def fill_in(one: Window, slug: str, argv: str) -> None:
+    """The form of a new schedule that runs a command each day."""
+    page = one.page
+    one.go("new")
+    page.get_by_label("Name", exact=True).fill(slug)
+    page.get_by_role("button", name="Times of day").click()
+    page.get_by_label("Times", exact=True).fill("07:30, 21:45")
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_role("button", name="Run a command").click()
+    page.get_by_label("Command", exact=True).fill(argv)
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("dark", WIDE), ("light", WIDE), ("light", PHONE)])
+def test_a_schedule_from_its_making_to_its_end(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
+    """Create with a preview, run, edit, pause, resume, delete: each is seen on the page and is so in the daemon."""
+    slug = f"made-{scheme}-{size['width']}"
+    with window(browser, running, scheme=scheme, size=size) as one:
+        page = one.page
+        fill_in(one, slug, "echo 'two words' three")
+        preview = page.get_by_label("Preview")
+        expect(preview).to_contain_text("at 07:30 and 21:45 every day (Europe/Berlin)")
+        expect(preview.locator("li")).to_have_count(5)
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", name=slug, exact=True)).to_be_visible()
+        written = ask(running, "GET", f"/api/schedule/{slug}")
+        assert written["command"]["argv"] == ["echo", "two words", "three"]
+        assert written["schedule"] == {"type": "times", "times": ["07:30", "21:45"], "timezone": "Europe/Berlin"}
+
+        page.get_by_role("button", name="Run now").click()
+        expect(page.locator(".run").first).to_contain_text("succeeded")
+        page.locator(".run summary").first.click()
+        expect(page.locator(".run pre").first).to_have_text("two words three\n")
+        expect(page.locator(".run .ladder li.reached")).to_have_count(5)
+
+        page.get_by_role("link", name="Edit").click()
+        page.get_by_label("Times", exact=True).fill("06:15")
+        expect(page.get_by_label("Preview")).to_contain_text("at 06:15 every day")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        expect(page.get_by_text("at 06:15 every day (Europe/Berlin)").first).to_be_visible()
+        assert ask(running, "GET", f"/api/schedule/{slug}")["schedule"]["times"] == ["06:15"]
+
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        assert ask(running, "GET", f"/api/schedule/{slug}")["status"] == "paused"
+        expect(page.locator(".why")).to_contain_text("paused")
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+        page.get_by_role("button", name="Delete").click()
+        page.locator("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("heading", name="Schedules", exact=True)).to_be_visible()
+        expect(page.locator(f"[data-slug={slug}]")).to_have_count(0)
+        assert slug not in [one["slug"] for one in ask(running, "GET", "/api/schedule")["schedules"]]
+
+
+def test_a_run_is_followed_up_its_ladder_live(browser: Browser, running: Daemon) -> None:
+    """Nobody loads the page anew: the rungs fill while it runs, and the outcome arrives when it ends."""
+    gate = running.home.parent / "gate"
+    job = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", GATE.format(str(gate))]}}
+    ask(running, "PUT", "/api/schedule/followed", job)
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules/followed")
+        expect(page.locator(".pill").first).to_have_text("live")
+        run_id = ask(running, "POST", "/api/schedule/followed/run")["runId"]
+        row = page.locator(f"[data-run='{run_id}']")
+        expect(row).to_contain_text("running")
+        row.locator("summary").click()
+        expect(row.locator(".ladder li.reached").last).to_contain_text("started")
+        expect(row.locator(".ladder li.reached")).to_have_count(4)
+        gate.touch()
+        expect(row).to_contain_text("succeeded")
+        expect(row.locator(".ladder li.reached")).to_have_count(5)
+        expect(row.locator("pre")).to_have_text("through the gate\n")
+        requests = page.evaluate("performance.getEntriesByType('navigation').length")
+        assert requests == 1
+
+
+def test_why_is_read_for_now_and_for_an_instant(browser: Browser, running: Daemon) -> None:
+    """The sentence of the daemon, for how it stands and for a time that is asked about."""
+    job = {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}, "command": {"argv": ["true"]}}
+    ask(running, "PUT", "/api/schedule/asked", job)
+    told = ask(running, "GET", "/api/schedule/asked/why")["sentence"]
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules/asked")
+        expect(page.locator(".why")).to_have_text(told)
+        page.get_by_label("An instant").fill("2020-02-03T09:00:00")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".why")).to_contain_text("2020-02-03")
+
+
+def test_each_fault_is_shown_at_its_field(browser: Browser, running: Daemon) -> None:
+    """While one types, and again when one saves; nothing is written meanwhile."""
+    with window(browser, running, may_refuse=True) as one:
+        page = one.page
+        one.go("new")
+        page.get_by_label("Name", exact=True).fill("Bad Name")
+        page.get_by_label("Expression").fill("61 * * * *")
+        page.get_by_label("Time zone").fill("Mars/Olympus")
+        page.get_by_label("Prompt", exact=True).fill("hello")
+        expression = page.get_by_label("Expression")
+        expect(expression).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#f-schedule-expression-wrong")).not_to_be_empty()
+        page.get_by_label("Name", exact=True).fill("good-name")
+        page.get_by_label("Expression").fill("0 9 * * *")
+        expect(page.locator("#f-schedule-timezone-wrong")).to_contain_text("Mars/Olympus")
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_label("Time zone")).to_be_focused()
+        assert "good-name" not in [one["slug"] for one in ask(running, "GET", "/api/schedule")["schedules"]]
+        assert {line.partition(" ")[0] for line in one.seen.refused} <= {"400", "404"}
+
+
+def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -> None:
+    """One becomes the other, both ways, and what the form does not show is kept."""
+    job = {
+        "schedule": {"type": "every", "every": "2h"},
+        "command": {"argv": ["sh", "-c", "echo 'a b'"], "env": {"KEPT": "yes"}},
+        "catchUpMax": 3,
+        "timeout": "5m",
+    }
+    ask(running, "PUT", "/api/schedule/both-ways", job)
+    before = ask(running, "GET", "/api/schedule/both-ways")
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules/both-ways/edit")
+        page.get_by_role("button", name="JSON").click()
+        text = page.get_by_label("Definition as JSON")
+        text.fill(text.input_value().replace('"timeout": "5m"', '"timeout": "6m"'))
+        page.get_by_role("button", name="Form").click()
+        expect(page.get_by_label("Command", exact=True)).to_have_value(QUOTED)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("heading", name="both-ways", exact=True)).to_be_visible()
+    after = ask(running, "GET", "/api/schedule/both-ways")
+    assert (after["timeout"], after["command"], after["catchUpMax"]) == ("6m", before["command"], 3)
+
+
+def test_the_palette_goes_anywhere_by_keyboard(browser: Browser, running: Daemon) -> None:
+    """Ctrl-K, some letters, Enter: a place, and a schedule by its name."""
+    ask(running, "PUT", "/api/schedule/needle", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}})
+    with window(browser, running) as one:
+        page = one.page
+        one.go("timeline")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("live log")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Live log", exact=True)).to_be_visible()
+        page.keyboard.press("Control+k")
+        page.keyboard.type("needl")
+        expect(page.get_by_role("option", name="needle").first).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="needle", exact=True)).to_be_visible()
+
+
+def test_every_view_opens_in_both_schemes_and_on_a_phone(browser: Browser, running: Daemon) -> None:
+    """Each has a heading and something to read; none scrolls sideways; what this build lacks says so."""
+    places = ["timeline", "schedules", "runs", "heartbeat", "workflows", "slots"]
+    places += ["inbox", "outbox", "channels", "health", "log", "new"]
+    for scheme, size in (("dark", WIDE), ("light", PHONE)):
+        with window(browser, running, scheme=scheme, size=size) as one:
+            background = None
+            for place in places:
+                one.go(place)
+                expect(one.page.locator("h1")).to_be_visible()
+                wide = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, (place, scheme)
+                background = one.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            assert (background == "rgb(14, 15, 23)") == (scheme == "dark")
+
+
+def test_the_scheme_can_be_switched_and_is_remembered(browser: Browser, running: Daemon) -> None:
+    """Against what the system says, and after a reload."""
+    look = "getComputedStyle(document.documentElement).colorScheme"
+    with window(browser, running, scheme="dark") as one:
+        one.go("timeline")
+        one.page.get_by_label("Dark or light").click()
+        assert one.page.evaluate(look) == "light"
+        one.page.reload()
+        one.go("timeline")
+        assert one.page.evaluate(look) == "light"
