@@ -470,3 +470,35 @@ def test_one_action_by_the_name_of_its_field() -> None:
     with pytest.raises(Invalid) as refused:
         action_from_json("http", {"url": "x", "method": 5})
     assert refused.value.errors[-1] == FieldError("http.method", "5 is not a text; put it in quotes")
+
+
+@slow
+@given(DEFINITIONS)
+def test_the_stored_text_is_what_the_json_shape_says(definition: Definition) -> None:
+    """It is put together from parts; read as JSON it is the shape itself, in the same order, but for `enabled`."""
+    shape = definition_to_json(definition)
+    shape.pop("enabled", None)
+    assert encode_definition(definition) == json.dumps(shape, separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        [
+            {"type": "every", "every": "2h"},
+            {"type": "every", "every": "120m"},
+            {"type": "interval", "intervalMinutes": 120},
+        ],
+        [{"type": "once", "at": "2030-01-01T00:00:00Z"}, {"type": "at", "at": "2030-01-01T01:00:00+01:00"}],
+        [
+            {"type": "every", "every": "2h", "anchor": "2030-01-01T00:00:00Z"},
+            {"type": "every", "every": "2h", "anchor": "2030-01-01T01:00:00+01:00"},
+            {"type": "every", "every": "2h", "anchor": "2030-01-01T00:00:00Z", "timezone": "Europe/Berlin"},
+        ],
+    ],
+)
+def test_equal_timings_are_stored_as_each_was_written(spellings: list[dict[str, Any]]) -> None:
+    """What is remembered of one is not handed out for another that only means the same."""
+    for schedule in (*spellings, *spellings):
+        definition = read(BASE | {"schedule": schedule})
+        assert json.loads(encode_definition(definition))["schedule"] == schedule

@@ -10,7 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
@@ -20,7 +20,7 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import format_duration
 from wakeful.core.policies import CATCH_UP_LIMIT, CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
-from wakeful.core.timing import Timing
+from wakeful.core.timing import Every, Once, Timing
 from wakeful.core.timing_json import read_timing, timing_to_json
 
 ACTIONS: Final = ("prompt", "command", "http", "call", "event")
@@ -143,6 +143,11 @@ def definition_to_json(definition: Definition, *, full: bool = False) -> dict[st
         out["enabled"] = definition.enabled is not False
     out["schedule"] = timing_to_json(definition.timing)
     _action_to_json(definition.action, out, full)
+    _options_to_json(definition, out, full)
+    return out
+
+
+def _options_to_json(definition: Definition, out: dict[str, Any], full: bool) -> None:
     if full or _plain_of(definition) != _USUAL_PLAIN:
         for name, attribute, write in _PLAIN:
             value = getattr(definition, attribute)
@@ -151,14 +156,48 @@ def definition_to_json(definition: Definition, *, full: bool = False) -> dict[st
     retry = retry_of(definition)
     if full or retry != usual_retry(definition.action):
         out["retry"] = {"times": retry.times, "delay": format_duration(retry.delay)}
-    return out
 
 
 def encode_definition(definition: Definition) -> str:
-    """The canonical text the store keeps. Whether it is enabled is not part of it: that is the cadence's state."""
-    written = definition_to_json(definition)
-    written.pop("enabled", None)
-    return _encode(written)
+    """The canonical text the store keeps. Whether it is enabled is not part of it: that is the cadence's state.
+
+    Put together from texts, because timing and call are mostly ones that were just written for another schedule."""
+    slug, timing, action = definition.slug, definition.timing, definition.action
+    if isinstance(action, Call) and not action.args:
+        done = _call_text(action.target, action.isolate)
+    else:
+        done = _members(_action_to_json, action)
+    options = _members(_options_to_json, definition)
+    when = _timing_text(timing, _spelling(timing))
+    return f'{{"slug":{_encode(slug)},"schedule":{when},{done}{"," if options else ""}{options}}}'
+
+
+def _members(write: Callable[[Any, dict[str, Any], bool], None], value: Any) -> str:
+    """What is written about a value, as members of a JSON object."""
+    out: dict[str, Any] = {}
+    write(value, out, False)
+    return _encode(out)[1:-1] if out else ""
+
+
+def _spelling(timing: Timing) -> tuple[str | None, ...]:
+    """Equal timings may be spelt in different ways, and each is stored as it was written."""
+    match timing:
+        case Once():
+            return timing.timezone, timing.kind, timing.written
+        case Every():
+            return timing.timezone, timing.kind, timing.written, timing.anchor_written
+        case _:
+            return ()
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def _timing_text(timing: Timing, _spelling: tuple[str | None, ...]) -> str:
+    return _encode(timing_to_json(timing))
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def _call_text(target: str, isolate: Literal["process"] | None) -> str:
+    return _members(_action_to_json, Call(target, {}, isolate))
 
 
 def decode_definition(text: str) -> Definition:

@@ -43,18 +43,17 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
             fates[index] = refused
     fresh = [(index, one.definition) for index, one in enumerate(checked) if index not in fates]
     rows = [NewSchedule(new.slug, encode_definition(new), _is_zoned(new), now) for _, new in fresh]
-    created: list[tuple[Cadence, Alarm]] = []
+    created: list[Compiled] = []
     known: list[int] = []
     for (index, new), schedule_id in zip(fresh, tx.schedules.add_many(rows), strict=True):
         if schedule_id is None:
             known.append(index)
         else:
             compiled = compile_definition(schedule_id, 1, new)
-            created.append(_begin(compiled, now))
+            created.append(compiled)
             fates[index] = Put(schedule_id, new.slug, 1, True, True, compiled)
     if created:
-        tx.cadences.add_many([cadence for cadence, _ in created])
-        tx.alarms.set_many([alarm for _, alarm in created])
+        _begin_all(tx, created, now)
     # A single instant may lie behind us by now if it is the one already stored: then nothing is changed.
     past = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
@@ -164,6 +163,25 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
         tx.cadences.save_many([cadence._replace(session_id=session_id)])
 
 
+def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
+    """Write where each stands at first. Those of the same rules begin alike, and that is reckoned once."""
+    beginnings: dict[tuple[int, bool | None], tuple[Cadence, Alarm]] = {}
+    cadences: list[Cadence] = []
+    alarms: list[Alarm] = []
+    for one in created:
+        alike = (id(one.rules), one.definition.enabled)
+        begun = beginnings.get(alike)
+        if begun is None:
+            cadence, alarm = beginnings[alike] = _begin(one, now)
+        else:
+            cadence = Cadence._make((one.schedule_id, *begun[0][1:]))
+            alarm = begun[1]._replace(ref=one.schedule_id)
+        cadences.append(cadence)
+        alarms.append(alarm)
+    tx.cadences.add_many(cadences)
+    tx.alarms.set_many(alarms)
+
+
 def _begin(compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
     state: State = "disabled" if compiled.definition.enabled is False else "active"
     reason = "by a person" if state == "disabled" else None
@@ -224,8 +242,8 @@ def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
     if not checked.is_anchor_open or not isinstance(definition.timing, Every):
         return definition
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    if isinstance(before, Compiled) and isinstance(before.rules.timing, Every):
-        old = before.rules.timing
+    if isinstance(before, Compiled) and isinstance(before.definition.timing, Every):
+        old = before.definition.timing
         if old.every == definition.timing.every:
             return replace(definition, timing=replace(definition.timing, anchor=old.anchor))
     return definition

@@ -1,6 +1,7 @@
 """What will ring, in SQLite."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.instants import Duration, Instant
@@ -8,13 +9,20 @@ from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import alike, ids, plain
 
 # Write an alarm, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
-SET = """
-INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?)
+_IF_KNOWN = """
 ON CONFLICT (kind, ref) DO UPDATE SET
   due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
   WHERE due_at IS NOT excluded.due_at OR parked <> excluded.parked OR priority <> excluded.priority
     OR lane IS NOT excluded.lane
 """
+SET = f"INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?) {_IF_KNOWN}"
+
+# The same for alarms that are alike. (The condition tells the parser that what follows is no join.)
+SET_ALIKE = f"""
+INSERT INTO alarms (kind, due_at, priority, lane, parked, ref)
+SELECT ?, ?, ?, ?, ?, rung.value FROM json_each(?) AS rung WHERE true {_IF_KNOWN}
+"""
+_set_alike = attrgetter("kind", "due_at", "priority", "lane", "parked")
 
 # Give an alarm another due time.
 MOVE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref = ?"
@@ -60,7 +68,10 @@ class SqliteAlarms:
         self._connection = connection
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
-        self._connection.executemany(SET, plain(rows))
+        together, few = alike(rows, _set_alike)
+        for values, group in together:
+            self._connection.execute(SET_ALIKE, (*values, ids(row.ref for row in group)))
+        self._connection.executemany(SET, plain(few))
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
         together, few = alike(moves, _due_at)

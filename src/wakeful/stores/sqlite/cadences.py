@@ -25,6 +25,14 @@ _COLUMNS = columns_of(Cadence, "cadences")
 # Write a new cadence.
 ADD = insert_into("cadences", Cadence)
 
+# Write cadences that begin alike.
+_BEGUN = [name for name in Cadence._fields if name != "schedule_id"]
+ADD_ALIKE = f"""
+INSERT INTO cadences (schedule_id, {", ".join(_BEGUN)})
+SELECT begun.value, {", ".join("?" for _ in _BEGUN)} FROM json_each(?) AS begun
+"""
+_begun = attrgetter(*_BEGUN)
+
 # Cadences by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
 
@@ -67,7 +75,10 @@ class SqliteCadences:
         self._connection = connection
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
-        self._connection.executemany(ADD, plain(rows))
+        together, few = alike(rows, _begun)
+        for values, begun in together:
+            self._connection.execute(ADD_ALIKE, (*values, ids(row.schedule_id for row in begun)))
+        self._connection.executemany(ADD, plain(few))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         rows = map(Cadence._make, self._connection.execute(LOCK, (ids(schedule_ids),)))
@@ -86,7 +97,7 @@ class SqliteCadences:
             opened = pairs((row.schedule_id, row.last_row_id) for row in moved)  # type: ignore[misc]  # none is None
             self._connection.execute(SAVE_PLANNED_ALIKE, (*values, opened))
         if len(opening) < len(rows):
-            few += [row for row in rows if row.open_run_id is None or row.open_run_id != row.last_row_id]
+            few = [*few, *(row for row in rows if row.open_run_id is None or row.open_run_id != row.last_row_id)]
         self._connection.executemany(SAVE_PLANNED, map(_planned, few))
 
     def save_settled(self, rows: Sequence[Cadence]) -> None:

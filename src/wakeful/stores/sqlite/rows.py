@@ -17,6 +17,8 @@ Values: TypeAlias = tuple[Any, ...]
 
 # From this many on, rows that are alike are worth a statement of their own.
 ALIKE_MIN: Final = 4
+# If of this many no two are alike, the others are not looked at.
+PROBED: Final = 16
 
 
 def insert_into(table: str, row: type[NamedTuple]) -> str:
@@ -49,8 +51,10 @@ def update_alike(table: str, *, key: str, columns: Sequence[str], also: str = ""
     return f"UPDATE {table} SET {_places(columns)}{also} WHERE {key} IN (SELECT value FROM json_each(?))"
 
 
-def alike(rows: Iterable[Row], values: Callable[[Row], Values]) -> tuple[list[tuple[Values, list[Row]]], list[Row]]:
+def alike(rows: Sequence[Row], values: Callable[[Row], Values]) -> tuple[list[tuple[Values, list[Row]]], Sequence[Row]]:
     """Rows of the same values, together with these values; and the rows of which there are too few like them."""
+    if len(rows) < ALIKE_MIN or len(set(map(values, rows[:PROBED]))) == min(len(rows), PROBED):
+        return [], rows
     groups: dict[Values, list[Row]] = {}
     for row in rows:
         groups.setdefault(values(row), []).append(row)
