@@ -20,15 +20,16 @@ from wakeful.actions.processes import SystemOrphans
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Call, Command, Http, Prompt
-from wakeful.core.effects import Alert, Effect, EffectKind
+from wakeful.core.effects import Alert, Effect, EffectKind, Prove
 from wakeful.core.instants import Duration, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.lifting import unpark
 from wakeful.engine.limits import Limits
+from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
 from wakeful.features.schedules.checks import ScheduleLimits
-from wakeful.features.schedules.commands import prove_late
+from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.features.schedules.terms import AgentLane, Terms
@@ -69,6 +70,7 @@ class Parts:
     terms: Live[Terms]
     applied: frozenset[EffectKind]
     receipts: Receipts | None
+    apply: Callable[[Tx, Effect, Instant], bool]
     besides: tuple[Beside, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()
@@ -253,6 +255,7 @@ async def assemble_with(
         gates=[gate for plug in plugs for gate in plug.gates],
         receipt_url=receipts.url if receipts else None,
     )
+    appliers = _merged(plug.appliers for plug in plugs)
     seams = Seams(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
@@ -261,6 +264,7 @@ async def assemble_with(
         orphans=orphans,
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
     )
+    appliers[Prove] = partial(prove, seams=seams)
     engine = Engine(store, clock, seams, identity, limits, on_alert=on_alert, sink=sink)
     engines.append(engine)
     return Parts(
@@ -273,6 +277,7 @@ async def assemble_with(
         terms=terms,
         applied=frozenset(seams.appliers),
         receipts=receipts,
+        apply=apply,
         besides=tuple(beside for plug in plugs for beside in plug.besides),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
@@ -299,6 +304,23 @@ def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
     if not isinstance(turns, TurnAction):
         raise RuntimeError("nothing here performs prompts; give agents at the start")
     turns.replace_agents(agents)
+
+
+def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
+    """The heartbeat, to be plugged in."""
+
+    async def make(ground: Ground) -> Plug:
+        return await heartbeat.plug(
+            store=ground.store,
+            clock=ground.clock,
+            store_id=ground.store_id,
+            actions=ground.actions,
+            receipt_url=(lambda _: None) if ground.receipts is None else ground.receipts.url,
+            ring_bell=ground.ring_bell,
+            apply=ground.apply,
+        )
+
+    return make
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:

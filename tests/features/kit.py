@@ -18,6 +18,7 @@ from unittest.mock import patch
 from wakeful import RunView, Wakeful, bootstrap
 from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
+from wakeful.agents.receipts import Receipts
 from wakeful.core.actions import Call
 from wakeful.core.effects import Alert
 from wakeful.core.instants import HOUR, Duration, Instant, format_instant, parse_duration, parse_instant
@@ -59,6 +60,7 @@ class Tap:
         self.writes = 0
         self.is_down = False
         self.fails_next: Exception | None = None
+        self.last: int | None = None  # nothing happens any more once this many were committed
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
         self.writes += 1
@@ -67,7 +69,14 @@ class Tap:
         error, self.fails_next = self.fails_next, None
         if error is not None:
             raise error
-        return await self._inner.write(operation)
+        answer = None if self.is_over(0) else await self._inner.write(operation)
+        if self.is_over(1):  # it is durable, and nobody gets to know
+            await asyncio.Event().wait()
+        return answer  # type: ignore[return-value]  # it is over before there is none
+
+    def is_over(self, room: int) -> bool:
+        """Whether the last commit was made, or asked for."""
+        return self.last is not None and self.writes > self.last - room
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
         return await self._inner.read(operation)
@@ -191,6 +200,7 @@ class Bench(Wakeful):
             schedule_limits,
             zone,
             features=[gates, *features],
+            receipts=Receipts(b"a secret of the bench"),
             on_alert=self.alerts.append,
             standby=standby,
             agent_lane=agent_lane,

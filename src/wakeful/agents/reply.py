@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.adapters.text import cap, fit
+from wakeful.core.conversations import is_conversation
 
 READ_MAX: Final = 1024 * 1024
 """How much of an answer is read."""
@@ -32,7 +33,10 @@ _COMMON_NAMES: Final = {
 
 
 def marked(prompt: str, slug: str) -> str:
-    """The prompt with its origin before it, so that an agent does not take it for a person's request."""
+    """The prompt with its origin before it, so that an agent does not take it for a person's request. What a person
+    said on a channel is just that, and goes as it is."""
+    if is_conversation(slug):
+        return prompt
     return f"[scheduler:{slug}] {prompt}"
 
 

@@ -10,6 +10,7 @@ from wakeful.adapters.exchange import NoAnswer, NoConnection, Response
 from wakeful.agents.client import Client
 from wakeful.agents.history import FileHistory, History, HttpHistory
 from wakeful.agents.reply import session_id_of
+from wakeful.core.conversations import is_conversation
 from wakeful.core.instants import MINUTE, SECOND, Duration
 from wakeful.core.results import Failed, Throttled
 from wakeful.core.runs import RungName
@@ -105,10 +106,10 @@ class SessionServer:
     async def message(self, session_id: str, turn: Turn) -> Response:
         """Give the session the bare prompt: the server itself marks it as the scheduler's."""
         fire = turn.fire
+        planned = {"source": "scheduler", "scheduleSlug": fire.slug}
         body = {
             "prompt": turn.prompt,
-            "source": "scheduler",
-            "scheduleSlug": fire.slug,
+            **({"source": "user"} if is_conversation(fire.slug) else planned),
             "correlationId": fire.idempotency_key,
         }
         headers = {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": str(fire.run_id)}

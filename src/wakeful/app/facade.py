@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar, Unpack
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
+from wakeful.app.beating import Beating
 from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
@@ -28,6 +29,9 @@ from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
+from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.heartbeat.queries import HeartbeatView
+from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.schedules import commands, queries, timeline
 from wakeful.features.schedules.adopting import adopt_copy
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
@@ -39,7 +43,7 @@ from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import Workflow
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
-from wakeful.ports.store import Store, Tx
+from wakeful.ports.store import Store, SystemEvent, Tx
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,6 +81,7 @@ class Wakeful:
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
+        heartbeat: HeartbeatFeature | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -96,7 +101,13 @@ class Wakeful:
         self._make_beside = beside
         self._besides: list[Beside] = []
         self._workflows = Workflows(modules=workflow_modules)
-        self._features: tuple[bootstrap.MakeFeature, ...] = (*features, partial(plug_workflows, self._workflows))
+        self._heartbeat = heartbeat or HeartbeatFeature()
+        has_heartbeat = heartbeat is not None or agents is not None  # who cannot ask an agent has no use for it
+        self._features: tuple[bootstrap.MakeFeature, ...] = (
+            *([bootstrap.plugged(self._heartbeat)] if has_heartbeat else []),
+            *features,
+            partial(plug_workflows, self._workflows),
+        )
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -106,6 +117,7 @@ class Wakeful:
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
         self._written_by: Writing | None = None
+        self._beating: Beating | None = None
 
     # --- declaring ---------------------------------------------------------------------------------------------------
 
@@ -165,6 +177,7 @@ class Wakeful:
                 agent_lane=self._conduct.terms.agent_lane,
             )
             self._written_by = Writing(parts)
+            self._beating = Beating(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now)
             await self.add_many(self._declared)
@@ -357,6 +370,35 @@ class Wakeful:
             return "forged"
         return await receipts.post(run_id, token, rung, text, usage, error)
 
+    # --- the heartbeat -----------------------------------------------------------------------------------------------
+
+    async def request_wake(
+        self,
+        reason: str = "manual",
+        text: str | None = None,
+        context_key: str | None = None,
+        *,
+        source: str | None = None,
+        run: tuple[int, str] | None = None,
+    ) -> bool:
+        """Ask for a turn of the heartbeat, and tell the agent why; answers whether one was asked for already.
+
+        Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
+        `context_key`. A turn that asks through its tools gives its `run`: id and token."""
+        return await self._beats.request_wake(reason, text=text, context_key=context_key, source=source, run=run)
+
+    async def message(self, channel: str, to: str, text: str) -> int:
+        """Take what a person said on a channel: a turn of its own, its reply to them; answers the run's id."""
+        return await self._beats.message(channel, to, text)
+
+    async def heartbeat(self) -> tuple[HeartbeatView, builtins.list[RunView]]:
+        """How the heartbeat stands, with its last turns."""
+        return await self._beats.standing()
+
+    async def system_events(self) -> builtins.list[SystemEvent]:
+        """What waits to be told in the next turn."""
+        return await self._beats.events()
+
     # --- questions ---------------------------------------------------------------------------------------------------
 
     async def get(self, slug: str) -> ScheduleView:
@@ -435,6 +477,8 @@ class Wakeful:
         """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
+        if slug == HEARTBEAT:
+            return await self._beats.why(asked)
         terms, days = parts.terms.value, self._conduct.limits.ledger_days
         return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
 
@@ -459,6 +503,12 @@ class Wakeful:
         if self._parts is None or self._written_by is None:
             raise RuntimeError(NOT_STARTED)
         return self._written_by
+
+    @property
+    def _beats(self) -> Beating:
+        if self._parts is None or self._beating is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._beating
 
     async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
         after: str | None = None

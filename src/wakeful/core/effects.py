@@ -6,7 +6,7 @@ is durable exactly when the outcome that caused it is.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from wakeful.core.instants import Instant
 
@@ -27,15 +27,26 @@ class RaiseEvent:
     """Queue a system event for the next turn."""
 
     text: str
-    context_key: str
+    context_key: str | None  # None: nothing replaces it
     source: str
+    slug: str | None = None
+    run_id: int | None = None  # the run that waits for a turn to have carried it
 
 
 @dataclass(frozen=True, slots=True)
 class RequestWake:
     """Ask for a turn."""
 
-    reason: str
+    reason: Literal["cron", "message", "manual", "hook"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """What a run had entrusted to another part of ours came to its end there: well, in error, or never."""
+
+    run_id: int
+    error: str | None = None
+    dropped: str | None = None  # the reason why it will not happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +81,5 @@ class TakeMessage:
     text: str
 
 
-Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Replan | Alert | Recovered | TakeMessage
+Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | TakeMessage
 EffectKind: TypeAlias = type[Effect]

@@ -5,6 +5,7 @@ dropped it, or something stuck was at last seen to end. A `session_id` in a resu
 with; None leaves it as it is.
 """
 
+import json
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +25,13 @@ class Done:
     session_id: str | None = None
     effects: tuple[Effect, ...] = ()
     carries: object = None  # what the keeper of this kind of run settles it with
+
+
+@dataclass(frozen=True, slots=True)
+class Entrusted:
+    """Another part of ours accepted it (a system event waits for its turn), and will say how it ended."""
+
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +124,33 @@ class Freed:
     """A stuck run was at last seen to end."""
 
 
-Result: TypeAlias = Done | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
+Result: TypeAlias = Done | Entrusted | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
 Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Freed
+
+
+def session_of(ending: Ending) -> str | None:
+    """The session to go on with, whatever became of the attempt; None: as before."""
+    match ending:
+        case Done() | Failed() | Busy() | Throttled() | Unconfirmed():
+            return ending.session_id
+        case _:
+            return None
+
+
+def kept_of(ending: Ending) -> str | None:
+    """What is kept of it on the run, as JSON."""
+    match ending:
+        case Done(reply=None, output=None, usage=None, session_id=None):
+            return None
+        case Done(reply=reply, output=output, usage=usage, session_id=session_id):
+            kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
+        case Failed(output=output, session_id=session_id):
+            kept = {"output": output, "sessionId": session_id}
+        case Unconfirmed(session_id=session_id):
+            kept = {"sessionId": session_id}
+        case TimedOut(output=output):
+            kept = {"output": output}
+        case _:
+            return None
+    kept = {name: value for name, value in kept.items() if value is not None}
+    return json.dumps(kept, ensure_ascii=False) if kept else None

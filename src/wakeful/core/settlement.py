@@ -20,6 +20,7 @@ from wakeful.core.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
     THROTTLE_WAIT,
+    TIMEOUT,
     AfterCrash,
     OnCrash,
     Retry,
@@ -33,6 +34,7 @@ from wakeful.core.results import (
     Done,
     Dropped,
     Ending,
+    Entrusted,
     Failed,
     Forgotten,
     Freed,
@@ -47,6 +49,9 @@ from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
 
 CRASH: Final = "crash"
 """Why a run is lost when its node died."""
+
+ENTRUSTED: Final = "turn"
+"""What a run waits for that was entrusted to the heartbeat."""
 
 
 class Close(NamedTuple):
@@ -91,15 +96,15 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
         case Done(rung=rung):
             error = f"got as far as {rung}, and {policy.success} counts as success"
             return _proven(run, policy.success or rung, rung, error)
+        case Entrusted():
+            return _entrusted(run, policy, now)
         case Failed(error=error, permanent=permanent):
             reached = ending.rung or run.rung
             return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
         case TimedOut(error=error):
             return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
         case Busy(error=error):
-            if run.trigger == "manual" or run.waits >= BUSY_WAITS_MAX:
-                return Close("failed", run.rung, error, "busy", is_counted=False)
-            return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
+            return _busy(run, error, now)
         case Throttled(error=error, until=until):
             if run.trigger == "manual":
                 return Close("failed", run.rung, error, "throttled")
@@ -131,6 +136,20 @@ def _proven(run: Run, success: RungName, rung: RungName | None, error: str) -> C
     if rung_index(rung) >= rung_index(success):
         return Close("succeeded", rung)
     return Close("unconfirmed", rung, error, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
+
+
+def _busy(run: Run, error: str, now: Instant) -> Settlement:
+    """No failure: it waits, a while and not for ever; a person is told at once."""
+    if run.trigger == "manual" or run.waits >= BUSY_WAITS_MAX:
+        return Close("failed", run.rung, error, "busy", is_counted=False)
+    return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
+
+
+def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:
+    """It is in other hands of ours. If nobody says how it ended within the run's time, it is looked at again."""
+    if policy.success is not None and rung_index(policy.success) <= rung_index("accepted"):
+        return Close("succeeded", "accepted")
+    return Wait(run.deadline_at or now + TIMEOUT, ENTRUSTED, "accepted", "accepted", None)
 
 
 def _after_stuck(run: Run) -> Close:

@@ -9,12 +9,14 @@ insert and no alarm.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wakeful.core.effects import Alert
 from wakeful.core.gates import Defer, Skip
 from wakeful.core.instants import Instant
 from wakeful.core.results import Dropped, Ending, Failed
 from wakeful.core.runs import Run
 from wakeful.core.transitions import claimed
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
+from wakeful.engine.settling import apply
 from wakeful.ports.handlers import Due, Errand, Job, RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
@@ -33,6 +35,7 @@ class Claimed(NamedTuple):
     is_more: bool  # something due is left, and there is room for it
     next_due_at: Instant | None
     errands: list[Errand]
+    alerts: list[Alert]
 
 
 class _Sorted(NamedTuple):
@@ -47,6 +50,7 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     claims: list[Claim] = []
     errands: list[Errand] = []
     full: list[str] = []
+    alerts: list[Alert] = []
     waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)
@@ -61,8 +65,9 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
             claims += _claim_new(tx, seams, rung.due, node_id, now, left)
         errands += rung.errands
         full += rung.full
+        alerts += apply(tx, seams, rung.effects, now)
         is_more = is_more or rung.rang >= limit
-    return Claimed(claims, is_more, tx.alarms.next_due_at(besides=full), errands)
+    return Claimed(claims, is_more, tx.alarms.next_due_at(besides=full), errands, alerts)
 
 
 def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:

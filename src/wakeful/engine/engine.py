@@ -194,6 +194,8 @@ class Engine:
             self._runner.start(one, moment.monotonic)
         for errand in claimed.errands:
             self._errands.start(errand, moment.monotonic)
+        for alert in claimed.alerts:
+            self._alert(alert, moment.now)
         on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
         self._lag = max(on_time, default=0)
         if self._sink is not None:

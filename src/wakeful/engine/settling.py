@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from wakeful.core.effects import Alert
+from wakeful.core.effects import Alert, Effect
 from wakeful.core.instants import Instant
 from wakeful.core.results import Ending, Freed
 from wakeful.core.runs import Attempt, Run
 from wakeful.core.settlement import Close, Wait
 from wakeful.core.transitions import closed, ended_attempt, waiting
-from wakeful.ports.handlers import RunKeeper, Seams, Settled
+from wakeful.ports.handlers import RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -79,19 +79,18 @@ def conclude(
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
     if freed:
         tx.lanes.free_many(sorted(freed))
-    return _apply(tx, seams, settled, now)
+    return apply(tx, seams, [effect for one in settled for effect in one.effects], now)
 
 
-def _apply(tx: Tx, seams: Seams, settled: Sequence[Settled], now: Instant) -> list[Alert]:
-    """Effects become durable with the outcome that caused them. Alerts are also handed back, to be spoken aloud."""
+def apply(tx: Tx, seams: Seams, effects: Sequence[Effect], now: Instant) -> list[Alert]:
+    """Effects become durable with what caused them. Alerts are also handed back, to be spoken aloud."""
     alerts: list[Alert] = []
-    for one in settled:
-        for effect in one.effects:
-            if isinstance(effect, Alert):
-                alerts.append(effect)
-            applier = seams.appliers.get(type(effect))
-            if applier is not None:
-                applier(tx, effect, now)
+    for effect in effects:
+        if isinstance(effect, Alert):
+            alerts.append(effect)
+        applier = seams.appliers.get(type(effect))
+        if applier is not None:
+            applier(tx, effect, now)
     return alerts
 
 

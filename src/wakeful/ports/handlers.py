@@ -62,6 +62,7 @@ class Rung(NamedTuple):
     # Kinds of which alarms that are due were left as they are, because this node has enough of their errands under way:
     # they are looked at again when one of those ends, and do not keep the engine awake until then.
     full: Sequence[str] = ()
+    effects: Sequence[Effect] = ()  # applied in the tick's transaction
 
 
 class Settled(NamedTuple):

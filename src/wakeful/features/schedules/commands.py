@@ -8,10 +8,12 @@ from typing import NamedTuple
 from wakeful.core.cadence import Cadence, State, begin, replan, resume
 from wakeful.core.definition import Definition
 from wakeful.core.definition_json import encode_definition
+from wakeful.core.effects import Prove
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.results import Dropped, Ending
+from wakeful.core.results import Done, Dropped, Ending, Failed
+from wakeful.core.settlement import ENTRUSTED
 from wakeful.core.timing import Cron, Every, Times
 from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
@@ -212,6 +214,26 @@ def prove_late(tx: Tx, run_id: int, ending: Ending, *, seams: Seams, now: Instan
         return False
     conclude(tx, seams, keeper, locked, [(run, ending)], now=now)
     return True
+
+
+def prove(tx: Tx, proof: Prove, now: Instant, *, seams: Seams) -> None:
+    """What a run had entrusted to another part of ours came to its end; one that was given up meanwhile stays so."""
+    ending: Ending = Done()
+    if proof.dropped is not None:
+        ending = Dropped(proof.dropped)
+    elif proof.error is not None:
+        ending = Failed(proof.error, permanent=True, rung="accepted")
+    found = tx.runs.lock([proof.run_id]).get(proof.run_id)
+    if found is None or (found.outcome != "waiting" and not isinstance(ending, Done)):
+        return
+    if found.outcome != "waiting":
+        prove_late(tx, proof.run_id, ending, seams=seams, now=now)
+        return
+    keeper = seams.keepers[found.kind]
+    locked = keeper.lock(tx, [found])
+    run = tx.runs.lock([proof.run_id])[proof.run_id]
+    if run.outcome == "waiting" and run.reason == ENTRUSTED:
+        conclude(tx, seams, keeper, locked, [(run, ending)], now=now)
 
 
 def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:

@@ -1,6 +1,5 @@
 """Looking after the runs of schedules: what to perform, and what an ending means for the schedule."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -10,7 +9,7 @@ from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.instants import Instant
 from wakeful.core.policies import DAY, MINUTE, NO_RETRY
-from wakeful.core.results import Busy, Done, Ending, Failed, Throttled, TimedOut, Unconfirmed
+from wakeful.core.results import Done, Ending, Entrusted, Failed, kept_of, session_of
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, release
 from wakeful.core.transitions import closed
@@ -159,17 +158,17 @@ def _settle(
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
-    if isinstance(settlement, Wait) and cadence.state != "active":
+    asked = ending.effects if isinstance(ending, Done | Entrusted) else ()
+    if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, Entrusted):
         settlement = _not_again(run, settlement, cadence)
-    session_id = _session_of(ending)
+    session_id = session_of(ending)
     if session_id is not None and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
         cadence = cadence._replace(session_id=session_id)
     if not isinstance(settlement, Close):
-        return Settled(settlement), cadence
+        return Settled(settlement, asked), cadence
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
-    if isinstance(ending, Done):
-        effects += ending.effects
-    return Settled(settlement, effects, _result(ending)), moved
+    effects += asked
+    return Settled(settlement, effects, kept_of(ending)), moved
 
 
 def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
@@ -191,7 +190,7 @@ def _settle_alone(
         settlement = settlement._replace(reason="invalid")
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
-    return Settled(settlement, (), _result(ending)), cadence
+    return Settled(settlement, (), kept_of(ending)), cadence
 
 
 # How a run ends whose definition can no longer be read: as what it was, and for good.
@@ -203,34 +202,6 @@ def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
 
     Not the alarm's due time: in a backlog the alarm rests while a run is open."""
     return run.due_at + DAY if cadence.next_at is None else cadence.next_at + compiled.rules.offset
-
-
-def _session_of(ending: Ending) -> str | None:
-    """The session to go on with, whatever became of the attempt; None: as before."""
-    match ending:
-        case Done() | Failed() | Busy() | Throttled() | Unconfirmed():
-            return ending.session_id
-        case _:
-            return None
-
-
-def _result(ending: Ending) -> str | None:
-    """What is kept of it on the run, as JSON."""
-    match ending:
-        case Done(reply=None, output=None, usage=None, session_id=None):
-            return None
-        case Done(reply=reply, output=output, usage=usage, session_id=session_id):
-            kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
-        case Failed(output=output, session_id=session_id):
-            kept = {"output": output, "sessionId": session_id}
-        case Unconfirmed(session_id=session_id):
-            kept = {"sessionId": session_id}
-        case TimedOut(output=output):
-            kept = {"output": output}
-        case _:
-            return None
-    kept = {name: value for name, value in kept.items() if value is not None}
-    return json.dumps(kept, ensure_ascii=False) if kept else None
 
 
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:

@@ -64,6 +64,7 @@ class RunView:
     session_id: str | None
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
+    reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape of a run."""
@@ -92,6 +93,8 @@ class RunView:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:
             out["stuck"] = True
+        if self.reasons:
+            out["reasons"] = list(self.reasons)
         if self.ladder:
             out["ladder"] = {rung: as_text(at) for rung, at in self.ladder}
         return out
@@ -213,6 +216,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
             (rung, _EPOCH + timedelta(milliseconds=at))
             for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()
         ),
+        reasons=_reasons(run),
     )
 
 
@@ -232,6 +236,14 @@ def glance_json(run: Run) -> dict[str, Any]:
         until = run.planned_at if run.planned_until is None else run.planned_until
         out |= {"count": run.instants, "plannedUntil": format_instant(until)}
     return out
+
+
+def _reasons(run: Run) -> tuple[str, ...]:
+    """What asked for a turn. Other runs carry a definition, or nothing."""
+    if run.schedule_id > 0 or run.definition is None:
+        return ()
+    kept = json.loads(run.definition)
+    return tuple(kept.get("reasons", ())) if isinstance(kept, dict) else ()
 
 
 def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None) -> str:

@@ -1,0 +1,91 @@
+"""The heartbeat in the hands of an app: asked for turns, asked how it stands, told what people say."""
+
+from typing import Any
+
+from wakeful.bootstrap import Parts
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict
+from wakeful.features.heartbeat.commands import reason_of, request_wake
+from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.heartbeat.messages import message
+from wakeful.features.heartbeat.queries import HeartbeatView, standing
+from wakeful.features.heartbeat.terms import HEARTBEAT
+from wakeful.features.heartbeat.why import why
+from wakeful.features.schedules import queries
+from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.why import Why
+from wakeful.ports.store import SystemEvent, Tx
+
+LAST_TURNS = 10
+
+
+class Beating:
+    """Commands and questions about the heartbeat of a system that is put together."""
+
+    def __init__(self, parts: Parts, feature: HeartbeatFeature) -> None:
+        self._parts = parts
+        self._feature = feature
+
+    async def request_wake(
+        self,
+        reason: str,
+        *,
+        text: str | None,
+        context_key: str | None,
+        source: str | None = None,
+        run: tuple[int, str] | None = None,
+    ) -> bool:
+        """Ask for a turn; `run` is the id and the token of the turn that asks, if one does."""
+        wanted, parts = reason_of(reason), self._parts
+        is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)
+        if run is not None and not is_own:
+            raise Conflict("the token is not that run's; leave both out, or give those the turn was given")
+        now = parts.clock.read().now
+        coalesced = await parts.store.write(
+            lambda tx: request_wake(
+                tx,
+                wanted,
+                now=now,
+                apply=parts.apply,
+                text=text,
+                context_key=context_key,
+                source=source,
+                is_own=is_own,
+            )
+        )
+        parts.engine.ring_bell()
+        return coalesced
+
+    async def message(self, channel: str, to: str, text: str) -> int:
+        """Take what a person said on a channel; answers the run that answers it."""
+        now, terms = self._parts.clock.read().now, self._feature.terms
+        run_id = await self._parts.store.write(
+            lambda tx: message(tx, channel=channel, to=to, text=text, terms=terms, now=now)
+        )
+        self._parts.engine.ring_bell()
+        return run_id
+
+    async def standing(self) -> tuple[HeartbeatView, list[RunView]]:
+        """How it stands, with its last turns."""
+        now, terms = self._parts.clock.read().now, self._feature.terms
+
+        def read(tx: Tx) -> tuple[HeartbeatView, list[RunView]]:
+            runs = [] if tx.owners.find(HEARTBEAT) is None else queries.runs(tx, HEARTBEAT, limit=LAST_TURNS)
+            return standing(tx, terms, now=now), runs
+
+        return await self._parts.store.read(read)
+
+    async def events(self) -> list[SystemEvent]:
+        """What waits for the next turn."""
+        return await self._parts.store.read(lambda tx: tx.system_events.all())
+
+    async def why(self, at: Instant | None) -> Why:
+        """Why it stands as it does, or what became of a time."""
+        now, terms = self._parts.clock.read().now, self._feature.terms
+        sentence, facts = await self._parts.store.read(lambda tx: why(tx, terms, at=at, now=now))
+        return Why(sentence, facts)
+
+
+def heartbeat_json(view: HeartbeatView, turns: list[RunView]) -> dict[str, Any]:
+    """Both as JSON has them."""
+    return {**view.to_json(), "lastTurns": [run.to_json() for run in turns]}

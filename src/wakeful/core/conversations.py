@@ -1,0 +1,24 @@
+"""Conversations: a person on a channel, by the name their runs carry.
+
+A schedule's slug has no colon, so the name of a conversation is never taken for one. It goes into addresses and file
+names, therefore whatever a channel calls its people is written in a few plain characters, or stands for itself as a
+digest.
+"""
+
+import hashlib
+import re
+from typing import Final
+
+_PREFIX: Final = "message:"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9@+_-]{0,63}", re.ASCII)
+
+
+def conversation(channel: str, to: str) -> str:
+    """The name of the conversation with this person on this channel."""
+    who = to if _PLAIN.fullmatch(to) else f"~{hashlib.sha256(to.encode('utf-8', 'replace')).hexdigest()[:24]}"
+    return f"{_PREFIX}{channel}:{who}"
+
+
+def is_conversation(name: str) -> bool:
+    """Whether this is the name of a conversation: what is said in it is a person's own word."""
+    return name.startswith(_PREFIX)

@@ -1,0 +1,150 @@
+"""What happens when the heartbeat's alarm rings: beats get their fates, and what waits becomes a turn."""
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from wakeful.core.cadence import Cadence, Rules, turn_back
+from wakeful.core.effects import Alert, Effect
+from wakeful.core.heartbeat import WINDOW, Decided, Heartbeat, Turning, look, next_beat, timing_of, turns_within
+from wakeful.core.instants import Instant, format_instant
+from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run
+from wakeful.core.timing import tally
+from wakeful.core.transitions import planned
+from wakeful.features.heartbeat.planning import taken
+from wakeful.features.heartbeat.standing import find, record_gaps, save, set_alarm
+from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.store import Report, Tx
+
+BUDGET: Final = "heartbeat:budget"
+# Whoever asked like this waits for the answer.
+_PERSONS: Final = frozenset({"message", "manual", "hook"})
+
+
+class HeartbeatAlarms:
+    """Rings the heartbeat, by the terms that hold at each ring."""
+
+    brings_runs = True
+
+    def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:
+        self._terms = terms
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Decide whether a turn begins, and what becomes of the beats that are due."""
+        due: list[Due] = []
+        effects: list[Effect] = []
+        heartbeats = tx.heartbeats.due(now=due_by, limit=limit)
+        terms = self._terms()
+        for heartbeat in heartbeats:
+            cadence = tx.cadences.lock([heartbeat.owner_id])[heartbeat.owner_id]
+            decided = look(
+                heartbeat,
+                cadence,
+                terms.beats,
+                now=now,
+                gap_reason=gap_reason,
+                taken=taken(tx, cadence, now),
+                busy_run=tx.lanes.holders().get(terms.lane),
+            )
+            if decided.has_tripped:
+                effects.append(_tripped(tx, decided, terms, now))
+            due += _record(tx, cadence, decided, terms, now)
+        return Rung(due, len(heartbeats), effects=effects)
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        """Plan from now what was planned on a clock that ran ahead; what was asked for then is asked for now."""
+        found = find(tx)
+        if found is None:
+            return None
+        heartbeat, cadence = found
+        heartbeat = heartbeat._replace(
+            asked_at=_not_after(heartbeat.asked_at, now),
+            retry_at=_not_after(heartbeat.retry_at, now),
+            turned_at=_not_after(heartbeat.turned_at, now),
+            held_until=None,
+            tripped_at=None,
+            turns=json.dumps(turns_within(heartbeat, now)),
+        )
+        if cadence.planned_through > now:
+            _void_gaps(tx, heartbeat, now)
+            cadence = turn_back(cadence, Rules(timing_of(heartbeat)), now=now)
+        hours = self._terms().beats.hours
+        following = next_beat(timing_of(heartbeat), hours, cadence.planned_through)
+        save(tx, heartbeat, cadence._replace(next_at=following), self._terms().beats)
+        return None
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """It has no errands."""
+
+
+def _record(tx: Tx, before: Cadence, decided: Decided, terms: HeartbeatTerms, now: Instant) -> list[Due]:
+    """Write what was decided; answers the turn that begins, not yet in the ledger."""
+    cadence = decided.cadence._replace(last_row_id=record_gaps(tx, before, decided.gaps, now=now))
+    if decided.turning is None:
+        _write(tx, before, decided.heartbeat, cadence, terms)
+        return []
+    run = _run(tx.runs.reserve_ids(1)[0], decided.turning, cadence, terms)
+    cadence = cadence._replace(open_run_id=run.run_id)
+    if decided.turning.beat is not None:
+        cadence = cadence._replace(last_row_id=run.run_id)
+    _write(tx, before, decided.heartbeat, cadence, terms)
+    return [Due(run)]
+
+
+def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, terms: HeartbeatTerms) -> None:
+    tx.heartbeats.save(heartbeat)
+    if cadence != before:
+        tx.cadences.save_many([cadence])
+    set_alarm(tx, heartbeat, cadence, terms.beats)
+
+
+def _run(run_id: int, turning: Turning, cadence: Cadence, terms: HeartbeatTerms) -> Run:
+    """The turn as a row of the ledger: the beat it stands for, or a request of its own."""
+    beat = turning.beat
+    run = planned(
+        run_id=run_id,
+        kind=TURN,
+        schedule_id=cadence.schedule_id,
+        version=cadence.version,
+        planned_at=turning.asked_at if beat is None else beat.planned_at,
+        due_at=(turning.asked_at if beat is None else beat.planned_at) + WINDOW,
+        trigger="wake" if beat is None else beat.trigger,
+        lane=terms.lane,
+    )
+    kept = {"reason": turning.reason, "reasons": list(turning.reasons), "agent": terms.agent}
+    return run._replace(
+        occurrence=-run_id if beat is None else beat.planned_at,
+        priority=PRIORITY_PERSON if turning.reason in _PERSONS else PRIORITY_PLANNED,
+        definition=json.dumps(kept),
+    )
+
+
+def _tripped(tx: Tx, decided: Decided, terms: HeartbeatTerms, now: Instant) -> Alert:
+    held_until = decided.heartbeat.held_until or now
+    most, until = terms.beats.turns_per_hour_max, format_instant(held_until)
+    text = f"the heartbeat had {most} turns within an hour and waits until {until}; see whether its agent wakes itself"
+    data = {"turnsPerHourMax": most, "heldUntil": until}
+    tx.report(Report(HEARTBEAT, "tripped", data, f"{HEARTBEAT}: {text}", "warn", slug=HEARTBEAT))
+    return Alert(BUDGET, text)
+
+
+def _void_gaps(tx: Tx, heartbeat: Heartbeat, now: Instant) -> None:
+    """Take back gaps beyond now: one that only reaches there is cut off, one that begins there never was."""
+    void: list[int] = []
+    cut: list[Run] = []
+    for row in tx.runs.gaps_ahead(heartbeat.owner_id, after=now):
+        counted = tally(timing_of(heartbeat), row.planned_at - 1, now)
+        if row.occurrence < 0 or counted.last is None:
+            void.append(row.run_id)
+        else:
+            until = counted.last if counted.count > 1 else None
+            cut.append(row._replace(planned_until=until, instants=counted.count))
+    if void:
+        tx.runs.remove_many(void)
+    if cut:
+        tx.runs.save_many(cut)
+
+
+def _not_after(at: Instant | None, now: Instant) -> Instant | None:
+    return None if at is None else min(at, now)

@@ -1,0 +1,112 @@
+"""System events: what the agent is to be told in its next turn."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from wakeful.core.actions import Event
+from wakeful.core.effects import Effect, Prove, RaiseEvent, RequestWake
+from wakeful.core.errors import refuse
+from wakeful.core.instants import Instant
+from wakeful.core.results import Done, Entrusted, Result, Unconfirmed
+from wakeful.core.runs import RungName
+from wakeful.core.transitions import planned
+from wakeful.features.heartbeat.terms import HEARTBEAT, TURN
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.store import NewEvent, Report, Store, SystemEvent, Tx
+
+EVENTS: Final = "events"
+EVENTS_MAX: Final = 50
+TEXT_MAX: Final = 8_000
+KEY_MAX: Final = 200
+
+Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
+"""Applies an effect, by whichever feature does."""
+
+
+class EventAction:
+    """Performs `Event`: the event is queued in the transaction that settles the attempt, and the run waits."""
+
+    is_local = False
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def proves(self, spec: Event) -> RungName:
+        return "finished"
+
+    def check(self, spec: Event) -> str | None:
+        return wrong_with(spec.text, spec.context_key)
+
+    async def perform(self, spec: Event, fire: Fire, ladder: Ladder) -> Result:
+        if fire.attempt > 1 and (known := await self._store.read(lambda tx: _fate(tx, fire.run_id))) is not None:
+            return known
+        key = f"cron:{fire.slug}" if spec.context_key is None else spec.context_key
+        return Entrusted((RequestWake("cron"), RaiseEvent(spec.text, key, "cron", fire.slug, fire.run_id)))
+
+    async def close(self) -> None: ...
+
+
+def _fate(tx: Tx, run_id: int) -> Result | None:
+    """What became of an event that an earlier attempt queued; None: none did."""
+    if not any(attempt.outcome == "accepted" for attempt in tx.runs.attempts([run_id]).get(run_id, ())):
+        return None
+    if tx.system_events.of_run(run_id) is None:
+        return Done()
+    return Unconfirmed("its event is queued, and no turn that carried it has succeeded so far; see wakeful heartbeat")
+
+
+def wrong_with(text: str, context_key: str | None) -> str | None:
+    """What keeps this from being an event, and the cure."""
+    if not text.strip():
+        return "the text is empty; say what the agent should know"
+    if len(text) > TEXT_MAX:
+        return f"the text has {len(text)} characters; write at most {TEXT_MAX}"
+    if context_key is not None and not 0 < len(context_key) <= KEY_MAX:
+        return f"the context key has {len(context_key)} characters; write 1 to {KEY_MAX}"
+    return None
+
+
+def check_event(text: str, context_key: str | None) -> None:
+    """Refuse what cannot be an event."""
+    wrong = wrong_with(text, context_key)
+    if wrong is not None:
+        refuse("contextKey" if wrong.startswith("the context key") else "text", wrong)
+
+
+def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> SystemEvent:
+    """Queue an event. The caller holds the heartbeat. What it replaces, or what there is no room for, is told."""
+    new = NewEvent(event.context_key, event.source, event.text, now, event.slug, event.run_id)
+    row, replaced = tx.system_events.put(new)
+    data = {"id": str(row.event_id), "contextKey": row.context_key, "source": row.source, "revision": row.revision}
+    tx.report(Report(EVENTS, "raised", data, slug=row.slug))
+    if replaced is not None and replaced.run_id is not None and replaced.run_id != event.run_id:
+        apply(tx, Prove(replaced.run_id, dropped="replaced"), now)
+    waiting = tx.system_events.all()
+    for oldest in waiting[: max(len(waiting) - EVENTS_MAX, 0)]:
+        _evict(tx, oldest, now, apply)
+    return row
+
+
+def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
+    """Let the oldest go, visibly: its run failed, or it leaves a row of its own."""
+    tx.system_events.remove_many([event.event_id])
+    said = f"a system event from {event.source} was evicted: more than {EVENTS_MAX} waited for a turn"
+    about = event.text[:200]
+    data = {"id": str(event.event_id), "contextKey": event.context_key, "source": event.source, "text": about}
+    tx.report(Report(EVENTS, "evicted", data, said, "warn", slug=event.slug))
+    if event.run_id is not None:
+        apply(tx, Prove(event.run_id, error=f"{said}; see why turns fail, or raise fewer"), now)
+        return
+    run_id = tx.runs.reserve_ids(1)[0]
+    run = planned(
+        run_id=run_id,
+        kind=TURN,
+        schedule_id=tx.owners.named(HEARTBEAT),
+        version=1,
+        planned_at=event.raised_at,
+        due_at=event.raised_at,
+        trigger="wake",
+        lane=None,
+    )
+    row = run._replace(occurrence=-run_id, outcome="skipped", reason="event evicted", error=f"{said}: {about}")
+    tx.runs.add_many([row._replace(ended_at=now, next_attempt_at=None)])

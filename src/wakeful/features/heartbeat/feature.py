@@ -1,0 +1,96 @@
+"""The heartbeat as a feature: what it plugs in, and how it follows its settings."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wakeful.core.actions import Event, Prompt
+from wakeful.core.effects import RaiseEvent, RequestWake, TakeMessage
+from wakeful.core.instants import Instant
+from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn
+from wakeful.features.heartbeat.alarms import HeartbeatAlarms
+from wakeful.features.heartbeat.commands import wake
+from wakeful.features.heartbeat.events import Apply, EventAction, raise_event
+from wakeful.features.heartbeat.messages import MessageRuns, message
+from wakeful.features.heartbeat.planning import follow
+from wakeful.features.heartbeat.runs import TurnRuns
+from wakeful.features.heartbeat.standing import hold
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.ports.action import Action
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Plug
+from wakeful.ports.store import Store, Tx
+
+
+class HeartbeatFeature:
+    """One for each process. `home` is where HEARTBEAT.md is looked for."""
+
+    def __init__(
+        self,
+        terms: HeartbeatTerms | None = None,
+        *,
+        home: Path | None = None,
+        read: Callable[[Any], HeartbeatTerms] | None = None,
+    ) -> None:
+        self.terms = terms or HeartbeatTerms()
+        self._home = home
+        self._read = read  # the terms that changed settings mean
+        self._store: Store | None = None
+        self._clock: Clock | None = None
+        self._ring_bell: Callable[[], None] = lambda: None
+
+    async def plug(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        store_id: str,
+        actions: Mapping[type[Any], Action],
+        receipt_url: Callable[[int], str | None],
+        ring_bell: Callable[[], None],
+        apply: Apply,
+    ) -> Plug:
+        """Stand as the settings say, and be ready to ring."""
+        self._store, self._clock, self._ring_bell = store, clock, ring_bell
+        await self.follow(self.terms)
+        turns = actions.get(Prompt)
+
+        def read_terms() -> HeartbeatTerms:
+            return self.terms
+
+        def raised(tx: Tx, event: RaiseEvent, now: Instant) -> None:
+            hold(tx)
+            raise_event(tx, event, now, apply=apply)
+
+        def woken(tx: Tx, request: RequestWake, now: Instant) -> None:
+            wake(tx, request.reason, now=now)
+
+        def said(tx: Tx, heard: TakeMessage, now: Instant) -> None:
+            message(tx, channel=heard.channel, to=heard.to, text=heard.text, terms=self.terms, now=now)
+
+        own: dict[type[Any], Action] = {Event: EventAction(store)}
+        if turns is not None:
+            own[HeartbeatTurn] = HeartbeatAction(turns, self._home)
+        has_agents = turns is not None
+        return Plug(
+            alarms=[HeartbeatAlarms(read_terms)],
+            keepers=[
+                TurnRuns(read_terms, store_id=store_id, has_agents=has_agents, receipt_url=receipt_url),
+                MessageRuns(read_terms, store_id=store_id, has_agents=has_agents, receipt_url=receipt_url),
+            ],
+            actions=own,
+            appliers={RaiseEvent: raised, RequestWake: woken, TakeMessage: said},
+            on_settings=[] if self._read is None else [self._changed],
+        )
+
+    async def follow(self, terms: HeartbeatTerms) -> None:
+        """Work by these settings from now on; a turn under way ends as it began."""
+        self.terms = terms
+        if self._store is not None and self._clock is not None:
+            now = self._clock.read().now
+            await self._store.write(lambda tx: follow(tx, terms, now=now))
+            self._ring_bell()
+
+    async def _changed(self, _old: Any, new: Any) -> None:
+        if self._read is not None and (terms := self._read(new)) != self.terms:
+            await self.follow(terms)

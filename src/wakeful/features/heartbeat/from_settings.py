@@ -1,0 +1,23 @@
+"""The heartbeat as the settings file describes it."""
+
+from wakeful.core.acknowledgement import AckRules
+from wakeful.core.heartbeat import BeatRules
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.settings.model import Heartbeat
+
+
+def terms_of(written: Heartbeat, *, local_zone: str) -> HeartbeatTerms:
+    """The terms a `[heartbeat]` table means on a machine in this zone."""
+    hours = written.active_hours
+    return HeartbeatTerms(
+        enabled=written.enabled,
+        agent=written.agent,
+        every=written.every,
+        prompt=written.full_prompt,
+        ack=AckRules(written.ack_token, written.ack_chars_max, written.ack_match),
+        beats=BeatRules(
+            hours=None if hours is None else hours.in_zone(local_zone),
+            spacing_min=written.spacing_min,
+            turns_per_hour_max=written.turns_per_hour_max,
+        ),
+    )

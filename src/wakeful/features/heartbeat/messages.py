@@ -1,0 +1,146 @@
+"""What people say on a channel: a turn of its own, in the conversation's own session, answered to who asked.
+
+A message is a run of its conversation, written with the answer that it was taken: it survives whatever happens next.
+The agent's lane keeps messages in order and apart from other turns; nothing is coalesced, because each has an asker.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from wakeful.core.acknowledgement import stripped
+from wakeful.core.actions import Prompt
+from wakeful.core.cadence import Cadence, Rules, begin
+from wakeful.core.conversations import conversation
+from wakeful.core.effects import Alert, Deliver, Effect
+from wakeful.core.errors import refuse
+from wakeful.core.gates import ADMIT, Decision
+from wakeful.core.instants import Instant
+from wakeful.core.policies import SECOND, Retry
+from wakeful.core.results import Done, Ending, kept_of, session_of
+from wakeful.core.runs import PRIORITY_PERSON, Run
+from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close
+from wakeful.core.timing import Manual
+from wakeful.core.transitions import planned
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.ports.action import Fire
+from wakeful.ports.handlers import Job, Settled
+from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
+
+MESSAGE: Final = "message"
+TEXT_MAX: Final = 64_000
+_RULES: Final = Rules(Manual())
+# A person waits: a turn that fails is tried twice more, soon, and then they are told.
+_POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
+
+
+def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, now: Instant) -> int:
+    """Take what a person said; answers the run that will answer it."""
+    if not text.strip():
+        refuse("text", "is empty; say something")
+    if len(text) > TEXT_MAX:
+        refuse("text", f"has {len(text)} characters; send at most {TEXT_MAX}")
+    owner_id = tx.owners.named(conversation(channel, to))
+    if not tx.cadences.lock([owner_id]):
+        tx.cadences.add_many([begin(owner_id, 1, _RULES, now=now, state="active", reason=None)])
+    run_id = tx.runs.reserve_ids(1)[0]
+    run = planned(
+        run_id=run_id,
+        kind=MESSAGE,
+        schedule_id=owner_id,
+        version=1,
+        planned_at=now,
+        due_at=now,
+        trigger="wake",
+        lane=terms.lane,
+        reason=MESSAGE,
+    )
+    kept = {"reasons": [MESSAGE], "agent": terms.agent, "channel": channel, "to": to, "text": text}
+    run = run._replace(occurrence=-run_id, priority=PRIORITY_PERSON, definition=json.dumps(kept, ensure_ascii=False))
+    tx.runs.add_many([run])
+    tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, run.lane, 0)])
+    tx.report(Report("messages", "received", {"runId": str(run_id), "channel": channel}))
+    return run_id
+
+
+class MessageRuns:
+    """The keeper of messages."""
+
+    kind = MESSAGE
+
+    def __init__(
+        self,
+        terms: Callable[[], HeartbeatTerms],
+        *,
+        store_id: str,
+        has_agents: bool,
+        receipt_url: Callable[[int], str | None],
+    ) -> None:
+        self._terms = terms
+        self._store_id = store_id
+        self._has_agents = has_agents
+        self._receipt_url = receipt_url
+
+    def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
+        return tx.cadences.lock({run.schedule_id for run in runs})
+
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
+        return [ADMIT] * len(runs)
+
+    def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
+        names = tx.owners.names({run.schedule_id for run in runs})
+        return [self._job(run, names[run.schedule_id]) for run in runs]
+
+    def settle(
+        self, tx: Tx, locked: dict[int, Cadence], ended: Sequence[tuple[Run, Ending]], *, now: Instant
+    ) -> list[Settled]:
+        return [self._settle(tx, locked, run, ending, now) for run, ending in ended]
+
+    def _job(self, run: Run, name: str) -> Job | str:
+        if not self._has_agents:
+            return "nothing here performs prompts; give agents, see [agents] in the settings"
+        kept = _kept(run)
+        fire = Fire(
+            run.run_id,
+            run.schedule_id,
+            name,
+            run.planned_at,
+            run.due_at,
+            run.trigger,
+            run.attempt + 1,
+            f"{self._store_id}-{run.schedule_id}-{run.occurrence}",
+            self._receipt_url(run.run_id),
+        )
+        return Job(Prompt(kept["text"], kept["agent"]), fire, self._terms().timeout, "retry")
+
+    def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:
+        settlement = after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
+        if isinstance(settlement, Wait):
+            return Settled(settlement)
+        settlement, said = self._answer(run, ending, settlement)
+        cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
+        cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
+        locked[run.schedule_id] = cadence
+        tx.cadences.save_many([cadence])
+        return Settled(settlement, effects + said, kept_of(ending))
+
+    def _answer(self, run: Run, ending: Ending, close: Close) -> tuple[Close, tuple[Effect, ...]]:
+        """The reply for who asked; one who cannot be answered is told so."""
+        kept = _kept(run)
+        channel, to = kept["channel"], kept["to"]
+        if close.outcome != "succeeded":
+            text = f"Your message could not be answered: {close.error or close.reason or close.outcome}"
+            note = Deliver(text, channel, to, run.run_id, conversation(channel, to))
+            return close, (note, Alert(f"unanswered:{run.schedule_id}", f"run {run.run_id}: {close.error}"))
+        reply = ending.reply if isinstance(ending, Done) else None
+        if reply is None:
+            return close._replace(reason="no-reply"), ()
+        text = stripped(reply, self._terms().ack.token)
+        if not text:
+            return close._replace(reason="ok-empty" if not reply.strip() else "ok-ack"), ()
+        return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(run.definition or "{}")
+    return kept

@@ -1,0 +1,73 @@
+"""Planning beats by the settings that hold: begun once, followed at each start and whenever they change."""
+
+from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, replan, resume
+from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, timing_of
+from wakeful.core.instants import Instant
+from wakeful.core.timing import tally
+from wakeful.features.heartbeat.standing import Standing, record_gaps, save
+from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
+from wakeful.ports.store import Tx
+
+BY_SETTINGS = "by the settings"
+
+
+def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
+    """Let it stand as the settings say. Nothing but a changed interval moves its grid."""
+    owner_id = tx.owners.named(HEARTBEAT)
+    tx.heartbeats.add(Heartbeat(owner_id, terms.every, now, "[]", None, None, None, None, "[]", None))
+    heartbeat = tx.heartbeats.lock([owner_id])[owner_id]
+    known = tx.cadences.lock([owner_id])
+    if not known:
+        known[owner_id] = _begun(heartbeat, terms, now)
+        tx.cadences.add_many([known[owner_id]])
+    before = Standing(heartbeat, known[owner_id])
+    after, gaps = _followed(tx, before, terms, now)
+    last_row_id = record_gaps(tx, before.cadence, gaps, now=now)
+    following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
+    cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
+    save(tx, after.heartbeat._replace(held_until=None), cadence, terms.beats)
+
+
+def _begun(heartbeat: Heartbeat, terms: HeartbeatTerms, now: Instant) -> Cadence:
+    state: State = "active" if terms.enabled else "disabled"
+    reason = None if terms.enabled else BY_SETTINGS
+    return begin(heartbeat.owner_id, 1, Rules(timing_of(heartbeat)), now=now, state=state, reason=reason)
+
+
+def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> tuple[Standing, list[Gap]]:
+    heartbeat, cadence = before
+    gaps, cadence = _left_out(heartbeat, cadence, now)
+    if terms.every != heartbeat.every:
+        changed = heartbeat._replace(every=terms.every, anchor_at=now)
+        old, new = Rules(timing_of(heartbeat)), Rules(timing_of(changed))
+        plan = replan(cadence, old, new, now=now, taken=taken(tx, cadence, now))
+        gaps += _gaps(plan)
+        heartbeat, cadence = changed, plan.cadence._replace(version=cadence.version + 1)
+    if terms.enabled and cadence.state == "disabled":
+        plan = resume(cadence, Rules(timing_of(heartbeat)), now=now, taken=taken(tx, cadence, now))
+        gaps += _gaps(plan)
+        cadence = plan.cadence._replace(consecutive_errors=cadence.consecutive_errors)
+    elif not terms.enabled and cadence.state == "active":
+        cadence = cadence._replace(state="disabled", state_reason=BY_SETTINGS, state_at=now)
+    return Standing(heartbeat, cadence), gaps
+
+
+def _left_out(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[list[Gap], Cadence]:
+    """Beats that lay outside the active hours as they were until now: other hours do not bring them back."""
+    until = now if cadence.next_at is None else min(cadence.next_at - 1, now)
+    counted = tally(timing_of(heartbeat), cadence.planned_through, until)
+    if cadence.state != "active" or counted.first is None or counted.last is None:
+        return [], cadence
+    gap = Gap(counted.first, counted.last, counted.count, "skipped", OUTSIDE)
+    return [gap], cadence._replace(planned_through=counted.last)
+
+
+def _gaps(plan: Plan) -> list[Gap]:
+    return [row for row in plan.rows if not isinstance(row, Start)]
+
+
+def taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
+    """Beats that ran although they lie ahead of the border; only after the clock came back is there any."""
+    if cadence.planned_through >= cadence.ran_through:
+        return frozenset()
+    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

@@ -1,0 +1,42 @@
+"""What the agent is asked in a turn of the heartbeat.
+
+The prompt of the settings comes first, then HEARTBEAT.md if there is one, then what happened. Events are told, not
+asked: each stands under a line that says where it comes from and when, and each of its own lines is quoted, so that no
+text of an event can pass for another event or for the prompt itself.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from wakeful.core.instants import format_instant
+from wakeful.ports.store import SystemEvent
+
+FILE_NAME: Final = "HEARTBEAT.md"
+FILE_MAX: Final = 64 * 1024
+
+
+def assemble(prompt: str, notes: str | None, events: Sequence[SystemEvent], reasons: Sequence[str]) -> str:
+    """The whole prompt."""
+    parts = [prompt.strip()]
+    if notes is not None and notes.strip():
+        parts.append(f"# {FILE_NAME}\n\n{notes.strip()}")
+    if events:
+        parts.append("# System events\n\n" + "\n\n".join(_told(event) for event in events))
+    parts.append(f"(woken by: {', '.join(reasons)})")
+    return "\n\n".join(parts)
+
+
+def _told(event: SystemEvent) -> str:
+    origin = event.source if event.slug is None else f"{event.source}:{event.slug}"
+    head = f"System event {event.event_id} from {_line(origin)} at {format_instant(event.raised_at)}:"
+    return "\n".join([head, *(f"> {line}" for line in _printable(event.text).split("\n"))])
+
+
+def _line(text: str) -> str:
+    return " ".join(_printable(text).split())
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal or a model could take for an instruction to itself; every line break is a plain one."""
+    lines = "\n".join(text.splitlines())
+    return "".join(char if char in "\n\t" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in lines)

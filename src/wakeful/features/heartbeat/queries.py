@@ -1,0 +1,119 @@
+"""Questions about the heartbeat. Nothing here changes anything (L1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from wakeful.core.heartbeat import Wake, flush_at, turns_within, wakes_of
+from wakeful.core.instants import Instant, format_duration, format_instant
+from wakeful.core.runs import Run
+from wakeful.features.heartbeat.standing import find
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.ports.store import SystemEvent, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatView:
+    """How the heartbeat stands."""
+
+    terms: HeartbeatTerms
+    status: str  # disabled | idle | waiting | running
+    next_beat: Instant | None
+    next_turn: Instant | None  # what was asked for becomes a turn then, if none is open
+    open_run: Run | None
+    wakes: tuple[Wake, ...]
+    asked_at: Instant | None
+    retry_at: Instant | None
+    held_until: Instant | None
+    tripped_at: Instant | None
+    turns_in_hour: int
+    errors_in_a_row: int
+    last_turn: Instant | None
+    last_error: str | None
+    session_id: str | None
+    events: int
+
+    def to_json(self) -> dict[str, Any]:
+        terms, run, hours = self.terms, self.open_run, self.terms.beats.hours
+        return {
+            "enabled": terms.enabled,
+            "status": self.status,
+            "agent": terms.agent,
+            "every": format_duration(terms.every),
+            "activeHours": None
+            if hours is None
+            else {"start": hours.start, "end": hours.end, "timezone": hours.timezone},
+            "nextBeat": _text(self.next_beat),
+            "nextTurn": _text(self.next_turn),
+            "openRun": None if run is None else str(run.run_id),
+            "pending": [{"reason": one.reason, "own": one.is_own, "times": one.times} for one in self.wakes],
+            "askedAt": _text(self.asked_at),
+            "retryAt": _text(self.retry_at),
+            "budget": {
+                "turnsPerHourMax": terms.beats.turns_per_hour_max,
+                "turnsInLastHour": self.turns_in_hour,
+                "trippedAt": _text(self.tripped_at),
+                "heldUntil": _text(self.held_until),
+            },
+            "spacingMin": format_duration(terms.beats.spacing_min),
+            "consecutiveErrors": self.errors_in_a_row,
+            "lastTurn": _text(self.last_turn),
+            "lastError": self.last_error,
+            "sessionId": self.session_id,
+            "events": self.events,
+        }
+
+
+def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
+    """How it stands now; one that was never started is disabled and knows nothing."""
+    found = find(tx)
+    if found is None:
+        nothing: tuple[Wake, ...] = ()
+        return HeartbeatView(
+            terms, "disabled", None, None, None, nothing, None, None, None, None, 0, 0, None, None, None, 0
+        )
+    heartbeat, cadence = found
+    run = None if cadence.open_run_id is None else tx.runs.lock([cadence.open_run_id]).get(cadence.open_run_id)
+    held_until = heartbeat.held_until if heartbeat.held_until is not None and heartbeat.held_until > now else None
+    return HeartbeatView(
+        terms=terms,
+        status=_status(cadence.state, run),
+        next_beat=cadence.next_at if cadence.state == "active" else None,
+        next_turn=None if run is not None else flush_at(heartbeat, terms.beats),
+        open_run=run,
+        wakes=wakes_of(heartbeat),
+        asked_at=heartbeat.asked_at,
+        retry_at=heartbeat.retry_at,
+        held_until=held_until,
+        tripped_at=heartbeat.tripped_at,
+        turns_in_hour=len(turns_within(heartbeat, now)),
+        errors_in_a_row=cadence.consecutive_errors,
+        last_turn=cadence.last_run_at,
+        last_error=cadence.last_error,
+        session_id=cadence.session_id,
+        events=len(tx.system_events.all()),
+    )
+
+
+def event_json(event: SystemEvent) -> dict[str, Any]:
+    """A system event as JSON has it."""
+    return {
+        "id": str(event.event_id),
+        "contextKey": event.context_key,
+        "source": event.source,
+        "text": event.text,
+        "at": format_instant(event.raised_at),
+        "revision": event.revision,
+        "slug": event.slug,
+        "runId": None if event.run_id is None else str(event.run_id),
+        "carriedBy": None if event.carried_by is None else str(event.carried_by),
+    }
+
+
+def _status(state: str, run: Run | None) -> str:
+    if run is not None:
+        return "running" if run.outcome == "running" or run.stuck else "waiting"
+    return "idle" if state == "active" else "disabled"
+
+
+def _text(at: Instant | None) -> str | None:
+    return None if at is None else format_instant(at)

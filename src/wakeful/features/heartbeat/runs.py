@@ -1,0 +1,155 @@
+"""Looking after turns: what to ask, what a reply means, and what becomes of the events it carried."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.acknowledgement import judge
+from wakeful.core.cadence import Cadence, Rules
+from wakeful.core.effects import Alert, Deliver, Effect, Prove
+from wakeful.core.gates import ADMIT, Decision
+from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of
+from wakeful.core.instants import Instant
+from wakeful.core.policies import BUSY_WAITS_MAX, ERRORS_MAX, NO_RETRY, ladder_delay
+from wakeful.core.results import Busy, Done, Ending, kept_of, session_of
+from wakeful.core.runs import ERRORS, Run
+from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
+from wakeful.features.heartbeat.action import HeartbeatTurn
+from wakeful.features.heartbeat.standing import save
+from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.ports.action import Fire
+from wakeful.ports.handlers import Job, Settled
+from wakeful.ports.store import Report, Tx
+
+FAILING: Final = "heartbeat:failing"
+# A failed turn asks for another by a wake of its own, and is never taken out of service.
+_POLICY: Final = Policy(NO_RETRY, "retry", 0, None)
+
+
+class Locked(NamedTuple):
+    """What turns belong to."""
+
+    heartbeats: dict[int, Heartbeat]
+    cadences: dict[int, Cadence]
+
+
+class TurnRuns:
+    """The keeper of the heartbeat's turns."""
+
+    kind = TURN
+
+    def __init__(
+        self,
+        terms: Callable[[], HeartbeatTerms],
+        *,
+        store_id: str,
+        has_agents: bool,
+        receipt_url: Callable[[int], str | None],
+    ) -> None:
+        self._terms = terms
+        self._store_id = store_id
+        self._has_agents = has_agents
+        self._receipt_url = receipt_url
+
+    def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
+        owners = {run.schedule_id for run in runs}
+        return Locked(tx.heartbeats.lock(owners), tx.cadences.lock(owners))
+
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
+        return [ADMIT] * len(runs)
+
+    def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
+        return [self._job(tx, run) for run in runs]
+
+    def settle(self, tx: Tx, locked: Locked, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
+        return [self._settle(tx, locked, run, ending, now) for run, ending in ended]
+
+    def _job(self, tx: Tx, run: Run) -> Job | str:
+        if not self._has_agents:
+            return "nothing here performs prompts; give agents, see [agents] in the settings"
+        terms, kept = self._terms(), _kept(run)
+        # Marked in the transaction that claims; a run that is looked at while it is under way has its events already.
+        is_under_way = run.outcome == "running"
+        events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
+        spec = HeartbeatTurn(kept.get("agent", terms.agent), terms.prompt, tuple(events), tuple(kept["reasons"]))
+        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
+        fire = Fire(
+            run.run_id,
+            run.schedule_id,
+            HEARTBEAT,
+            run.planned_at,
+            run.due_at,
+            run.trigger,
+            run.attempt + 1,
+            key,
+            self._receipt_url(run.run_id),
+        )
+        return Job(spec, fire, terms.timeout, "retry")
+
+    def _settle(self, tx: Tx, locked: Locked, run: Run, ending: Ending, now: Instant) -> Settled:
+        terms = self._terms()
+        heartbeat, cadence = locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id]
+        settlement = _after_attempt(run, ending, now)
+        if isinstance(settlement, Wait):
+            return Settled(settlement)
+        said: tuple[Effect, ...] = ()
+        if settlement.outcome == "succeeded":
+            settlement, said = _judged(run, ending, settlement, terms)
+            said += _acknowledge(tx, run)
+        cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
+        cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
+        cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
+        is_failed = settlement.outcome in ERRORS
+        if run.is_open:
+            heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=is_failed, now=now)
+        save(tx, heartbeat, cadence, terms.beats)
+        locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
+        _report(tx, run, settlement)
+        if is_failed and run.is_open and cadence.consecutive_errors == ERRORS_MAX:
+            text = f"{ERRORS_MAX} turns of the heartbeat failed in a row, the last: {settlement.error}"
+            effects += (Alert(FAILING, text),)
+        return Settled(settlement, effects + said, kept_of(ending))
+
+
+def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
+    if not isinstance(ending, Busy):
+        return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
+    if _kept(run)["reasons"] == ["interval"]:  # the next beat comes by itself
+        return Close("skipped", run.rung, ending.error, "busy", is_counted=False)
+    if run.waits >= BUSY_WAITS_MAX:
+        return Close("failed", run.rung, ending.error, "busy", is_counted=False)
+    return Wait(now + ladder_delay(run.waits + 1), "busy", "busy", run.rung, ending.error, is_busy=True)
+
+
+def _judged(run: Run, ending: Ending, close: Close, terms: HeartbeatTerms) -> tuple[Close, tuple[Effect, ...]]:
+    """What the reply means. One that nobody heard is not an empty one: nothing is known of it."""
+    reply = ending.reply if isinstance(ending, Done) else None
+    if reply is None:
+        return close._replace(reason="no-reply"), ()
+    judged = judge(reply, terms.ack)
+    close = close._replace(reason=judged.verdict)
+    if judged.text is None:
+        return close, ()
+    return close, (Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT),)
+
+
+def _acknowledge(tx: Tx, run: Run) -> tuple[Effect, ...]:
+    """What the turn carried has been heard; runs that waited for it are finished."""
+    carried = tx.system_events.carried(run.run_id)
+    if carried:
+        tx.system_events.remove_many([event.event_id for event in carried])
+        heard = {"runId": str(run.run_id), "ids": [str(event.event_id) for event in carried]}
+        tx.report(Report("events", "acknowledged", heard))
+    return tuple(Prove(event.run_id) for event in carried if event.run_id is not None)
+
+
+def _report(tx: Tx, run: Run, close: Close) -> None:
+    status = close.reason if close.outcome == "succeeded" else close.outcome
+    kept = _kept(run)
+    data = {"runId": str(run.run_id), "status": status, "reason": kept.get("reason"), "reasons": kept["reasons"]}
+    tx.report(Report(HEARTBEAT, "turned", data, slug=HEARTBEAT))
+
+
+def _kept(run: Run) -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = {"reasons": []} if run.definition is None else json.loads(run.definition)
+    return kept

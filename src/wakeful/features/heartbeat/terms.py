@@ -1,0 +1,33 @@
+"""What the settings say about the heartbeat, and where its rows are."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from wakeful.core.acknowledgement import AckRules
+from wakeful.core.heartbeat import BeatRules
+from wakeful.core.instants import MINUTE, Duration
+from wakeful.core.policies import TIMEOUT
+
+HEARTBEAT: Final = "heartbeat"
+"""The owner of its runs, and the slug that no schedule may have."""
+
+TURN: Final = "turn"
+"""The kind of its runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatTerms:
+    """How it beats. `enabled` is about beats alone: whoever asks for a turn gets one."""
+
+    enabled: bool = False
+    agent: str = "default"
+    every: Duration = 30 * MINUTE
+    prompt: str = "Go through what is waiting. If nothing needs attention, answer only HEARTBEAT_OK."
+    ack: AckRules = field(default_factory=AckRules)
+    beats: BeatRules = field(default_factory=BeatRules)
+    timeout: Duration = TIMEOUT
+
+    @property
+    def lane(self) -> str:
+        """The lane of its agent, shared with the schedules that ask it."""
+        return f"agent:{self.agent}"

@@ -1,0 +1,119 @@
+"""Why did it turn, why did it not, why does it wait? One sentence of cause, and the facts it rests on."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from wakeful.core.instants import Instant, format_duration, format_instant
+from wakeful.core.runs import ERRORS, Run
+from wakeful.features.heartbeat.queries import HeartbeatView, standing
+from wakeful.features.heartbeat.standing import find
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.ports.store import Tx
+
+PAGE: Final = 200
+PAGES_MAX: Final = 50
+
+_VERDICTS: Final = {
+    "ok-empty": "and the agent had nothing to say",
+    "ok-ack": "and the agent acknowledged that there was nothing to say",
+    "sent": "and what the agent said was handed to delivery",
+    "no-reply": "and its reply could not be heard, so nothing was delivered",
+}
+_SKIPPED: Final = {
+    "outside active hours": "it lay outside the active hours",
+    "budget": "the turns of that hour were used up",
+    "busy": "the agent was busy",
+    "blocked": "a turn was still open",
+    "edited": "the interval was changed",
+    "disabled": "the heartbeat was switched off",
+    "coalesced": "a later beat came due at the same time",
+    "event evicted": "too many system events waited",
+}
+
+
+def why(tx: Tx, terms: HeartbeatTerms, *, at: Instant | None, now: Instant) -> tuple[str, dict[str, Any]]:
+    """Why it stands as it does (`at` left out), or what became of a time: a sentence, and facts for programs."""
+    view = standing(tx, terms, now=now)
+    facts: dict[str, Any] = {"slug": "heartbeat", "at": None if at is None else format_instant(at), **view.to_json()}
+    if at is None:
+        return _now(view, now), facts
+    if at > now:
+        return _ahead(view, at), facts
+    row = _row_at(tx, at)
+    facts["run"] = None if row is None else {"runId": str(row.run_id), "outcome": row.outcome, "reason": row.reason}
+    if row is None:
+        return f"The ledger has nothing of the heartbeat at or before {format_instant(at)}.", facts
+    return _past(row), facts
+
+
+def _now(view: HeartbeatView, now: Instant) -> str:
+    run = view.open_run
+    if run is not None and run.outcome == "running":
+        return f"A turn is under way since {_at(run.claimed_at)}, asked for by {_reasons(run)} (run {run.run_id})."
+    if run is not None:
+        until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
+        return f"A turn asked for by {_reasons(run)} waits{until} ({run.reason}; run {run.run_id})."
+    if view.held_until is not None:
+        most = view.terms.beats.turns_per_hour_max
+        return f"It waits until {_at(view.held_until)}: it had {most} turns within an hour, and that is its budget."
+    if view.next_turn is not None:
+        asked = ", ".join(wake.reason for wake in view.wakes) or "a failed turn"
+        return f"A turn follows at {_at(max(view.next_turn, now))}, asked for by {asked}."
+    last = "" if view.last_error is None else f" The last turn failed: {view.last_error}"
+    if view.status == "disabled":
+        return f"It is switched off in the settings ([heartbeat] enabled) and turns only when it is woken.{last}"
+    if view.next_beat is None:
+        return f"No beat of its grid lies inside the active hours; change [heartbeat] every or active_hours.{last}"
+    return f"It waits for its next beat at {_at(view.next_beat)}, every {format_duration(view.terms.every)}.{last}"
+
+
+def _ahead(view: HeartbeatView, at: Instant) -> str:
+    if view.next_beat is None:
+        return f"Nothing is planned for {_at(at)}: it turns only when it is woken."
+    if at < view.next_beat:
+        return f"Nothing is planned for {_at(at)}: the next beat is at {_at(view.next_beat)}."
+    return f"Beats follow from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
+
+
+def _past(row: Run) -> str:
+    """What a row of the ledger says."""
+    until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} beats)"
+    when = f"{_at(row.planned_at)}{until}"
+    if row.outcome == "skipped":
+        blocker = "" if row.blocked_by is None else f" (run {row.blocked_by})"
+        return f"The beat of {when} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
+    if row.outcome == "missed":
+        return f"The beat of {when} was missed: nobody ticked ({row.reason})."
+    if row.outcome in ERRORS:
+        return f"The turn of {when}, asked for by {_reasons(row)}, ended as {row.outcome}: {row.error}"
+    if row.outcome == "succeeded":
+        verdict = _VERDICTS.get(row.reason or "", "")
+        return f"The turn of {when}, asked for by {_reasons(row)}, succeeded {verdict}."
+    return f"The turn of {when}, asked for by {_reasons(row)}, is {row.outcome} ({row.reason or row.rung})."
+
+
+def _row_at(tx: Tx, at: Instant) -> Run | None:
+    """The newest row that began by then."""
+    found = find(tx)
+    rows = iter(()) if found is None else _rows(tx, found.heartbeat.owner_id)
+    return next((row for row in rows if row.planned_at <= at), None)
+
+
+def _rows(tx: Tx, owner_id: int) -> Iterator[Run]:
+    before: int | None = None
+    for _ in range(PAGES_MAX):
+        page = tx.runs.page(schedule_id=owner_id, before_id=before, limit=PAGE)
+        yield from page
+        if len(page) < PAGE:
+            return
+        before = page[-1].run_id
+
+
+def _reasons(run: Run) -> str:
+    kept = {} if run.definition is None else json.loads(run.definition)
+    return " and ".join(kept.get("reasons", ())) or "nobody"
+
+
+def _at(at: Instant | None) -> str:
+    return "?" if at is None else format_instant(at)

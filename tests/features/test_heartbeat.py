@@ -1,0 +1,331 @@
+"""The heartbeat on virtual time: beats on a grid, and every one of them in the ledger."""
+
+from dataclasses import replace
+
+from features.kit import World, ledger, short, virtual
+from features.voice import BUSY, NO, OK, Voice, beating
+from wakeful.core.active_hours import ActiveHours
+from wakeful.core.heartbeat import BeatRules
+from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+
+TERMS = HeartbeatTerms(enabled=True)
+
+
+def within(start: str, end: str, zone: str = "UTC", **rules: int) -> HeartbeatTerms:
+    """A heartbeat with active hours."""
+    return replace(TERMS, beats=BeatRules(ActiveHours(start, end, zone), **rules))
+
+
+@virtual
+async def test_it_beats_on_its_grid_at_the_end_of_each_window(world: World) -> None:
+    """The first beat is one interval after it was switched on."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("1h31m")
+    assert voice.began == ["01-01 00:30:00.250", "01-01 01:00:00.250", "01-01 01:30:00.250"]
+    assert await ledger(app, "heartbeat") == [
+        "01-01 00:30:00 succeeded (ok-ack)",
+        "01-01 01:00:00 succeeded (ok-ack)",
+        "01-01 01:30:00 succeeded (ok-ack)",
+    ]
+    runs = await app.runs("heartbeat")
+    assert {(run.trigger, run.reasons) for run in runs} == {("schedule", ("interval",))}
+
+
+@virtual
+async def test_restarts_do_not_move_the_grid(world: World) -> None:
+    """Frequent restarts neither reset nor stop it (OC#59977)."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    for _ in range(6):
+        await world.sleep("20m")
+        await app.stop()
+        app = await beating(world, voice)
+    await world.sleep("1s")
+    assert voice.began == [f"01-01 0{n // 2}:{n % 2 * 3}0:00.250" for n in (1, 2, 3, 4)]
+
+
+@virtual
+async def test_an_outage_is_caught_up_once_and_the_rest_is_one_row(world: World) -> None:
+    """No stampede of old heartbeats (OC#73644): the latest runs, the others are counted."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("10m")
+    await app.stop()
+    await world.sleep("5h")
+    app = await beating(world, voice)
+    await world.sleep("1s")
+    assert await ledger(app, "heartbeat") == ["01-01 00:30:00 missed (outage) x9", "01-01 05:00:00 succeeded (ok-ack)"]
+    assert (await app.runs("heartbeat"))[0].trigger == "catchUp"
+    await world.sleep("20m")
+    assert voice.began[-1] == "01-01 05:30:00.250"
+
+
+@virtual
+async def test_beats_outside_the_active_hours_are_one_counted_row(world: World) -> None:
+    """The next beat is planned inside the window, start included and end excluded; nights are gaps."""
+    voice = Voice(world)
+    app = await beating(world, voice, within("09:00", "11:00"))
+    view, _ = await app.heartbeat()
+    assert short(view.next_beat) == "01-01 09:00:00"
+    await world.until("01-02 09:31:00")
+    assert [at[:-4] for at in voice.began] == [
+        *(f"01-01 {at}:00" for at in ("09:00", "09:30", "10:00", "10:30")),
+        *(f"01-02 {at}:00" for at in ("09:00", "09:30")),
+    ]
+    rows = await ledger(app, "heartbeat")
+    assert rows[0] == "01-01 00:30:00 skipped (outside active hours) x17"
+    assert rows[5] == "01-01 11:00:00 skipped (outside active hours) x44"
+
+
+@virtual
+async def test_active_hours_cross_midnight_and_daylight_saving(world: World) -> None:
+    """On the wall clock of their zone: New York springs forward on 8 March 2026, and 02:00 does not exist."""
+    await world.until("03-07 00:00:00")
+    voice = Voice(world)
+    await beating(world, voice, replace(within("22:00", "02:30", "America/New_York"), every=HOUR))
+    await world.until("03-09 12:00:00")
+    # 22:00 to 02:30 is 03:00-07:30 UTC before, and 02:00-06:30 UTC after; in the night itself 02:00 is left out.
+    assert [at[:8] for at in voice.began] == [
+        *(f"03-07 0{hour}" for hour in (3, 4, 5, 6, 7)),
+        *(f"03-08 0{hour}" for hour in (3, 4, 5, 6)),
+        *(f"03-09 0{hour}" for hour in (2, 3, 4, 5, 6)),
+    ]
+
+
+@virtual
+async def test_active_hours_until_24_00_and_always(world: World) -> None:
+    """24:00 is the end of the day; the same start and end mean always."""
+    voice = Voice(world)
+    app = await beating(world, voice, replace(within("23:00", "24:00"), every=HOUR // 2))
+    await world.until("01-02 00:10:00")
+    assert [at[:-4] for at in voice.began] == ["01-01 23:00:00", "01-01 23:30:00"]
+    await app.stop()
+    await beating(world, voice, replace(within("23:00", "23:00"), every=HOUR // 2))
+    await world.until("01-02 01:10:00")
+    assert [at[:-4] for at in voice.began[2:]] == ["01-02 00:30:00", "01-02 01:00:00"]
+
+
+@virtual
+async def test_active_hours_gate_beats_alone(world: World) -> None:
+    """Wakes of any other reason turn at night (OC#2217)."""
+    voice = Voice(world)
+    app = await beating(world, voice, within("09:00", "10:00"))
+    for reason in ("cron", "message", "manual", "hook"):
+        await app.request_wake(reason)
+        await world.sleep("1m")
+    assert len(voice.began) == 4
+
+
+@virtual
+async def test_a_beat_on_an_open_turn_is_blocked_and_said_so(world: World) -> None:
+    """A turn of 70 minutes blocks two beats, in one row that names it; the grid goes on."""
+    voice = Voice(world)
+    voice.script = [70 * MINUTE]
+    app = await beating(world, voice)
+    await world.sleep("2h5m")
+    runs = list(reversed(await app.runs("heartbeat")))
+    assert await ledger(app, "heartbeat") == [
+        "01-01 00:30:00 succeeded (ok-ack)",
+        "01-01 01:00:00 skipped (blocked) x2",
+        "01-01 02:00:00 succeeded (ok-ack)",
+    ]
+    assert runs[1].blocked_by == runs[0].run_id
+
+
+@virtual
+async def test_a_busy_agent_skips_the_beat_without_an_error(world: World) -> None:
+    """409 is a row of the ledger, not a failure (OC#148874), and the beats after it come on time."""
+    voice = Voice(world)
+    voice.script = [BUSY]
+    app = await beating(world, voice)
+    await world.sleep("1h1m")
+    assert await ledger(app, "heartbeat") == ["01-01 00:30:00 skipped (busy)", "01-01 01:00:00 succeeded (ok-ack)"]
+    view, _ = await app.heartbeat()
+    assert view.errors_in_a_row == 0
+
+
+@virtual
+async def test_a_beat_is_skipped_while_its_agents_lane_is_held(world: World) -> None:
+    """A schedule of the same agent is at it: the beat names the run."""
+    from wakeful import every
+
+    voice = Voice(world)
+    app = await beating(world, voice, agent_interval_min="1m")
+    voice.script = [20 * MINUTE]
+    await app.add("long", every("25m"), prompt="take your time")
+    await world.sleep("31m")
+    rows = await app.runs("heartbeat")
+    assert [(run.outcome, run.reason) for run in rows] == [("skipped", "busy")]
+    assert rows[0].blocked_by == (await app.runs("long"))[0].run_id
+
+
+@virtual
+async def test_a_wake_waits_for_a_busy_agent(world: World) -> None:
+    """Who asked for a turn gets it, as soon as the agent is free."""
+    voice = Voice(world)
+    voice.script = [BUSY, BUSY]
+    app = await beating(world, voice)
+    await app.request_wake("manual")
+    await world.sleep("2m")
+    assert voice.began == ["01-01 00:00:00.250", "01-01 00:00:30.250", "01-01 00:01:30.250"]
+    assert await ledger(app, "heartbeat") == ["01-01 00:00:00 succeeded (ok-ack)"]
+
+
+@virtual
+async def test_a_failed_turn_is_tried_again_after_a_second_then_by_the_ladder(world: World) -> None:
+    """1 s, 30 s, 1, 5, 15, 60 minutes; each is a run of its own, under the reason retry; five alert once."""
+    voice = Voice(world)
+    voice.usual = NO
+    app = await beating(world, voice, replace(TERMS, every=24 * HOUR))
+    await app.request_wake("manual")
+    await world.sleep("2h")
+    assert voice.began == [
+        "01-01 00:00:00.250",
+        "01-01 00:00:01.500",
+        "01-01 00:00:31.750",
+        "01-01 00:01:32",
+        "01-01 00:06:32.250",
+        "01-01 00:21:32.500",
+        "01-01 01:21:32.750",
+    ]
+    runs = list(reversed(await app.runs("heartbeat")))
+    assert [run.reasons for run in runs] == [("manual",), *[("retry",)] * 6]
+    assert [alert.incident for alert in app.alerts] == ["heartbeat:failing"]
+
+
+@virtual
+async def test_a_turn_that_succeeds_ends_the_row_of_errors(world: World) -> None:
+    """After a good turn nothing is asked for again."""
+    voice = Voice(world)
+    voice.script = [NO, NO]
+    app = await beating(world, voice)
+    await app.request_wake("manual")
+    await world.sleep("20m")
+    assert len(voice.began) == 3
+    view, _ = await app.heartbeat()
+    assert (view.errors_in_a_row, view.retry_at) == (0, None)
+
+
+@virtual
+async def test_a_month_of_acknowledgements_costs_the_planned_turns_and_says_nothing(world: World) -> None:
+    """31 days at 30 minutes are 1488 turns, each acknowledged, nothing delivered, one row each."""
+    said: list[object] = []
+    voice = Voice(world)
+    app = await beating(world, voice, features=[delivering(said)])
+    await world.until("02-01 00:00:01")
+    assert len(voice.began) == 31 * 48
+    assert said == []
+    assert world.query("SELECT outcome, reason, count(*) FROM runs GROUP BY 1, 2") == [("succeeded", "ok-ack", 31 * 48)]
+    assert app.alerts == []
+
+
+@virtual
+async def test_switching_off_and_on_keeps_the_grid(world: World) -> None:
+    """The time in between is one row; only a changed interval begins a new grid."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("35m")
+    await app.feature.follow(replace(TERMS, enabled=False))  # type: ignore[attr-defined]
+    await world.sleep("2h")
+    await app.feature.follow(TERMS)  # type: ignore[attr-defined]
+    await world.sleep("30m")
+    assert await ledger(app, "heartbeat") == [
+        "01-01 00:30:00 succeeded (ok-ack)",
+        "01-01 01:00:00 skipped (disabled) x4",
+        "01-01 03:00:00 succeeded (ok-ack)",
+    ]
+    await app.feature.follow(replace(TERMS, every=10 * MINUTE))  # type: ignore[attr-defined]
+    await world.sleep("11m")
+    assert voice.began[-1] == "01-01 03:15:00.250"
+
+
+@virtual
+async def test_a_clock_that_jumps_either_way_causes_at_most_one_catch_up(world: World) -> None:
+    """Ahead: one turn. Back: nothing is repeated, and no silence afterwards (L3)."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("31m")
+    world.wall.step(6 * HOUR)
+    await world.sleep("2m")
+    assert len(voice.began) == 2
+    world.wall.step(-6 * HOUR)
+    await world.sleep("1h")
+    assert len(voice.began) == 4
+    keys = [fire.idempotency_key for fire in voice.fires]
+    assert len(set(keys)) == len(keys)
+    assert all(run.outcome in ("succeeded", "missed") for run in await app.runs("heartbeat"))
+
+
+@virtual
+async def test_it_has_a_session_of_its_own(world: World) -> None:
+    """Kept from turn to turn, over restarts, apart from those of schedules."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("31m")
+    await app.stop()
+    app = await beating(world, voice)
+    view, turns = await app.heartbeat()
+    assert view.session_id == "session-heartbeat"
+    assert [run.outcome for run in turns] == ["succeeded"]
+
+
+def delivering(said: list[object]) -> object:
+    """A feature that takes deliveries."""
+    from wakeful.bootstrap import Ground
+    from wakeful.core.effects import Deliver
+    from wakeful.ports.handlers import Plug
+
+    async def make(_: Ground) -> Plug:
+        return Plug(appliers={Deliver: lambda tx, effect, now: said.append(effect)})
+
+    return make
+
+
+@virtual
+async def test_what_the_agent_says_is_delivered_without_the_token(world: World) -> None:
+    """Empty, or the token and little else: kept. Anything else is sent, and never with the token (OC#16974)."""
+    said: list[object] = []
+    voice = Voice(world)
+    long = "x" * 301
+    voice.script = ["", f"{OK} all quiet", f"{OK}\n{long}", "the house is on fire", f"I would say {OK} but no"]
+    app = await beating(world, voice, features=[delivering(said)])
+    await world.sleep("2h31m")
+    verdicts = [run.reason for run in reversed(await app.runs("heartbeat"))]
+    assert verdicts == ["ok-empty", "ok-ack", "sent", "sent", "sent"]
+    assert [one.text for one in said] == [long, "the house is on fire", "I would say  but no"]  # type: ignore[attr-defined]
+    assert {one.slug for one in said} == {"heartbeat"}  # type: ignore[attr-defined]
+
+
+@virtual
+async def test_a_reply_nobody_heard_is_not_an_empty_one(world: World) -> None:
+    """The turn is proven, its reply is not known: nothing is delivered, and that is what the ledger says."""
+    from wakeful.core.results import Done
+
+    said: list[object] = []
+    voice = Voice(world)
+    voice.script = [Done()]
+    app = await beating(world, voice, features=[delivering(said)])
+    await world.sleep("31m")
+    assert await ledger(app, "heartbeat") == ["01-01 00:30:00 succeeded (no-reply)"]
+    assert said == []
+
+
+@virtual
+async def test_why_says_what_became_of_beats(world: World) -> None:
+    """One sentence for now, for the past and for what is to come."""
+    voice = Voice(world)
+    voice.script = [OK, NO, 10 * SECOND]
+    app = await beating(world, voice)
+    assert "next beat at 2026-01-01T00:30:00.000Z" in (await app.why("heartbeat")).sentence
+    await world.sleep("31m")
+    assert "acknowledged" in (await app.why("heartbeat", at="2026-01-01T00:30:10Z")).sentence
+    await world.until("01-01 01:00:01")
+    sentence = (await app.why("heartbeat")).sentence
+    assert "A turn follows at 2026-01-01T01:00:01.500Z" in sentence
+    await world.until("01-01 01:00:05")
+    assert "under way" in (await app.why("heartbeat")).sentence
+    assert "asked for by retry" in (await app.why("heartbeat")).sentence
+    assert "ended as failed: the model is down" in (await app.why("heartbeat", at="2026-01-01T01:00:00.500Z")).sentence
+    assert "Beats follow" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence

@@ -1,0 +1,69 @@
+"""What people say on a channel: a turn of its own, answered to who asked."""
+
+from typing import Any
+
+from features.kit import World, virtual
+from features.test_heartbeat import delivering
+from features.voice import NO, OK, Voice, beating
+from wakeful.core.conversations import conversation
+from wakeful.core.instants import SECOND
+from wakeful.features.heartbeat.terms import HeartbeatTerms
+
+QUIET = HeartbeatTerms(enabled=False)
+
+
+@virtual
+async def test_a_message_is_answered_to_its_sender(world: World) -> None:
+    """In the conversation's own session, in order, one at a time; the bare words, and no heartbeat."""
+    said: list[Any] = []
+    voice = Voice(world)
+    voice.script = [lambda _: "hello Ann", 3 * SECOND, lambda _: "hello Ben"]
+    app = await beating(world, voice, QUIET, features=[delivering(said)])
+    await app.message("phone", "ann", "hi, it is Ann")
+    await world.sleep("1s")
+    assert voice.heard == ["hi, it is Ann"]
+    assert [(one.text, one.channel, one.to) for one in said] == [("hello Ann", "phone", "ann")]
+    first = await app.message("phone", "ann", "still there?")
+    await app.message("phone", "ben", "hi, it is Ben")
+    await world.sleep("10s")
+    assert voice.heard[1:] == ["still there?", "hi, it is Ben"]
+    assert [fire.slug for fire in voice.fires] == ["message:phone:ann", "message:phone:ann", "message:phone:ben"]
+    assert (said[-1].text, said[-1].to) == ("hello Ben", "ben")
+    assert (await app.get_run(first)).reason == "ok-ack"  # the token alone says nothing to anybody
+    sessions = world.query("SELECT session_id FROM cadences WHERE session_id IS NOT NULL ORDER BY 1")
+    assert sessions == [("session-message:phone:ann",), ("session-message:phone:ben",)]
+
+
+@virtual
+async def test_a_message_survives_a_crash_and_is_answered(world: World) -> None:
+    """It was taken, so it is not lost (L7)."""
+    said: list[Any] = []
+    voice = Voice(world)
+    app = await beating(world, voice, QUIET)
+    await app.message("phone", "ann", "remember the milk")
+    await app.kill()
+    voice.usual = f"I will. {OK}"
+    await beating(world, voice, QUIET, features=[delivering(said)])
+    await world.sleep("1s")
+    assert [one.text for one in said] == ["I will."]
+
+
+@virtual
+async def test_who_cannot_be_answered_is_told_so(world: World) -> None:
+    """After two more tries; silence would be worse."""
+    said: list[Any] = []
+    voice = Voice(world, NO)
+    app = await beating(world, voice, QUIET, features=[delivering(said)])
+    await app.message("phone", "ann", "hello?")
+    await world.sleep("1m")
+    assert len(voice.heard) == 3
+    assert [(one.text, one.to) for one in said] == [("Your message could not be answered: the model is down", "ann")]
+
+
+def test_the_name_of_a_conversation_is_plain() -> None:
+    """Whatever a channel calls its people: it goes into file names and addresses."""
+    assert conversation("phone", "12345") == "message:phone:12345"
+    odd = conversation("phone", "../../etc/passwd\n")
+    assert odd.startswith("message:phone:~")
+    assert "/" not in odd
+    assert odd != conversation("phone", "../../etc/passwd")
