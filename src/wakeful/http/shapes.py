@@ -276,6 +276,7 @@ class Run(Shape):
     delivery: Any = None
     blocked_by: RunId | None = None
     stuck: bool = False
+    reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
 
 
