@@ -20,6 +20,7 @@ from wakeful.core.results import (
     Done,
     Dropped,
     Ending,
+    Entrusted,
     Failed,
     Forgotten,
     Freed,
@@ -72,7 +73,7 @@ def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, kn
     match ending:
         case Done(carries=Published() as published):
             return _commit(tx, flow, own, run, published, known, now)
-        case Done():
+        case Done() | Entrusted():
             return _fail(tx, flow, own, run, "the handler's run ended without an answer", now)
         case Failed(error=error, permanent=True):
             return _fail(tx, flow, own, run, error, now)
