@@ -36,6 +36,7 @@ from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, OnSettings, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
@@ -100,6 +101,7 @@ class Ground:
     terms: Live[Terms]  # what holds for all schedules now
     ring_bell: Callable[[], None]  # something was written that may be due now
     apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
+    listener: ExchangeListener | None = None  # hears of requests to others
 
     @property
     def default_zone(self) -> str:
@@ -152,14 +154,16 @@ async def assemble(
     features: Sequence[MakeFeature] = (),
     standby: bool = False,
     agent_lane: AgentLane = "serial",
+    listener: ExchangeListener | None = None,
 ) -> Parts:
-    """Plug the kernel together over an open store. A sink hears of whatever is committed through it.
+    """Plug the kernel together over an open store. A sink hears of whatever is committed through it, a listener of
+    every request that leaves for someone outside.
 
     `receipts_at` is the address under which agents and commands can post receipts, if anybody listens there."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(registry),
         Command: CommandAction(),
-        Http: HttpAction(clock),
+        Http: HttpAction(clock, listener),
     }
     assembled: list[Parts] = []
 
@@ -190,6 +194,7 @@ async def assemble(
         features=features,
         standby=standby,
         agent_lane=agent_lane,
+        listener=listener,
     )
     assembled.append(parts)
     return parts
@@ -211,6 +216,7 @@ async def assemble_with(
     on_alert: Callable[[Alert], None] | None = None,
     standby: bool = False,
     agent_lane: AgentLane = "serial",
+    listener: ExchangeListener | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -246,6 +252,7 @@ async def assemble_with(
         terms,
         ring_bell,
         apply,
+        listener,
     )
     plugs = [await make(ground) for make in features]
     appliers |= _merged(plug.appliers for plug in plugs)

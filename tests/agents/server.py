@@ -62,6 +62,7 @@ class AgentServer:
         self.marks_text = False
         self.state_says_busy = True
         self.is_deaf = False  # to being cancelled
+        self.at_work = self.at_work_max = 0
         self._count = 0
 
     def add(self, session_id: str, **made_with: Any) -> Session:
@@ -137,7 +138,12 @@ class AgentServer:
         text = f"[scheduler:{body['scheduleSlug']}] {body['prompt']}" if self.marks_text else body["prompt"]
         asked = {"type": "user.message", "data": {"content": text}}
         session.events.append({**asked, "correlationId": body["correlationId"]} if self.has_keys else asked)
-        await self.gate.wait()
+        self.at_work += 1
+        self.at_work_max = max(self.at_work_max, self.at_work)
+        try:
+            await self.gate.wait()
+        finally:
+            self.at_work -= 1
         if self.manner == "errors":
             session.events.append({"type": "session.error", "data": {"message": "the model is out of order"}})
         else:

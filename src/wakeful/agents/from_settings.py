@@ -1,6 +1,6 @@
 """Agents as the settings file describes them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import assert_never
 
@@ -25,18 +25,19 @@ class AgentBook:
     """The agents that settings describe, made when they are first asked for and kept as long as nothing about them
     changes: an agent knows which sessions it made, and what it left behind. Conversations lie in the home folder."""
 
-    def __init__(self, home: Path, listener: ExchangeListener | None = None) -> None:
+    def __init__(self, home: Path, listener: Callable[[], ExchangeListener | None] | None = None) -> None:
         self._home = home
-        self._listener = listener
+        self._listener = listener  # asked when an agent is made: who listens may be there later than this book
         self._made: dict[str, tuple[written.Agent, Agent]] = {}
 
     def agents(self, described: Mapping[str, written.Agent], clock: Clock, registry: CallRegistry) -> dict[str, Agent]:
         """One agent for each `[agents.NAME]`."""
         made: dict[str, tuple[written.Agent, Agent]] = {}
+        listener = None if self._listener is None else self._listener()
         for name, one in described.items():
             known = self._made.get(name)
             if known is None or known[0] != one:
-                known = (one, _make(name, one, clock, registry, self._home, self._listener))
+                known = (one, _make(name, one, clock, registry, self._home, listener))
             made[name] = known
         self._made = made
         return {name: agent for name, (_, agent) in made.items()}
@@ -60,6 +61,8 @@ def _make(
                 cwd=one.cwd,
                 confirm_within=one.confirm_within,
                 sessions_max=one.sessions_max,
+                history_file=one.history_file,
+                proves=one.proves,
             )
             return SessionsAgent(settings, clock, listener)
         case written.OpenAIAgent():

@@ -19,7 +19,7 @@ from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
 from wakeful.app.plugging import plug_workflows
-from wakeful.app.values import Guard, MakeBeside, MakeSink, New, Written
+from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, Written
 from wakeful.app.writing import Writing, held
 from wakeful.core.actions import Call
 from wakeful.core.instants import Instant, parse_duration
@@ -78,6 +78,7 @@ class Wakeful:
         agents: bootstrap.Agents | None = None,
         receipts_at: str | None = None,
         sink: MakeSink | None = None,
+        listener: MakeListener | None = None,
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
@@ -98,6 +99,7 @@ class Wakeful:
         self._agents = agents
         self._receipts_at = receipts_at
         self._make_sink = sink
+        self._make_listener = listener
         self._make_beside = beside
         self._besides: list[Beside] = []
         self._workflows = Workflows(modules=workflow_modules)
@@ -172,6 +174,7 @@ class Wakeful:
                 agents=self._agents,
                 receipts_at=self._receipts_at,
                 sink=None if self._make_sink is None else self._make_sink(store, self._clock),
+                listener=None if self._make_listener is None else self._make_listener(),
                 features=self._features,
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,

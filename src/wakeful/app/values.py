@@ -10,6 +10,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.timing import Timing
 from wakeful.features.schedules.views import ScheduleView
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Beside
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
@@ -24,6 +25,9 @@ class New:
     action: ActionSpec
     options: Mapping[str, Any]
 
+
+MakeListener: TypeAlias = Callable[[], ExchangeListener | None]
+"""Makes whoever is to hear of requests to others, once the sink is there."""
 
 MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 """Makes whoever is to hear of what is committed, once the store and its clock are there."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wakeful.daemon.mirroring import LiveMirror
     from wakeful.http.stream import Watchers
     from wakeful.ports.clock import Clock
+    from wakeful.ports.exchange import ExchangeListener
     from wakeful.ports.sink import Sink
     from wakeful.ports.store import Store
     from wakeful.settings import Loaded, Settings, SettingsRefused, SettingsWatch
@@ -140,7 +141,7 @@ class _Daemon:
         from wakeful.agents.from_settings import AgentBook
         from wakeful.app import Wakeful
 
-        book = AgentBook(self._home)
+        book = AgentBook(self._home, self._listener)
 
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
@@ -150,6 +151,7 @@ class _Daemon:
             agents=agents(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,
+            listener=self._listener,
             beside=self._mirror if is_embedded(self._reload.loaded) else None,
             **conduct_of(self._settings),
         )
@@ -177,6 +179,10 @@ class _Daemon:
         self._watchers = Watchers(telemetry.stream, clock)
         self._reload.listen("log", lambda _, new: telemetry.log.keep(new.log.days))
         return telemetry.sink
+
+    def _listener(self) -> ExchangeListener | None:
+        """The log hears of every request that leaves for someone outside; it is made with the sink."""
+        return None if self._telemetry is None else self._telemetry.log
 
     def _server(self, app: Wakeful) -> uvicorn.Server:
         from wakeful.http import make_app

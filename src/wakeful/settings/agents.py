@@ -47,6 +47,12 @@ class SessionsAgent(Table):
     cwd: Annotated[str | None, kinds.text("folder, on the server", most=4_096)] = setting(
         None, says="the folder of new sessions; unset: the server's"
     )
+    history_file: Annotated[str | None, kinds.text("path with {id}", most=4_096)] = setting(
+        None, says="a local server's file of events, {id} standing for the session; unset: asked over HTTP"
+    )
+    proves: Literal["accepted", "finished"] = setting(
+        "finished", says='how far it can be seen; "accepted": its 200 is all there is, and is enough'
+    )
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 

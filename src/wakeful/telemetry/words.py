@@ -178,6 +178,7 @@ def _waiting(at: Instant, run: Run, slugs: Slugs) -> Line:
     words = f"waits ({reason})" + ("" if until is None else f" until {until}")
     level: Level = "warn" if run.error else "info"
     error = _short(run.error) if run.error else None
+    words += "" if error is None else f": {error}"
     return _about(at, level, "run-waiting", run, slugs, words, reason=reason, until=until, error=error)
 
 

@@ -156,6 +156,7 @@ def view_schedule(
         reason = open_run.reason
     if open_run is not None and open_run.stuck:
         reason = f"stuck: run {open_run.run_id} could not be ended"
+    last_run_at, last_result, last_error = _last(cadence, open_run)
     return ScheduleView(
         slug=schedule.slug,
         definition=compiled.definition if isinstance(compiled, Compiled) else None,
@@ -163,9 +164,9 @@ def view_schedule(
         status_reason=compiled.reason if isinstance(compiled, Broken) else reason,
         enabled=cadence.state not in ("disabled", "done"),
         next_run=as_datetime(next_at),
-        last_run=as_datetime(cadence.last_run_at),
-        last_result=_last_result(cadence.last_outcome),
-        last_error=cadence.last_error,
+        last_run=as_datetime(last_run_at),
+        last_result=last_result,
+        last_error=last_error,
         session_id=cadence.session_id,
         consecutive_errors=cadence.consecutive_errors,
         open_run_id=cadence.open_run_id,
@@ -256,10 +257,15 @@ def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None)
     return "idle" if open_run is None else "waiting"
 
 
-def _last_result(outcome: Outcome | None) -> str | None:
-    if outcome is None:
-        return None
-    return "error" if outcome in ERRORS else "success"
+def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, str | None, str | None]:
+    """When it last ran, the result, the error: those of the last attempt, also while its run waits for the next one."""
+    if open_run is not None and open_run.outcome == "waiting" and open_run.error is not None:
+        # A busy target did nothing: that is an error to be seen, and no run.
+        began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
+        return began_at, "error", open_run.error
+    outcome = cadence.last_outcome
+    result = None if outcome is None else "error" if outcome in ERRORS else "success"
+    return cadence.last_run_at, result, cadence.last_error
 
 
 def as_text(at: datetime | None) -> str | None:
