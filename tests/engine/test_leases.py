@@ -194,3 +194,19 @@ async def tidy_up(world: World, takes: int) -> None:
         await world.clock.sleep(HOUR)
     finally:
         await world.clock.sleep(takes)
+
+
+@virtual
+async def test_a_node_that_lost_its_lease_claims_nothing_before_it_begins_anew(world: World) -> None:
+    """Between two renewals it would not know: the run would belong to a name that is void already."""
+    bot = Bot(world)
+    app = await world.open(bot, is_shared=True, limits={"lease": HOUR, "renew_every": HOUR // 3})
+    await app.add("job", every("10m"))
+    await world.until("01-01 00:05:00")
+    before = app.engine.node_id
+    world.tamper("UPDATE nodes SET voided_at = ?", world.now)
+    await world.until("01-01 00:11:00")
+    assert app.engine.node_id != before
+    assert await ledger(app, "job") == ["01-01 00:10:00 succeeded"]
+    assert world.query("SELECT count(*) FROM nodes WHERE voided_at IS NULL") == [(1,)]
+    assert bot.began == ["01-01 00:10:00"]

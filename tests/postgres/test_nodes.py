@@ -207,3 +207,32 @@ async def _has(nodes: list[Node], n: int) -> bool:
 async def _is_anew(node: Node) -> bool:
     known = await node.store.read(lambda tx: tx.nodes.all())
     return any(one.node_id == node.engine.node_id and one.voided_at is None for one in known if one.name == "a")
+
+
+async def test_a_lease_is_not_taken_in_the_middle_of_a_claim(url: str) -> None:
+    """Whoever finds it expired passes over it then, and whoever takes it after the commit finds what was claimed."""
+    async with cluster(url, "a", _nothing) as (node,):
+        store = node.store
+        node_id = await store.write(
+            lambda tx: tx.nodes.register(name="z", host="h", pid=1, now=1, lease_until=2, capacity=1)
+        )
+        taken: list[int] = []
+
+        def claim(tx: Any) -> bool:
+            is_held: bool = tx.nodes.hold(node_id)
+            other = asyncio.run_coroutine_threadsafe(store.write(take), loop)
+            other.result(timeout=30)
+            return is_held
+
+        def take(tx: Any) -> None:
+            taken.extend(one.node_id for one in tx.nodes.expired(now=10) if one.node_id == node_id)
+
+        loop = asyncio.get_running_loop()
+        assert await store.write(claim)
+        assert taken == []
+        await store.write(take)
+        assert taken == [node_id]
+
+
+async def _nothing(name: str, fire: Any) -> None:
+    """A target that has nothing to do."""

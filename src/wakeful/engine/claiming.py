@@ -36,6 +36,7 @@ class Claimed(NamedTuple):
     next_due_at: Instant | None
     errands: list[Errand]
     alerts: list[Alert]
+    is_lost: bool = False  # the node's lease was taken: it may claim nothing more under this name
 
 
 class _Sorted(NamedTuple):
@@ -51,6 +52,8 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     errands: list[Errand] = []
     full: list[str] = []
     alerts: list[Alert] = []
+    if not tx.nodes.hold(node_id):
+        return Claimed([], False, None, [], [], is_lost=True)
     waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)

@@ -189,6 +189,9 @@ class Engine:
                 is_ringing=not self._is_clock_unset(moment.now),
             )
         )
+        if claimed.is_lost:  # somebody took us for dead: renewing says so, and begins anew
+            self._renew_at = moment.monotonic
+            return moment.monotonic
         self._gap_reason = "outage"
         for one in claimed.claims:
             self._runner.start(one, moment.monotonic)

@@ -18,7 +18,7 @@ from wakeful.core.results import Ending, Freed, Lost
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import CRASH
 from wakeful.engine.asking import Asker
-from wakeful.engine.settling import conclude
+from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import AtWork, NeverGot, Process, Told
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -102,21 +102,18 @@ def _settle_lost(
 ) -> Rescued:
     # Only those that were looked after: more may have been lost since.
     lost = [run for run in _leftovers(tx, limit) if run.run_id in wanted]
-    alerts: list[Alert] = []
-    settled = 0
-    for kind in dict.fromkeys(run.kind for run in lost):
-        keeper = seams.keepers[kind]
-        of_kind = [run for run in lost if run.kind == kind]
-        locked = keeper.lock(tx, of_kind)
-        rows = tx.runs.lock([run.run_id for run in of_kind])
-        pairs = [
-            (row, _ending(row, remaining, told.get(row.run_id)))
-            for row in (rows[run.run_id] for run in of_kind)
-            if row.owner is not None and not (row.stuck and row.run_id in remaining)
-        ]
-        settled += len(pairs)
-        alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
-    return Rescued(settled, alerts)
+    locked = lock_all(tx, seams, lost)
+    rows = tx.runs.lock([run.run_id for run in lost])
+    pairs = [
+        (row, _ending(row, remaining, told.get(row.run_id)))
+        for row in (rows[run.run_id] for run in lost)
+        if row.owner is not None and not (row.stuck and row.run_id in remaining)
+    ]
+    kinds = [
+        OfKind(seams.keepers[kind], kept, [pair for pair in pairs if pair[0].kind == kind])
+        for kind, kept in locked.items()
+    ]
+    return Rescued(len(pairs), conclude_all(tx, seams, kinds, now=now))
 
 
 def _ending(row: Run, remaining: frozenset[int], told: Told) -> Ending:

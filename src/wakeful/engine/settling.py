@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from wakeful.core.effects import Alert, Effect
 from wakeful.core.instants import Instant
 from wakeful.core.results import Ending, Freed
-from wakeful.core.runs import Attempt, Run
+from wakeful.core.runs import Attempt, Run, RunKind
 from wakeful.core.settlement import Close, Wait
 from wakeful.core.transitions import closed, ended_attempt, waiting
 from wakeful.ports.handlers import RunKeeper, Seams
@@ -27,28 +27,52 @@ class Concluded(NamedTuple):
     alerts: list[Alert]
 
 
+class OfKind(NamedTuple):
+    """Ended runs of one kind, held, and what they belong to, which was held before them."""
+
+    keeper: RunKeeper
+    locked: Any
+    pairs: Sequence[tuple[Run, Ending]]
+
+
 def settle(tx: Tx, seams: Seams, ended: Sequence[Ended], *, node_id: int, now: Instant) -> Concluded:
     """Settle what this node still holds; what was taken from it meanwhile is left alone (L6)."""
-    counted: set[int] = set()
-    alerts: list[Alert] = []
-    for kind in dict.fromkeys(one.run.kind for one in ended):
-        keeper = seams.keepers[kind]
-        of_kind = [one for one in ended if one.run.kind == kind]
-        locked = keeper.lock(tx, [one.run for one in of_kind])
-        rows = _held(tx, of_kind, node_id)
-        pairs = [(rows[one.run.run_id], one.ending) for one in of_kind if one.run.run_id in rows]
-        alerts += conclude(tx, seams, keeper, locked, pairs, now=now)
-        counted.update(rows)
-    return Concluded([one.run.run_id in counted for one in ended], alerts)
+    locked = lock_all(tx, seams, [one.run for one in ended])
+    rows = _held(tx, ended, node_id)
+    kinds = [
+        OfKind(
+            seams.keepers[kind],
+            kept,
+            [(rows[run.run_id], ending) for run, ending in ended if run.kind == kind and run.run_id in rows],
+        )
+        for kind, kept in locked.items()
+    ]
+    alerts = conclude_all(tx, seams, kinds, now=now)
+    return Concluded([one.run.run_id in rows for one in ended], alerts)
+
+
+def lock_all(tx: Tx, seams: Seams, runs: Sequence[Run]) -> dict[RunKind, Any]:
+    """Hold what these runs belong to, of all kinds, kind by kind in the same order everywhere, before any run is."""
+    kinds = sorted({run.kind for run in runs})
+    return {kind: seams.keepers[kind].lock(tx, [run for run in runs if run.kind == kind]) for kind in kinds}
 
 
 def conclude(
     tx: Tx, seams: Seams, keeper: RunKeeper, locked: Any, pairs: Sequence[tuple[Run, Ending]], *, now: Instant
 ) -> list[Alert]:
-    """Let the keeper decide, then write rows, attempts, alarms and lanes, and apply the effects."""
+    """Conclude runs of one kind."""
+    return conclude_all(tx, seams, [OfKind(keeper, locked, pairs)], now=now)
+
+
+def conclude_all(tx: Tx, seams: Seams, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
+    """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers before
+    the first lane: they may hold further runs, and a lane is held after every run."""
+    pairs = [pair for one in kinds for pair in one.pairs]
     if not pairs:
         return []
-    settled = keeper.settle(tx, locked, pairs, now=now)
+    settled = [
+        fate for keeper, locked, of_kind in kinds if of_kind for fate in keeper.settle(tx, locked, of_kind, now=now)
+    ]
     rows: list[Run] = []
     done: list[Run] = []
     attempts: list[Attempt] = []

@@ -371,6 +371,10 @@ class Nodes(Protocol):
         """Push the lease out; False when the node was voided meanwhile."""
         ...
 
+    def hold(self, node_id: int) -> bool:
+        """Whether the node still has its lease; if so, nobody takes it before this transaction ends."""
+        ...
+
     def expired(self, *, now: Instant) -> list[Node]:
         """Nodes not voided whose lease is over."""
         ...

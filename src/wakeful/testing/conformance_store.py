@@ -136,6 +136,15 @@ class TestNodes:
             Node(second, "b", "there", 2, NOW + 1, NOW + 60_000, NOW + 1, 0, 0, 3, None),
         ]
 
+    async def test_a_lease_is_held_until_it_is_taken(self, make_store: MakeStore) -> None:
+        """Asked before every claim: a node that was taken for dead claims nothing more."""
+        store = await make_store()
+        node_id = await store.write(a_node)
+        assert await store.write(lambda tx: tx.nodes.hold(node_id))
+        assert not await store.write(lambda tx: tx.nodes.hold(node_id + 1))
+        await store.write(lambda tx: tx.nodes.void([node_id], now=NOW))
+        assert not await store.write(lambda tx: tx.nodes.hold(node_id))
+
     async def test_renewing_pushes_the_lease_out_until_it_is_taken(self, make_store: MakeStore) -> None:
         """After that the node is told, and its row stays as it was."""
         store = await make_store()

@@ -24,6 +24,9 @@ UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5, ca
 WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 """
 
+# Whether a node has its lease; whoever wants to take it waits until our commit, and then finds what we claimed.
+HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL FOR SHARE"
+
 # Those whose lease is over and was not yet taken.
 LOOK_EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= $1 ORDER BY node_id"
 
@@ -75,6 +78,9 @@ class PostgresNodes:
             self.void([node_id], now=now)
             return False
         return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running, capacity))
+
+    def hold(self, node_id: int) -> bool:
+        return bool(self._session.rows(HOLD, node_id))
 
     def expired(self, *, now: Instant) -> list[Node]:
         query = LOOK_EXPIRED if self._session.is_reading else EXPIRED

@@ -21,6 +21,9 @@ UPDATE nodes SET last_tick_at = ?, lease_until = ?, lag = ?, running = ?, capaci
 WHERE node_id = ? AND voided_at IS NULL
 """
 
+# Whether a node has its lease. The one writer holds every row, so looking is holding.
+HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL"
+
 # Those whose lease is over and was not yet taken.
 EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= ? ORDER BY node_id"
 
@@ -67,6 +70,9 @@ class SqliteNodes:
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
         return self._connection.execute(RENEW, (now, lease_until, lag, running, capacity, node_id)).rowcount == 1
+
+    def hold(self, node_id: int) -> bool:
+        return self._connection.execute(HOLD, (node_id,)).fetchone() is not None
 
     def expired(self, *, now: Instant) -> list[Node]:
         return list(map(Node._make, self._connection.execute(EXPIRED, (now,))))
