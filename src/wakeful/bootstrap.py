@@ -40,7 +40,7 @@ from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, OnSettings, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
-from wakeful.ports.store import Store, Tx
+from wakeful.ports.store import STORE_ID, Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.telemetry.told_store import Guarded, ToldStore
 
@@ -49,7 +49,6 @@ T = TypeVar("T")
 # Makes the agents of this process, once its clock and its callables are known.
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 
-STORE_ID: Final = "store_id"
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
 ZONE_RULES: Final = "zone_rules"
 STEP: Final = 500

@@ -325,7 +325,8 @@ def test_the_ladder_counts_closed_instants_and_delays_the_next() -> None:
     policy = POLICY._replace(errors_max=0)
     for count in range(1, 8):
         cadence, effects = after_close(cadence, rules, policy, running(), FAILURE, now=NOW)
-        assert (cadence.consecutive_errors, effects) == (count, ())
+        told = (Alert("failing:1", "5 errors in a row, the last: boom"),) if count == 5 else ()
+        assert (cadence.consecutive_errors, effects) == (count, told)
         assert cadence.backoff_until == NOW + LADDER[min(count, 5) - 1]
         cadence = cadence._replace(open_run_id=7, backoff_until=None)
 

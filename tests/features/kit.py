@@ -29,6 +29,7 @@ from wakeful.features.schedules.terms import AgentLane
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Gate, Plug
+from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 from wakeful.simulation.clock import VirtualClock, Wall
 from wakeful.simulation.loop import Process as Machine
@@ -180,6 +181,7 @@ class Bench(Wakeful):
         features: Sequence[bootstrap.MakeFeature] = (),
         standby: bool = False,
         agent_lane: AgentLane = "serial",
+        sink: Sink | None = None,
         **_: Any,
     ) -> bootstrap.Parts:
         actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
@@ -201,6 +203,7 @@ class Bench(Wakeful):
             zone,
             features=[gates, *features],
             receipts=Receipts(b"a secret of the bench"),
+            sink=sink,
             on_alert=self.alerts.append,
             standby=standby,
             agent_lane=agent_lane,

@@ -1,6 +1,7 @@
 """The heartbeat on virtual time: beats on a grid, and every one of them in the ledger."""
 
 from dataclasses import replace
+from typing import Any
 
 from features.kit import World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
@@ -211,9 +212,9 @@ async def test_a_turn_that_succeeds_ends_the_row_of_errors(world: World) -> None
 @virtual
 async def test_a_month_of_acknowledgements_costs_the_planned_turns_and_says_nothing(world: World) -> None:
     """31 days at 30 minutes are 1488 turns, each acknowledged, nothing delivered, one row each."""
-    said: list[object] = []
+    said: list[Any] = []
     voice = Voice(world)
-    app = await beating(world, voice, features=[delivering(said)])
+    app = await beating(world, voice, said=said)
     await world.until("02-01 00:00:01")
     assert len(voice.began) == 31 * 48
     assert said == []
@@ -271,31 +272,19 @@ async def test_it_has_a_session_of_its_own(world: World) -> None:
     assert [run.outcome for run in turns] == ["succeeded"]
 
 
-def delivering(said: list[object]) -> object:
-    """A feature that takes deliveries."""
-    from wakeful.bootstrap import Ground
-    from wakeful.core.effects import Deliver
-    from wakeful.ports.handlers import Plug
-
-    async def make(_: Ground) -> Plug:
-        return Plug(appliers={Deliver: lambda tx, effect, now: said.append(effect)})
-
-    return make
-
-
 @virtual
 async def test_what_the_agent_says_is_delivered_without_the_token(world: World) -> None:
     """Empty, or the token and little else: kept. Anything else is sent, and never with the token (OC#16974)."""
-    said: list[object] = []
+    said: list[Any] = []
     voice = Voice(world)
     long = "x" * 301
     voice.script = ["", f"{OK} all quiet", f"{OK}\n{long}", "the house is on fire", f"I would say {OK} but no"]
-    app = await beating(world, voice, features=[delivering(said)])
+    app = await beating(world, voice, said=said)
     await world.sleep("2h31m")
     verdicts = [run.reason for run in reversed(await app.runs("heartbeat"))]
     assert verdicts == ["ok-empty", "ok-ack", "sent", "sent", "sent"]
-    assert [one.text for one in said] == [long, "the house is on fire", "I would say  but no"]  # type: ignore[attr-defined]
-    assert {one.slug for one in said} == {"heartbeat"}  # type: ignore[attr-defined]
+    assert [one.text for one in said] == [long, "the house is on fire", "I would say  but no"]
+    assert {one.slug for one in said} == {"heartbeat"}
 
 
 @virtual
@@ -303,10 +292,10 @@ async def test_a_reply_nobody_heard_is_not_an_empty_one(world: World) -> None:
     """The turn is proven, its reply is not known: nothing is delivered, and that is what the ledger says."""
     from wakeful.core.results import Done
 
-    said: list[object] = []
+    said: list[Any] = []
     voice = Voice(world)
     voice.script = [Done()]
-    app = await beating(world, voice, features=[delivering(said)])
+    app = await beating(world, voice, said=said)
     await world.sleep("31m")
     assert await ledger(app, "heartbeat") == ["01-01 00:30:00 succeeded (no-reply)"]
     assert said == []

@@ -533,7 +533,12 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: every("1h"), {"http": "localhost/in"}, r"http.url: .*is not an http or https address; write"),
     ("x", lambda: every("1h"), {"prompt": "hello"}, r"prompt: nothing here performs it"),
     ("x", lambda: every("1h"), {"event": "hello"}, r"event: nothing here"),
-    ("x", lambda: every("1h"), {"deliver": {"channel": "last"}}, r"deliver: nothing here delivers"),
+    (
+        "x",
+        lambda: every("1h"),
+        {"deliver": {"channel": "fax"}},
+        r"deliver.channel: there is no channel .fax.; write last",
+    ),
     ("x", lambda: after_reset(""), {}, r"slot: is empty; write the name"),
 ]
 

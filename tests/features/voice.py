@@ -1,6 +1,5 @@
 """An agent for virtual worlds: hears every prompt, and answers as it is told."""
 
-from collections.abc import Callable
 from typing import Any
 
 from features.kit import Bench, World, short
@@ -10,6 +9,7 @@ from wakeful.core.runs import RungName
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.terms import HeartbeatTerms
 from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.channel import Letter
 
 OK = "HEARTBEAT_OK"
 BUSY = Busy("Session busy")
@@ -54,13 +54,23 @@ class Voice:
     async def close(self) -> None: ...
 
 
-async def beating(world: World, voice: Voice, terms: HeartbeatTerms | None = None, **settings: Any) -> Bench:
-    """An app whose heart beats every half hour."""
+async def beating(
+    world: World,
+    voice: Voice,
+    terms: HeartbeatTerms | None = None,
+    *,
+    said: list[Any] | None = None,
+    **settings: Any,
+) -> Bench:
+    """An app whose heart beats every half hour. `said` takes every letter that is delivered."""
     feature = HeartbeatFeature(terms or HeartbeatTerms(enabled=True))
     bench = world.bench(actions={Prompt: voice}, heartbeat=feature, **settings)
     bench.feature = feature  # type: ignore[attr-defined]  # so that a test can change its terms
+    if said is not None:
+
+        async def hear(text: str, letter: Letter) -> None:
+            said.append(letter)
+
+        bench.register_channel("phone", None, hear)
     await bench.start()
     return bench
-
-
-Delivered = Callable[[Any, Any, int], None]

@@ -15,13 +15,17 @@ from typing import Any, Final, Self, TypeVar, Unpack
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
 from wakeful.app.beating import Beating
+from wakeful.app.bus import Bus
 from wakeful.app.conduct import Changes, Conduct, changed
+from wakeful.app.delivering import Delivering, MakeChannels
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, action_of, register
 from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, Written
 from wakeful.app.writing import Writing, held
+from wakeful.channels.program import DeliverFunction
 from wakeful.core.actions import Call
+from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.instants import Instant, parse_duration
 from wakeful.core.refusals import Conflict
 from wakeful.core.runs import Outcome, Run
@@ -44,6 +48,7 @@ from wakeful.features.workflows.python import Workflow
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
 from wakeful.ports.store import Store, SystemEvent, Tx
+from wakeful.telemetry.stream import Handler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,6 +88,8 @@ class Wakeful:
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
         heartbeat: HeartbeatFeature | None = None,
+        channels: MakeChannels | None = None,
+        delivery: DeliveryLimits | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -105,7 +112,10 @@ class Wakeful:
         self._workflows = Workflows(modules=workflow_modules)
         self._heartbeat = heartbeat or HeartbeatFeature()
         has_heartbeat = heartbeat is not None or agents is not None  # who cannot ask an agent has no use for it
+        self._delivering = Delivering(channels, delivery or DeliveryLimits())
+        self._bus = Bus()
         self._features: tuple[bootstrap.MakeFeature, ...] = (
+            self._delivering.plug,  # first: channels are there before anything that uses them starts
             *([bootstrap.plugged(self._heartbeat)] if has_heartbeat else []),
             *features,
             partial(plug_workflows, self._workflows),
@@ -153,6 +163,21 @@ class Wakeful:
         """All workflows: deploy, list, resolve."""
         return self._workflows
 
+    def register_channel(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
+        """Add a way to a person: `deliver(text)` is called with each text; what it raises is tried again later.
+
+        Answers how to take it away. Texts are queued durably and may come twice: give `deliver` a second argument to
+        get the letter, whose `delivery_id` stays the same."""
+        return self._delivering.register(name, to, deliver)
+
+    def on(self, handler: Handler) -> Callable[[], None]:
+        """Call it with every event, after the commit; answers how to stop. One that raises is dropped."""
+        return self._bus.on(handler, None, self._clock)
+
+    def on_stream(self, name: str, handler: Handler) -> Callable[[], None]:
+        """Call it with the events of one stream (`runs`, `schedules`, `deliveries`, …); answers how to stop."""
+        return self._bus.on(handler, name, self._clock)
+
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -173,8 +198,8 @@ class Wakeful:
                 name=self._name,
                 agents=self._agents,
                 receipts_at=self._receipts_at,
-                sink=None if self._make_sink is None else self._make_sink(store, self._clock),
                 listener=None if self._make_listener is None else self._make_listener(),
+                sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
                 features=self._features,
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,
@@ -192,6 +217,7 @@ class Wakeful:
         except BaseException:
             self._parts = None
             await self._stop_besides()
+            await self._delivering.close()
             await store.close()
             raise
 
@@ -206,6 +232,7 @@ class Wakeful:
             await self._stop_besides()
             for action in parts.seams.actions.values():
                 await action.close()
+            await self._delivering.close()
         finally:
             self._ending = None
             await parts.store.close()
@@ -401,6 +428,17 @@ class Wakeful:
     async def system_events(self) -> builtins.list[SystemEvent]:
         """What waits to be told in the next turn."""
         return await self._beats.events()
+
+    # --- people ------------------------------------------------------------------------------------------------------
+
+    @property
+    def delivering(self) -> Delivering:
+        """The outbox, the channels and the inbox."""
+        return self._delivering
+
+    async def touch(self, channel: str, to: str | None = None) -> None:
+        """A person was heard of there: what has no channel of its own goes there from now on."""
+        await self._delivering.touch(channel, to)
 
     # --- questions ---------------------------------------------------------------------------------------------------
 

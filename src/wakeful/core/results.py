@@ -137,13 +137,14 @@ def session_of(ending: Ending) -> str | None:
             return None
 
 
-def kept_of(ending: Ending) -> str | None:
-    """What is kept of it on the run, as JSON."""
+def kept_of(ending: Ending, *, suppressed: str | None = None) -> str | None:
+    """What is kept of it on the run, as JSON; also why nothing of it is delivered, if somebody asked for it."""
     match ending:
-        case Done(reply=None, output=None, usage=None, session_id=None):
+        case Done(reply=None, output=None, usage=None, session_id=None) if suppressed is None:
             return None
         case Done(reply=reply, output=output, usage=usage, session_id=session_id):
             kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
+            kept["suppressed"] = suppressed
         case Failed(output=output, session_id=session_id):
             kept = {"output": output, "sessionId": session_id}
         case Unconfirmed(session_id=session_id):

@@ -14,11 +14,12 @@ that alone.
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from wakeful.core.cadence import Cadence, Rules, is_spent
-from wakeful.core.effects import Alert, Effect
+from wakeful.core.effects import Alert, Effect, Recovered
 from wakeful.core.instants import Instant
 from wakeful.core.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
+    ERRORS_MAX,
     THROTTLE_WAIT,
     TIMEOUT,
     AfterCrash,
@@ -45,7 +46,16 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
+from wakeful.core.runs import ERRORS, NOT_RUN, Outcome, Run, RungName, rung_index
+
+INCIDENTS: Final = ("disabled", "failing", "stuck", "unanswered", "unconfirmed", "unknown")
+"""What can be wrong with a schedule; a run that succeeds ends all of it."""
+
+
+def incidents_of(schedule_id: int) -> tuple[str, ...]:
+    """The names of all its incidents."""
+    return tuple(f"{kind}:{schedule_id}" for kind in INCIDENTS)
+
 
 CRASH: Final = "crash"
 """Why a run is lost when its node died."""
@@ -192,6 +202,8 @@ def after_close(
         return _finish_if_spent(release(cadence, run, close), rules, now), effects
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     is_success = close.outcome == "succeeded"
+    if is_success and cadence.last_outcome in ERRORS:
+        effects += (Recovered(incidents_of(cadence.schedule_id)),)
     is_counted = is_success and run.trigger != "manual"
     # Put together from slices, as on every path of every run: `_replace` costs three times that.
     backoff_until = None if is_counted else cadence.backoff_until
@@ -253,10 +265,15 @@ def _count_error(
         reason = f"{errors} errors in a row, the last: {close.error}"
         alert = Alert(f"disabled:{cadence.schedule_id}", reason)
         return cadence._replace(state="disabled", state_reason=reason, state_at=now), (alert,)
+    keeps_failing: tuple[Effect, ...] = ()
+    # It goes on for ever, because its owner wants it so; people should know all the same. Owners that are no schedules
+    # speak for themselves.
+    if errors == ERRORS_MAX and cadence.schedule_id > 0:
+        keeps_failing = (Alert(f"failing:{cadence.schedule_id}", f"{errors} errors in a row, the last: {close.error}"),)
     held_off = now + ladder_delay(errors)
     if cadence.next_at is not None and held_off > cadence.next_at + rules.offset:
         cadence = cadence._replace(backoff_until=held_off)
-    return cadence, ()
+    return cadence, keeps_failing
 
 
 def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:

@@ -230,3 +230,8 @@ class Incidents(Protocol):
     def prune(self, *, before: Instant, limit: int) -> int:
         """Delete up to `limit` that were over before; answers how many."""
         ...
+
+
+def public_id(store_id: str, delivery_id: int) -> str:
+    """How a delivery is called outside: unlike those of any other store, and the same each time it is sent."""
+    return f"{store_id}-{delivery_id}"

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 ALARM_SCHEDULE: Final = "schedule"
 ALARM_RUN: Final = "run"
+STORE_ID: Final = "store_id"
+"""The fact that tells one store from all others; idempotency keys and ids of deliveries carry it."""
 ALARM_HEARTBEAT: Final = "heartbeat"
 
 

@@ -53,6 +53,11 @@ class FanOut:
         """What is known so far."""
         return self._slugs
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass facts on to it from now on; answers how to stop that. It is called on the event loop: be brief."""
         key = self._next_key

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.acknowledgement import judge
 from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.effects import Alert, Deliver, Effect, Prove
+from wakeful.core.effects import Alert, Deliver, Effect, Prove, Recovered
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of
 from wakeful.core.instants import Instant
@@ -100,6 +100,8 @@ class TurnRuns:
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
         cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
         is_failed = settlement.outcome in ERRORS
+        if any(isinstance(effect, Recovered) for effect in effects):
+            effects += (Recovered((FAILING,)),)
         if run.is_open:
             heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=is_failed, now=now)
         save(tx, heartbeat, cadence, terms.beats)

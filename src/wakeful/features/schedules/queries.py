@@ -14,9 +14,18 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.runs import ERRORS, Outcome
 from wakeful.core.timing import latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
-from wakeful.features.schedules.views import RunView, ScheduleView, as_datetime, as_text, view_run, view_schedule
+from wakeful.features.schedules.views import (
+    RunDelivery,
+    RunView,
+    ScheduleView,
+    as_datetime,
+    as_text,
+    view_delivery,
+    view_run,
+    view_schedule,
+)
 from wakeful.ports.names import names_of, owner_of
-from wakeful.ports.store import ALARM_SCHEDULE, Node, Schedule, Tx
+from wakeful.ports.store import ALARM_SCHEDULE, STORE_ID, Node, Schedule, Tx
 
 DURATIONS_MAX: Final = 10_000
 # A search looks at this many schedules at a time, and at this many in all: it costs the same however many there are.
@@ -179,7 +188,8 @@ def runs(
     rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
-    return [view_run(row, names[row.schedule_id], attempts.get(row.run_id, ())) for row in rows]
+    said = _deliveries(tx, [row.run_id for row in rows])
+    return [view_run(row, names[row.schedule_id], attempts.get(row.run_id, ()), said.get(row.run_id)) for row in rows]
 
 
 def run(tx: Tx, run_id: int) -> RunView:
@@ -188,7 +198,14 @@ def run(tx: Tx, run_id: int) -> RunView:
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
-    return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()))
+    return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id))
+
+
+def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, RunDelivery]:
+    """What became of what these runs had to say to people."""
+    found = tx.deliveries.of_runs(run_ids)
+    store_id = (tx.meta.get(STORE_ID) or "") if found else ""
+    return {run_id: view_delivery(row, store_id) for run_id, row in found.items()}
 
 
 def stats(tx: Tx, slug: str, *, since: Instant) -> Stats:

@@ -15,6 +15,7 @@ from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_cl
 from wakeful.core.transitions import closed
 from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
+from wakeful.features.schedules.replies import reply_of
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailable, Tx
@@ -167,8 +168,9 @@ def _settle(
     if not isinstance(settlement, Close):
         return Settled(settlement, asked), cadence
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
-    effects += asked
-    return Settled(settlement, effects, kept_of(ending)), moved
+    reply = reply_of(run, ending, own, settlement)
+    effects += asked + reply.effects
+    return Settled(settlement, effects, kept_of(ending, suppressed=reply.suppressed)), moved
 
 
 def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
@@ -190,7 +192,8 @@ def _settle_alone(
         settlement = settlement._replace(reason="invalid")
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
-    return Settled(settlement, (), kept_of(ending)), cadence
+    reply = reply_of(run, ending, own, settlement)
+    return Settled(settlement, reply.effects, kept_of(ending, suppressed=reply.suppressed)), cadence
 
 
 # How a run ends whose definition can no longer be read: as what it was, and for good.

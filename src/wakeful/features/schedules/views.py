@@ -13,6 +13,7 @@ from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.ports.outbox import Delivery, public_id
 from wakeful.ports.store import Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +36,32 @@ class AttemptView:
     outcome: str
     rung: RungName | None
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDelivery:
+    """What became of what a run had to say: a fact of its own, which never changes the run's outcome (L8)."""
+
+    status: str  # pending, delivered, dead; suppressed: there was nothing to deliver
+    id: str | None = None
+    channel: str | None = None
+    to: str | None = None
+    attempts: int = 0
+    error: str | None = None  # or, for suppressed, the reason
+    ended_at: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        if self.status == "suppressed":
+            return {"status": self.status, "reason": self.error}
+        return {
+            "status": self.status,
+            "id": self.id,
+            "channel": self.channel,
+            "to": self.to,
+            "attempts": self.attempts,
+            "lastError": self.error,
+            "endedAt": as_text(self.ended_at),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +92,7 @@ class RunView:
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
     reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
+    delivery: RunDelivery | None = None  # None: nobody asked for its reply
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape of a run."""
@@ -89,6 +117,8 @@ class RunView:
             out |= {"count": self.count, "plannedUntil": as_text(self.planned_until)}
         optional = {"reply": self.reply, "output": self.output, "usage": self.usage}
         out |= {name: value for name, value in optional.items() if value is not None}
+        if self.delivery is not None:
+            out["delivery"] = self.delivery.to_json()
         if self.blocked_by is not None:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:
@@ -177,7 +207,20 @@ def view_schedule(
     )
 
 
-def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
+def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
+    """What became of a run's reply."""
+    return RunDelivery(
+        delivery.status,
+        public_id(store_id, delivery.delivery_id),
+        delivery.channel,
+        delivery.recipient,
+        delivery.attempts,
+        delivery.last_error,
+        as_datetime(delivery.ended_at),
+    )
+
+
+def view_run(run: Run, slug: str, attempts: Sequence[Attempt], delivery: RunDelivery | None = None) -> RunView:
     """A row of the ledger with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
     earlier = tuple(
@@ -213,6 +256,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt]) -> RunView:
         usage=kept.get("usage"),
         session_id=kept.get("sessionId"),
         is_stuck=bool(run.stuck),
+        delivery=RunDelivery("suppressed", error=kept["suppressed"]) if "suppressed" in kept else delivery,
         ladder=tuple(
             (rung, _EPOCH + timedelta(milliseconds=at))
             for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()

@@ -1,0 +1,208 @@
+"""Deliveries, channels and the inbox for Python programs and for the edges."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from wakeful.bootstrap import Ground
+from wakeful.channels.inbox import InboxChannel
+from wakeful.channels.program import DeliverFunction, ProgramChannel
+from wakeful.core.delivery import DeliveryLimits
+from wakeful.core.effects import TakeMessage
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import NotFound
+from wakeful.features.delivery import commands, queries
+from wakeful.features.delivery.feature import plug
+from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.text import inert
+from wakeful.features.delivery.views import (
+    ChannelView,
+    DeliveryView,
+    InboxView,
+    InteractionView,
+    view_delivery,
+    view_interaction,
+    view_item,
+)
+from wakeful.ports.channel import Channel
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Plug
+from wakeful.ports.live import Live
+from wakeful.ports.outbox import Delivery, DeliveryStatus, public_id
+from wakeful.ports.store import Tx
+
+T = TypeVar("T")
+
+MakeChannels: TypeAlias = Callable[[Clock], Mapping[str, Channel]]
+"""Makes the channels of this process, once its clock is known."""
+
+
+class Channels(NamedTuple):
+    """Every channel, and where a person was last heard of."""
+
+    channels: list[ChannelView]
+    last: InteractionView | None
+
+
+class NobodyAnswers(RuntimeError):
+    """There is nothing here that would give an agent a turn for a person's message."""
+
+
+class Delivering:
+    """The outbox of one app. Made before the app starts, so that channels are there before anything rings."""
+
+    def __init__(self, channels: MakeChannels | None, limits: DeliveryLimits) -> None:
+        self._make_channels = channels
+        self._limits = Live(limits)
+        self._registry = ChannelRegistry()
+        self._ground: Ground | None = None
+        self._retired: list[Channel] = []
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    async def plug(self, ground: Ground) -> Plug:
+        """Plug the feature in: channels first, then whatever uses them."""
+        self._ground = ground
+        self._registry.begin(InboxChannel(ground.store))
+        if self._make_channels is not None:
+            self._registry.configure(self._make_channels(ground.clock))
+        return plug(
+            ground.store,
+            ground.clock,
+            ground.store_id,
+            self._registry,
+            self._limits,
+            apply=ground.apply,
+            ring_bell=ground.ring_bell,
+        )
+
+    async def close(self) -> None:
+        """Let go of what the channels hold."""
+        gone = self._registry.configure({}) + self._retired
+        self._retired = []
+        self._ground = None
+        for channel in gone:
+            await channel.close()
+
+    def change(self, *, channels: MakeChannels | None = None, limits: DeliveryLimits | None = None) -> None:
+        """Have other channels, or other limits, from now on; a send under way ends with the channel it began with."""
+        if limits is not None:
+            self._limits.value = limits
+        if channels is not None:
+            self._make_channels = channels
+            if self._ground is not None:
+                self._retired += self._registry.configure(channels(self._ground.clock))
+
+    def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
+        """Add a channel that is a function; answers how to take it away."""
+        return self._registry.register(name, ProgramChannel(deliver, to))
+
+    # --- deliveries --------------------------------------------------------------------------------------------------
+
+    async def send(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
+        """Queue a text for a person."""
+        age_max = self._limits.value.age_max
+        row = await self._write(
+            lambda tx, now: commands.send(tx, text, channel, to, registry=self._registry, now=now, age_max=age_max)
+        )
+        return self._view(row)
+
+    async def retry(self, delivery_id: str) -> DeliveryView:
+        """Try it now; a dead letter from the start."""
+        number, age_max = self.number_of(delivery_id), self._limits.value.age_max
+        return self._view(await self._write(lambda tx, now: commands.retry(tx, number, now=now, age_max=age_max)))
+
+    async def discard(self, delivery_id: str) -> None:
+        """Take it away for good."""
+        number = self.number_of(delivery_id)
+        await self._write(lambda tx, now: commands.discard(tx, number))
+
+    async def get(self, delivery_id: str) -> DeliveryView:
+        """One delivery."""
+        number = self.number_of(delivery_id)
+        row = await self._open.store.read(lambda tx: tx.deliveries.get(number))
+        if row is None:
+            raise NotFound(f"there is no delivery {shown(delivery_id)}")
+        return self._view(row)
+
+    async def page(
+        self, *, status: DeliveryStatus | None = None, before: int | None = None, limit: int = 100
+    ) -> list[DeliveryView]:
+        """Deliveries newest first."""
+        rows = await self._open.store.read(lambda tx: tx.deliveries.page(status=status, before_id=before, limit=limit))
+        return [self._view(row) for row in rows]
+
+    def number_of(self, delivery_id: str) -> int:
+        """The number in an id of ours; people may write just the number."""
+        store_id, dash, number = delivery_id.rpartition("-")
+        is_ours = not dash or store_id == self._open.store_id
+        if not is_ours or not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise NotFound(f"there is no delivery {shown(delivery_id)}")
+        return int(number)
+
+    # --- channels ----------------------------------------------------------------------------------------------------
+
+    async def channels(self) -> Channels:
+        """Every channel, in the order in which they are asked, and the last interaction."""
+
+        def read(tx: Tx) -> Channels:
+            last = next(iter(tx.channels.interactions()), None)
+            return Channels(queries.channels(tx, self._registry), None if last is None else view_interaction(last))
+
+        return await self._open.store.read(read)
+
+    async def touch(self, channel: str, to: str | None = None) -> None:
+        """A person was heard of there."""
+        await self._write(lambda tx, now: commands.touch(tx, channel, to, registry=self._registry, now=now))
+
+    async def take_message(self, channel: str, to: str, text: str) -> None:
+        """A person said this: touch the channel, give the agent a turn, answer them there."""
+        said = inert(text)
+        if not said.strip():
+            refuse("text", "says nothing; write the person's message")
+        apply = self._open.apply
+
+        def take(tx: Tx, now: Instant) -> None:
+            commands.touch(tx, channel, to, registry=self._registry, now=now)
+            if not apply(tx, TakeMessage(channel, to, said), now):
+                raise NobodyAnswers("nothing here answers messages; enable the heartbeat under [heartbeat]")
+
+        await self._write(take)
+
+    # --- the inbox ---------------------------------------------------------------------------------------------------
+
+    async def inbox(
+        self, *, unread: bool = False, before: int | None = None, limit: int = 100
+    ) -> tuple[list[InboxView], int]:
+        """Items newest first, and how many nobody has read."""
+        rows, count = await self._open.store.read(
+            lambda tx: (tx.inbox.page(is_unread=unread, before_id=before, limit=limit), tx.inbox.unread())
+        )
+        return [view_item(row) for row in rows], count
+
+    async def mark_read(self, item_id: int, *, is_read: bool = True) -> None:
+        """Say that an item was read."""
+        await self._write(lambda tx, now: commands.mark_read(tx, item_id, at=now if is_read else None))
+
+    async def remove_item(self, item_id: int) -> None:
+        """Take an item out of the inbox."""
+        await self._write(lambda tx, now: commands.remove_item(tx, item_id))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _open(self) -> Ground:
+        if self._ground is None:
+            raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
+        return self._ground
+
+    async def _write(self, command: Callable[[Tx, Instant], T]) -> T:
+        ground = self._open
+        now = ground.clock.read().now
+        answer = await ground.store.write(lambda tx: command(tx, now))
+        ground.ring_bell()
+        return answer
+
+    def _view(self, row: Delivery) -> DeliveryView:
+        return view_delivery(row, public_id(self._open.store_id, row.delivery_id))

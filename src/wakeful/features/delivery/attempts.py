@@ -1,0 +1,270 @@
+"""Attempts: the alarms of addressees, and what becomes of each send.
+
+A claim is written before anything is sent: the fence grows, the attempt is counted, and the alarm moves to where the
+claim runs out. What the channel answers is noted only under that fence, but for one answer: that it arrived is true
+whoever says it, and spares the person a second copy.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from wakeful.adapters.exchange import within
+from wakeful.adapters.text import one_line
+from wakeful.core.delivery import DeliveryLimits, is_last, retry_at, retry_delay, too_old
+from wakeful.core.effects import Alert, Recovered
+from wakeful.core.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.features.delivery.incidents import of_channel
+from wakeful.features.delivery.queue import Target, report, set_alarm
+from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.ports.channel import Channel, Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.live import Live
+from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery
+from wakeful.ports.store import Tx
+
+log = logging.getLogger("wakeful.delivery")
+
+SENDS_MAX: Final = 64
+"""How many sends this process has under way at once."""
+
+SEND_WITHIN: Final[Duration] = 50 * SECOND
+ERRAND_WITHIN: Final[Duration] = MINUTE
+CLAIM: Final[Duration] = 75 * SECOND
+MISSING_WAIT: Final[Duration] = 30 * SECOND
+"""How soon a channel that is not there is looked for again."""
+
+MISSING_GRACE: Final[Duration] = 2 * MINUTE
+"""How long it may be away before people are told: settings are edited, programs start, another node may have it."""
+
+DEFERRED_BY: Final[Duration] = MINUTE
+"""What a start could not send within its budget waits as long as this after it."""
+
+_STEPS_MAX: Final = 100  # deliveries of one addressee that are given up in one ring
+
+Raise = Callable[[Tx, Alert | Recovered, Instant], None]
+
+
+class Attempts:
+    """The handler of the alarms of addressees."""
+
+    brings_runs = False
+
+    def __init__(
+        self,
+        registry: ChannelRegistry,
+        limits: Live[DeliveryLimits],
+        clock: Clock,
+        *,
+        public_id: Callable[[int], str],
+        tell: Raise,
+    ) -> None:
+        self._registry = registry
+        self._limits = limits
+        self._clock = clock
+        self._public_id = public_id
+        self._tell = tell
+        # Claims of this process and when they run out: how much it has under way. Noted where they are made, although
+        # that commit may fail, because the next may be made before the first send has begun; what failed runs out.
+        self._claims: dict[tuple[int, int], Instant] = {}
+        self._left_over = 0  # deliveries up to this id were there before this process
+        self._recovered_by: Instant = 0
+
+    def begin_recovery(self, left_over: int, now: Instant) -> None:
+        """What earlier processes left is sent within a budget, so that a start is not a flood."""
+        self._left_over = left_over
+        self._recovered_by = now + self._limits.value.recovery_budget
+
+    # --- alarms ------------------------------------------------------------------------------------------------------
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        for claim, until in list(self._claims.items()):
+            if until <= now:
+                self._claims.pop(claim, None)
+        room = min(SENDS_MAX - len(self._claims), limit)
+        if room <= 0:
+            return Rung((), 0, full=[ALARM_DELIVERY])
+        rows = tx.deliveries.due(now=due_by, limit=room)
+        errands = [errand for row in rows if (errand := self._look(tx, row, now)) is not None]
+        is_full = len(rows) == room < limit
+        return Rung((), len(rows), errands, full=[ALARM_DELIVERY] if is_full else ())
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        rows = tx.deliveries.addressees(after_id=after_id, limit=limit)
+        for row in rows:
+            self._bring_nearer(tx, row, now)
+        return rows[-1].addressee_id if len(rows) == limit else None
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        after_id = 0
+        while rows := tx.deliveries.addressees(after_id=after_id, limit=500):
+            after_id = rows[-1].addressee_id
+            for row in rows:
+                if row.claimed_until is not None:
+                    self._free(tx, row)
+
+    # --- one addressee -----------------------------------------------------------------------------------------------
+
+    def _bring_nearer(self, tx: Tx, row: Addressee, now: Instant) -> None:
+        """Its times were reckoned on a clock that was ahead: nothing waits longer than it would have."""
+        if row.claimed_until is not None:
+            row = row._replace(claimed_until=min(row.claimed_until, now + CLAIM))
+            tx.deliveries.save_addressee(row)
+        head = tx.deliveries.head(row.addressee_id)
+        if head is not None:
+            soon = min(head.next_attempt_at or now, now + retry_delay(head.attempts))
+            tx.deliveries.save(head._replace(next_attempt_at=soon))
+        set_alarm(tx, row)
+
+    def _look(self, tx: Tx, row: Addressee, now: Instant) -> Errand | None:
+        """Claim the first in line, or put the alarm right."""
+        for _ in range(_STEPS_MAX):
+            head = tx.deliveries.head(row.addressee_id)
+            if head is None or (row.claimed_until or 0) > now:
+                break
+            if row.claimed_until is not None:  # nobody said what became of it: the attempt is used up
+                row = row._replace(claimed_until=None)
+                tx.deliveries.save_addressee(row)
+                head = head._replace(next_attempt_at=now)
+            reason = self._hopeless(head, now)
+            if reason is not None:
+                self._bury(tx, head, reason, now)
+                continue
+            if (head.next_attempt_at or 0) > now:
+                break
+            return self._begin(tx, row, head, now)
+        set_alarm(tx, row)
+        return None
+
+    def _hopeless(self, head: Delivery, now: Instant) -> str | None:
+        """Why it is given up without another attempt."""
+        limits = self._limits.value
+        if now >= head.expires_at:
+            return too_old(head.expires_at - head.enqueued_at, head.last_error)
+        if is_last(head.attempts, limits.retries_max):
+            return head.last_error or "the process ended during its last attempt"
+        return None
+
+    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> Errand | None:
+        channel = self._registry.get(head.channel)
+        if channel is None:
+            self._miss(tx, row, head, now)
+            return None
+        if head.delivery_id <= self._left_over and self._recovered_by <= now < self._recovered_by + DEFERRED_BY:
+            moved = head._replace(next_attempt_at=self._recovered_by + DEFERRED_BY)
+            tx.deliveries.save(moved)
+            set_alarm(tx, row)
+            _report(tx, "deferred", moved)
+            return None
+        row = row._replace(fence=row.fence + 1, claimed_until=now + CLAIM)
+        head = head._replace(attempts=head.attempts + 1)
+        tx.deliveries.save_addressee(row)
+        tx.deliveries.save(head)
+        set_alarm(tx, row)
+        self._claims[row.addressee_id, row.fence] = now + CLAIM
+        perform = partial(self._perform, channel, self._letter(head), row, head.delivery_id)
+        return Errand(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
+
+    def _miss(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
+        """Its channel is not there: it waits until it comes back, or until it is too old."""
+        error = f"there is no channel {head.channel!r}; add [channels.{head.channel}] or register it, or discard this"
+        moved = head._replace(next_attempt_at=now + MISSING_WAIT, last_error=error)
+        tx.deliveries.save(moved)
+        set_alarm(tx, row)
+        if head.last_error != error:
+            _report(tx, "missing", moved)
+        if now - head.enqueued_at >= MISSING_GRACE:
+            self._tell(tx, Alert(of_channel(head.channel), error), now)
+
+    def _letter(self, head: Delivery) -> Letter:
+        return Letter(
+            self._public_id(head.delivery_id),
+            head.channel,
+            head.recipient,
+            head.text,
+            head.slug,
+            head.run_id,
+            head.enqueued_at,
+            head.parts_sent,
+        )
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    async def _perform(self, channel: Channel, letter: Letter, row: Addressee, delivery_id: int) -> Note:
+        try:
+            outcome = await self._send(channel, letter)
+        finally:
+            self._claims.pop((row.addressee_id, row.fence), None)
+        now = self._clock.read().now
+        return partial(self._note, row.addressee_id, row.fence, delivery_id, outcome, now)
+
+    async def _send(self, channel: Channel, letter: Letter) -> Outcome:
+        try:
+            return await within(self._clock, SEND_WITHIN, channel.send(letter))
+        except TimeoutError:
+            return Unsent(f"{letter.channel}: no answer within {SEND_WITHIN // SECOND} s")
+        except Exception as error:  # whatever a channel does wrong, the others go on (L9)
+            log.debug("channel %s failed", letter.channel, exc_info=True)
+            return Unsent(one_line(f"{type(error).__name__}: {error}"))
+
+    def _note(self, addressee_id: int, fence: int, delivery_id: int, outcome: Outcome, now: Instant, tx: Tx) -> None:
+        """Write what became of it."""
+        row = tx.deliveries.lock_addressees([addressee_id]).get(addressee_id)
+        if row is None:
+            return
+        head = tx.deliveries.get(delivery_id)
+        is_ours = row.fence == fence and row.claimed_until is not None
+        if head is not None and head.status == "pending" and (is_ours or isinstance(outcome, Sent)):
+            self._settle(tx, head, outcome, now)
+        if is_ours:
+            self._free(tx, row)
+
+    def _settle(self, tx: Tx, head: Delivery, outcome: Outcome, now: Instant) -> None:
+        match outcome:
+            case Sent():
+                moved = head._replace(status="delivered", next_attempt_at=None, ended_at=now, last_error=None)
+                tx.deliveries.save(moved)
+                _report(tx, "delivered", moved)
+                self._tell(tx, Recovered((of_channel(head.channel),)), now)
+            case Refused(error=error):
+                self._bury(tx, head, error, now)
+            case Unsent(error=error, retry_at=asked, parts_sent=parts):
+                head = head._replace(last_error=error, parts_sent=parts)
+                if is_last(head.attempts, self._limits.value.retries_max):
+                    self._bury(tx, head, error, now)
+                    return
+                moved = head._replace(next_attempt_at=retry_at(head.attempts, now=now, asked=asked))
+                tx.deliveries.save(moved)
+                _report(tx, "retrying", moved)
+
+    def _bury(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
+        """Give it up, with everything in it, and tell people."""
+        moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
+        tx.deliveries.save(moved)
+        _report(tx, "dead", moved)
+        cure = f"`wakeful outbox retry {self._public_id(head.delivery_id)}` sends it again"
+        text = f"a message to {head.channel} could not be delivered: {error}; {cure}"
+        self._tell(tx, Alert(of_channel(head.channel), text), now)
+
+    def _free(self, tx: Tx, row: Addressee) -> None:
+        """The claim is over: whatever is first in line now may be tried."""
+        row = row._replace(claimed_until=None)
+        tx.deliveries.save_addressee(row)
+        set_alarm(tx, row)
+
+
+def _report(tx: Tx, what: str, row: Delivery) -> None:
+    report(
+        tx,
+        what,
+        row.delivery_id,
+        Target(row.channel, row.recipient),
+        slug=row.slug,
+        run_id=row.run_id,
+        purpose=row.purpose,
+        error=row.last_error if what != "delivered" else None,
+        next_attempt_at=row.next_attempt_at,
+        attempts=row.attempts,
+    )

@@ -1,0 +1,116 @@
+"""Commands on deliveries, channels and the inbox: each a function of a transaction."""
+
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.core.instants import Duration, Instant
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.features.delivery.queue import Target, enqueue, report, route, set_alarm
+from wakeful.features.delivery.registry import LAST, ChannelRegistry
+from wakeful.ports.outbox import Addressee, Delivery
+from wakeful.ports.store import Tx
+
+
+def send(
+    tx: Tx,
+    text: str,
+    channel: str | None,
+    to: str | None,
+    *,
+    registry: ChannelRegistry,
+    now: Instant,
+    age_max: Duration,
+) -> Delivery:
+    """Queue a text for a person."""
+    check_channel(registry, channel, "channel")
+    target = route(tx, registry, channel, to)
+    delivery_id = enqueue(tx, target, text, now=now, expires_at=now + age_max)
+    if delivery_id is None:
+        refuse("text", "says nothing; write what is to be delivered")
+    return _found(tx, delivery_id)
+
+
+def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Delivery:
+    """Try a delivery now: a dead letter from the start, one that waits without waiting any longer."""
+    addressee, row = _hold(tx, delivery_id)
+    if row.status == "delivered":
+        raise Conflict("it was delivered; there is nothing to send again")
+    attempts = 0 if row.status == "dead" else row.attempts
+    moved = row._replace(
+        status="pending",
+        attempts=attempts,
+        next_attempt_at=now,
+        expires_at=max(row.expires_at, now + age_max) if row.status == "dead" else row.expires_at,
+        ended_at=None,
+    )
+    tx.deliveries.save(moved)
+    set_alarm(tx, addressee)
+    report(
+        tx,
+        "requeued",
+        delivery_id,
+        Target(row.channel, row.recipient),
+        slug=row.slug,
+        run_id=row.run_id,
+        purpose=row.purpose,
+    )
+    return moved
+
+
+def discard(tx: Tx, delivery_id: int) -> None:
+    """Take it away for good; what is behind it may go."""
+    addressee, row = _hold(tx, delivery_id)
+    tx.deliveries.remove(delivery_id)
+    set_alarm(tx, addressee)
+    report(
+        tx,
+        "discarded",
+        delivery_id,
+        Target(row.channel, row.recipient),
+        slug=row.slug,
+        run_id=row.run_id,
+        purpose=row.purpose,
+    )
+
+
+def touch(tx: Tx, channel: str, to: str | None, *, registry: ChannelRegistry, now: Instant) -> None:
+    """A person was heard of there: what has no channel of its own goes there from now on."""
+    if registry.get(channel) is None:
+        raise NotFound(f"there is no channel {shown(channel)}; {there_are(registry)}")
+    tx.channels.touch(channel, to, at=now)
+
+
+def mark_read(tx: Tx, item_id: int, *, at: Instant | None) -> None:
+    """Say that an item of the inbox was read, or was not."""
+    if not tx.inbox.mark_read(item_id, at=at):
+        raise NotFound(f"there is nothing under {item_id} in the inbox")
+
+
+def remove_item(tx: Tx, item_id: int) -> None:
+    """Take an item out of the inbox."""
+    if not tx.inbox.remove(item_id):
+        raise NotFound(f"there is nothing under {item_id} in the inbox")
+
+
+def check_channel(registry: ChannelRegistry, channel: str | None, field: str) -> None:
+    """Refuse a name that no channel has."""
+    if channel is not None and channel != LAST and registry.get(channel) is None:
+        refuse(field, f"there is no channel {shown(channel)}; {there_are(registry)}")
+
+
+def there_are(registry: ChannelRegistry) -> str:
+    """What to write instead."""
+    return f"write last or one of {', '.join(registry.names)}, or add it under [channels]"
+
+
+def _hold(tx: Tx, delivery_id: int) -> tuple[Addressee, Delivery]:
+    """The delivery under the lock of its addressee."""
+    addressee_id = _found(tx, delivery_id).addressee_id
+    addressee = tx.deliveries.lock_addressees([addressee_id])[addressee_id]
+    return addressee, _found(tx, delivery_id)  # read again under the lock: it may be gone, or have arrived
+
+
+def _found(tx: Tx, delivery_id: int) -> Delivery:
+    row = tx.deliveries.get(delivery_id)
+    if row is None:
+        raise NotFound(f"there is no delivery {delivery_id}")
+    return row

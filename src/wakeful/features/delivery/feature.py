@@ -1,0 +1,83 @@
+"""Delivery as it plugs in: appliers of its effects, the alarms of addressees, and what lives beside the clock."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from wakeful.core.definition import Definition
+from wakeful.core.delivery import DeliveryLimits
+from wakeful.core.effects import Alert, Deliver, Effect, Recovered
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.instants import Instant
+from wakeful.features.delivery.attempts import Attempts
+from wakeful.features.delivery.commands import check_channel
+from wakeful.features.delivery.hearing import Ears
+from wakeful.features.delivery.incidents import alert, recovered
+from wakeful.features.delivery.queue import deliver
+from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Plug
+from wakeful.ports.live import Live
+from wakeful.ports.outbox import public_id
+from wakeful.ports.store import Store, Tx
+
+
+def plug(
+    store: Store,
+    clock: Clock,
+    store_id: str,
+    registry: ChannelRegistry,
+    limits: Live[DeliveryLimits],
+    *,
+    apply: Callable[[Tx, Effect, Instant], bool],
+    ring_bell: Callable[[], None],
+) -> Plug:
+    """The feature over one store and the channels of one process."""
+
+    def applied(apply_one: Callable[..., None], tx: Tx, effect: Any, now: Instant) -> None:
+        apply_one(tx, effect, now, registry=registry, expires_at=now + limits.value.age_max)
+
+    appliers = {
+        Deliver: partial(applied, deliver),
+        Alert: partial(applied, alert),
+        Recovered: partial(applied, recovered),
+    }
+
+    def tell(tx: Tx, effect: Alert | Recovered, now: Instant) -> None:
+        appliers[type(effect)](tx, effect, now)
+
+    attempts = Attempts(registry, limits, clock, public_id=partial(public_id, store_id), tell=tell)
+    registry.on_change(ring_bell)
+    return Plug(
+        alarms=[attempts],
+        appliers=appliers,
+        besides=[_Recovery(store, clock, attempts), Ears(store, clock, registry, apply, ring_bell)],
+        checks=[partial(_check, registry)],
+    )
+
+
+class _Recovery:
+    """Before the first tick: whatever is queued by now was left by an earlier process."""
+
+    def __init__(self, store: Store, clock: Clock, attempts: Attempts) -> None:
+        self._store = store
+        self._clock = clock
+        self._attempts = attempts
+
+    async def start(self) -> None:
+        left_over = await self._store.read(lambda tx: tx.deliveries.last_id())
+        self._attempts.begin_recovery(left_over, self._clock.read().now)
+
+    async def stop(self) -> None:
+        """Nothing is held."""
+
+
+def _check(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
+    """A channel that is not there would keep the reply waiting for nobody."""
+    if definition.deliver is None:
+        return ()
+    try:
+        check_channel(registry, definition.deliver.channel, "deliver.channel")
+    except Invalid as invalid:
+        return invalid.errors
+    return ()

@@ -1,0 +1,112 @@
+"""Queueing: a text becomes a delivery, in the transaction of whatever caused it."""
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from wakeful.core.effects import Deliver
+from wakeful.core.instants import Instant, format_instant
+from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
+from wakeful.features.delivery.text import inert
+from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDelivery, Purpose
+from wakeful.ports.store import Alarm, Report, Tx
+
+STREAM: Final = "deliveries"
+
+
+class Target(NamedTuple):
+    """Where a text goes."""
+
+    channel: str
+    to: str | None
+
+
+def route(
+    tx: Tx, registry: ChannelRegistry, channel: str | None, to: str | None, *, avoid: Collection[str] = ()
+) -> Target:
+    """The named channel; else that of the last interaction, else the first there is, else the inbox."""
+    if channel is not None and channel != LAST:
+        return Target(channel, to)
+    for last in tx.channels.interactions():
+        if registry.get(last.channel) is not None and last.channel not in avoid:
+            return Target(last.channel, to or last.recipient)
+    first = next((name for name in registry.names if name not in avoid), INBOX)
+    return Target(first, to)
+
+
+def enqueue(
+    tx: Tx,
+    target: Target,
+    text: str,
+    *,
+    now: Instant,
+    expires_at: Instant,
+    purpose: Purpose = "message",
+    run_id: int | None = None,
+    slug: str | None = None,
+) -> int | None:
+    """Write it, due at once if nothing is before it; answers its id, None for a text that says nothing."""
+    plain = inert(text)
+    if not plain.strip():
+        return None
+    addressee = tx.deliveries.addressee(*target)
+    new = NewDelivery(addressee.addressee_id, target.channel, target.to, plain, purpose, now, expires_at, run_id, slug)
+    delivery_id = tx.deliveries.add(new)
+    set_alarm(tx, addressee)
+    report(tx, "queued", delivery_id, target, slug=slug, run_id=run_id, purpose=purpose)
+    return delivery_id
+
+
+def deliver(tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant) -> None:
+    """Apply the effect."""
+    target = route(tx, registry, effect.channel, effect.to)
+    enqueue(tx, target, effect.text, now=now, expires_at=expires_at, run_id=effect.run_id, slug=effect.slug)
+
+
+def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
+    """When its alarm is to ring: where the claim runs out, else when the first in line may be tried, or is too old."""
+    if head is None:
+        return None
+    if addressee.claimed_until is not None:
+        return addressee.claimed_until
+    return min(head.next_attempt_at or 0, head.expires_at)
+
+
+def set_alarm(tx: Tx, addressee: Addressee) -> None:
+    """Derive the alarm of an addressee that is held from what is queued for it."""
+    due_at = rings_at(addressee, tx.deliveries.head(addressee.addressee_id))
+    tx.alarms.set_many([Alarm(ALARM_DELIVERY, addressee.addressee_id, due_at, 1, None, 0)])
+
+
+def report(
+    tx: Tx,
+    what: str,
+    delivery_id: int,
+    target: Target,
+    *,
+    slug: str | None,
+    run_id: int | None,
+    purpose: Purpose,
+    error: str | None = None,
+    next_attempt_at: Instant | None = None,
+    attempts: int | None = None,
+) -> None:
+    """Tell what became of a delivery. What it says is nobody's business but its recipient's."""
+    data: dict[str, object] = {
+        "delivery": delivery_id,
+        "channel": target.channel,
+        "to": target.to,
+        "purpose": purpose,
+        "runId": None if run_id is None else str(run_id),
+        "slug": slug,
+    }
+    optional = {
+        "attempts": attempts,
+        "error": error,
+        "nextAttemptAt": None if next_attempt_at is None else format_instant(next_attempt_at),
+    }
+    data |= {name: value for name, value in optional.items() if value is not None}
+    said = f"delivery {delivery_id} to {target.channel} {what}" + ("" if error is None else f": {error}")
+    level: dict[str, str] = {"retrying": "warn", "missing": "warn", "dead": "error", "queued": "debug"}
+    tx.report(
+        Report(STREAM, what, data, text=said, level=level.get(what, "info"), slug=slug)  # type: ignore[arg-type]
+    )

@@ -1,0 +1,75 @@
+"""The channels of this process: those its settings describe, then those the program registered.
+
+The inbox is always there and comes last: it is where everything goes that has nowhere else to go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.ports.channel import Channel
+
+INBOX: Final = "inbox"
+LAST: Final = "last"
+NAME_MAX: Final = 64
+
+
+class ChannelRegistry:
+    """Channels by name, in the order in which they are asked for a person."""
+
+    def __init__(self) -> None:
+        self._configured: dict[str, Channel] = {}
+        self._registered: dict[str, Channel] = {}
+        self._inbox: Channel | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def get(self, name: str) -> Channel | None:
+        """The channel of that name, if this process has it."""
+        if name == INBOX:
+            return self._inbox
+        return self._registered.get(name) or self._configured.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        """In order; the inbox last."""
+        named = dict.fromkeys((*self._configured, *self._registered))
+        return [*(name for name in named if name != INBOX), *([] if self._inbox is None else [INBOX])]
+
+    def is_registered(self, name: str) -> bool:
+        """Whether the program, and not its settings, brought it."""
+        return name in self._registered
+
+    def begin(self, inbox: Channel) -> None:
+        """An app starts over these channels: it brings the inbox, and nobody listens yet."""
+        self._inbox = inbox
+        self._listeners.clear()
+
+    def configure(self, channels: Mapping[str, Channel]) -> list[Channel]:
+        """Have these, and no others, from the settings; answers those that are of no use any more."""
+        gone = [one for name, one in self._configured.items() if channels.get(name) is not one]
+        self._configured = dict(channels)
+        self._tell()
+        return gone
+
+    def register(self, name: str, channel: Channel) -> Callable[[], None]:
+        """Add a channel of the program's own; answers how to take it away again."""
+        if not name or len(name) > NAME_MAX or name in (LAST, INBOX):
+            refuse("name", f"{shown(name)} cannot name a channel; use 1 to {NAME_MAX} characters, not last or inbox")
+        self._registered[name] = channel
+        self._tell()
+
+        def unregister() -> None:
+            if self._registered.get(name) is channel:
+                del self._registered[name]
+                self._tell()
+
+        return unregister
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call it whenever channels came or went."""
+        self._listeners.append(listener)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
