@@ -1,11 +1,12 @@
 """The call agent: a Python callable takes the prompt.
 
-It is called with the fire, `prompt` and `session_id`, or with as many of them as it has room for; only `prompt` it must
-take. It returns the reply as text, None for nothing to say, or a `Done` with reply, usage and session_id.
+It is called with the fire, `prompt`, `session_id` and `model`, or with as many of them as it has room for; only
+`prompt` it must take. It returns the reply as text, None for nothing to say, or a `Done` with reply, usage and
+session_id.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
@@ -20,6 +21,9 @@ from wakeful.core.runs import RungName
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
+_TAKEN: Final = (("prompt", "session_id", "model"), ("prompt", "session_id"), ("prompt", "model"))
+"""What a callable may take, the most first."""
+
 
 class CallAgent:
     """Performs turns through the call action, which knows threads, coroutines and how each ends."""
@@ -27,17 +31,26 @@ class CallAgent:
     proves: RungName = "finished"
     knows: Mapping[str, type] = {"model": str}
 
-    def __init__(self, target: str, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
+    def __init__(
+        self, target: str, registry: CallRegistry, *, model: str | None = None, grace: Duration = END_GRACE
+    ) -> None:
         self._target = target
+        self._model = model
         self._registry = registry
         self._action = CallAction(registry, grace=grace)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
-        return self._action.check(Call(self._target, self._args("", None)))
+        return self._action.check(Call(self._target, self._args({"prompt": "", "session_id": None, "model": None})))
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:
-            args = await self._fitting(marked(turn.prompt, turn.fire.slug), turn.session_id)
+            args = await self._fitting(
+                {
+                    "prompt": marked(turn.prompt, turn.fire.slug),
+                    "session_id": turn.session_id,
+                    "model": turn.config.get("model") or self._model,
+                }
+            )
             result = await self._action.perform(Call(self._target, args), turn.fire, ladder)
             match result:
                 case Done():
@@ -55,16 +68,19 @@ class CallAgent:
     async def close(self) -> None:
         await self._action.close()
 
-    async def _fitting(self, prompt: str, session_id: str | None) -> dict[str, Any]:
+    async def _fitting(self, given: dict[str, Any]) -> dict[str, Any]:
         if self._registry.at_hand(self._target) is not None:
-            return self._args(prompt, session_id)
+            return self._args(given)
         # In a thread, because it has to be imported first, which may take long.
-        return await in_thread(lambda: self._args(prompt, session_id), name="import")
+        return await in_thread(lambda: self._args(given), name="import")
 
-    def _args(self, prompt: str, session_id: str | None) -> dict[str, Any]:
-        args = {"prompt": prompt, "session_id": session_id}
-        # A callable that knows no sessions is as good an agent as one that does.
-        return args if self._action.check(Call(self._target, args)) is None else {"prompt": prompt}
+    def _args(self, given: dict[str, Any]) -> dict[str, Any]:
+        # A callable that knows neither sessions nor models is as good an agent as one that does.
+        for names in _TAKEN:
+            args = {name: given[name] for name in names}
+            if self._action.check(Call(self._target, args)) is None:
+                return args
+        return {"prompt": given["prompt"]}
 
 
 def _replied(done: Done) -> Replied:

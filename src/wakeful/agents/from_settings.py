@@ -59,8 +59,11 @@ def _make(
                 url=one.url,
                 model=one.model,
                 cwd=one.cwd,
+                headers=_all_revealed(one.headers),
                 confirm_within=one.confirm_within,
+                answer_within=one.answer_within,
                 sessions_max=one.sessions_max,
+                history_path=one.history_path,
                 history_file=one.history_file,
                 proves=one.proves,
             )
@@ -72,7 +75,7 @@ def _make(
         case written.CommandAgent():
             return CommandAgent(_command(one, home))
         case written.CallAgent():
-            return CallAgent(one.target, registry)
+            return CallAgent(one.target, registry, model=one.model)
         case _:
             assert_never(one)
 
@@ -84,6 +87,7 @@ def _chat(one: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
         api_key=_revealed(one.api_key),
         system=one.system,
         max_tokens=one.max_tokens,
+        headers=_all_revealed(one.headers),
     )
 
 
@@ -96,12 +100,19 @@ def _command(one: written.CommandAgent, home: Path) -> CommandSettings:
         argv=one.argv,
         resume_argv=one.resume_argv,
         cwd=str(one.cwd or home),
-        env={name: secret.reveal() for name, secret in one.env.items()},
+        env=_all_revealed(one.env),
         model=one.model,
         session_pattern=None if one.session_pattern is None else one.session_pattern.pattern,
         session_path=one.session_key,
         reply_path=one.reply_key,
+        usage_path=one.usage_key,
+        error_path=one.error_key,
+        lost_pattern=None if one.lost_pattern is None else one.lost_pattern.pattern,
     )
+
+
+def _all_revealed(secrets: Mapping[str, Secret]) -> dict[str, str]:
+    return {name: secret.reveal() for name, secret in secrets.items()}
 
 
 def _revealed(secret: Secret | None) -> str | None:

@@ -16,6 +16,7 @@ from wakeful.settings.secrets import Secret
 from wakeful.settings.table import Entries, Table
 
 SESSION: Final = "{session}"
+SESSION_ID: Final = "{id}"
 
 ConfirmWithin: TypeAlias = Annotated[int, kinds.duration("1s", "24h")]
 SessionsMax: TypeAlias = Annotated[int, kinds.count(1, 10_000)]
@@ -24,6 +25,7 @@ ModelName: TypeAlias = Annotated[str, kinds.text("name of a model", most=200, ex
 _CONFIRM_SAYS: Final = "how long after it accepted a prompt the agent may stay without a sign of life"
 _SESSIONS_SAYS: Final = "how many sessions are kept; the oldest go first"
 _SYSTEM_SAYS: Final = "the system prompt"
+_HEADERS_SAYS: Final = "sent with every request"
 
 
 class EchoAgent(Table):
@@ -47,11 +49,20 @@ class SessionsAgent(Table):
     cwd: Annotated[str | None, kinds.text("folder, on the server", most=4_096)] = setting(
         None, says="the folder of new sessions; unset: the server's"
     )
-    history_file: Annotated[str | None, kinds.text("path with {id}", most=4_096)] = setting(
-        None, says="a local server's file of events, {id} standing for the session; unset: asked over HTTP"
+    headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
+    answer_within: Annotated[int, kinds.duration("1s", "1h")] = setting(
+        "1m", says="how long a request may take: the server answers before its model does"
     )
-    proves: Literal["accepted", "finished"] = setting(
-        "finished", says='how far it can be seen; "accepted": its 200 is all there is, and is enough'
+    history_path: Annotated[
+        str,
+        kinds.naming(SESSION_ID, "path on the server, with {id}", example='"/api/sessions/{id}/events"', begins="/"),
+    ] = setting("/api/sessions/{id}/events", says="where the server offers the events of a session, if it does")
+    history_file: Annotated[
+        str | None,
+        kinds.naming(SESSION_ID, "file on this machine, with {id}", example='"~/sessions/{id}/events.jsonl"'),
+    ] = setting(None, says="where a server on this machine writes them; used instead of history_path")
+    proves: Literal["finished", "accepted"] = setting(
+        "finished", says="accepted: nothing is ever known of what becomes of a prompt, and being accepted is success"
     )
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
@@ -68,6 +79,7 @@ class OpenAIAgent(Table):
         None, says="the longest answer; unset: theirs"
     )
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
@@ -81,6 +93,7 @@ class AnthropicAgent(Table):
     url: Annotated[str, kinds.url()] = setting("https://api.anthropic.com", says="the address before /v1/messages")
     max_tokens: Annotated[int, kinds.count(1, 10_000_000)] = setting(4096, says="the longest answer")
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
@@ -98,6 +111,13 @@ class CommandAgent(Table):
     reply_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
         None, says="where the reply stands in its output, if that is JSON; unset: all of the output is the reply"
     )
+    usage_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+        None, says="where the tokens it used stand in its output, if that is JSON"
+    )
+    error_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+        None,
+        says="where an error stands in its output, if that is JSON; anything but null, false and an empty text is one",
+    )
     session_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
         None, says="where the session's id stands in its output, if that is JSON"
     )
@@ -106,6 +126,9 @@ class CommandAgent(Table):
     )
     resume_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(
         None, says="used instead of argv once a session is known; {session} is replaced by its id"
+    )
+    lost_pattern: Annotated[re.Pattern[str] | None, kinds.regex(groups=0)] = setting(
+        None, says="found in its output when it does not know a session any more: it is run once more without"
     )
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
@@ -132,13 +155,22 @@ class CommandAgent(Table):
             )
         return found
 
+    @field_validator("lost_pattern")
+    @classmethod
+    def _lost_only_if_resumed(cls, found: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
+        if found is not None and "resume_argv" in info.data and info.data["resume_argv"] is None:
+            raise refusal("can never be used: no session is gone on with; set resume_argv")
+        return found
+
 
 class CallAgent(Table):
     """A Python function."""
 
     adapter: Literal["call"] = setting(says="how the agent is reached")
     target: Annotated[str, kinds.call_target()] = setting(says="the function")
-    model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="passed to the function")
+    model: Annotated[str | None, kinds.text(most=200)] = setting(
+        None, says="passed to the function, if it takes a model"
+    )
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 

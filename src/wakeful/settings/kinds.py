@@ -36,6 +36,10 @@ _SIZE: Final = re.compile(r"(\d{1,15})\s*([KMG]i?B|B)?", re.IGNORECASE | re.ASCI
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _MODULE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
+_OWN_HEADERS: Final = frozenset(
+    {"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"}
+)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -264,21 +268,37 @@ def folder() -> Kind:
     return Kind("folder, relative to the home folder", '"PATH"', read)
 
 
-def regex() -> Kind:
-    """A pattern with exactly one group: the part that is taken."""
+def regex(groups: int = 1) -> Kind:
+    """A pattern; with one group that is the part that is taken."""
 
     def read(value: Any, _: object) -> re.Pattern[str]:
         try:
             pattern = re.compile(plain_text(value, 1_000))
         except (re.error, RecursionError, OverflowError) as error:
             raise refusal(f"{shown(value)} is not a regular expression ({error}); correct it") from None
-        if pattern.groups != 1:
+        if groups and pattern.groups != groups:
             raise refusal(
                 f"{shown(value)} has {pattern.groups} groups; put (…) around the one part to take, (?:…) elsewhere"
             )
         return pattern
 
+    if not groups:
+        return Kind("regular expression", "'no such session'", read)
     return Kind("regular expression with one group", "'session: (\\S+)'", read)
+
+
+def naming(place: str, words: str, *, example: str, begins: str = "") -> Kind:
+    """A text with a place in it that is filled in later."""
+
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 2_000)
+        if place not in found:
+            raise refusal(f"{shown(found)} does not say where; put {place} where the id belongs")
+        if not found.startswith(begins):
+            raise refusal(f"{shown(found)} is no path; let it begin with {begins}")
+        return found
+
+    return Kind(words, example, read)
 
 
 def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, distinct: bool = False) -> Kind:
@@ -422,23 +442,45 @@ def secret() -> Kind:
 def secrets_by_name() -> Kind:
     """Environment variables for a program; any of them may be a key, so all are masked."""
 
+    def wrong(variable: str, _: Secret | None) -> str | None:
+        return None if _VARIABLE.fullmatch(variable) else "is not the name of a variable; use letters, digits and _"
+
+    return _table_of_secrets("table of secrets", "NAME", wrong)
+
+
+def headers() -> Kind:
+    """Headers for every request to a server; any of them may be a key, so all are masked."""
+
+    def wrong(name: str, value: Secret | None) -> str | None:
+        if not _HEADER.fullmatch(name):
+            return "is not the name of a header; use letters, digits and -"
+        if name.lower() in _OWN_HEADERS:
+            return "belongs to the connection itself; remove it"
+        is_sendable = value is None or (value.reveal().isprintable() and value.reveal().isascii())
+        return None if is_sendable else "has a value that cannot be sent; write it in one line of ASCII"
+
+    return _table_of_secrets("table of headers", "X-Name", wrong)
+
+
+def _table_of_secrets(words: str, name: str, wrong: Callable[[str, Secret | None], str | None]) -> Kind:
     def read(value: Any, reader: SecretReader | None) -> dict[str, Secret]:
         if not isinstance(value, Mapping):
-            raise refusal(f'{shown(value)} is not a table; write {{NAME = "value"}}')
-        found = {}
+            raise refusal(f'{shown(value)} is not a table; write {{{name} = "value"}}')
+        found: dict[str, Secret] = {}
         faults: list[tuple[str | int, str]] = []
-        for variable, written in value.items():
-            if not _VARIABLE.fullmatch(variable):
-                faults.append((variable, "is not the name of a variable; use letters, digits and _"))
+        for key, written in value.items():
             try:
-                found[variable] = _reader(reader).secret(written)
+                found[key] = _reader(reader).secret(written)
             except Refusal as error:
-                faults.append((variable, error.message()))
+                faults.append((key, error.message()))
+            fault = wrong(key, found.get(key))
+            if fault is not None:
+                faults.append((key, fault))
         if faults:
             raise refusal_inside(faults)
         return found
 
-    return Kind("table of secrets", '{NAME = "value"}', read)
+    return Kind(words, f'{{{name} = "value"}}', read)
 
 
 def store_url() -> Kind:
