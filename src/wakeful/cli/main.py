@@ -33,6 +33,11 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "stats": ("ledger", "Show the record of one schedule."),
         "why": ("ledger", "Say in one sentence why it ran, or did not."),
     },
+    "The heartbeat": {
+        "wake": ("wakes", "Ask for a turn of the heartbeat."),
+        "heartbeat": ("wakes", "Show how the heartbeat stands, with its last turns."),
+        "events": ("wakes", "List the system events that wait for the next turn."),
+    },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Put a copy back in the place of the database."),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wakeful.app.conduct import Changes
     from wakeful.bootstrap import Agents, Parts
     from wakeful.daemon.mirroring import LiveMirror
+    from wakeful.features.heartbeat.terms import HeartbeatTerms
     from wakeful.http.stream import Watchers
     from wakeful.ports.clock import Clock
     from wakeful.ports.exchange import ExchangeListener
@@ -140,14 +141,23 @@ class _Daemon:
     def _app(self, *, receipts_at: str) -> Wakeful:
         from wakeful.agents.from_settings import AgentBook
         from wakeful.app import Wakeful
+        from wakeful.bootstrap import resolve_zone
+        from wakeful.features.heartbeat.feature import HeartbeatFeature
+        from wakeful.features.heartbeat.from_settings import terms_of
 
         book = AgentBook(self._home, self._listener)
 
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
 
+        local_zone = resolve_zone("local")
+
+        def terms(settings: Settings) -> HeartbeatTerms:
+            return terms_of(settings.heartbeat, local_zone=local_zone)
+
         app = Wakeful(
             store_of(self._home, self._reload.loaded),
+            heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
             agents=agents(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,

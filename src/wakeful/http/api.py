@@ -13,6 +13,7 @@ from wakeful.http import (
     config,
     front,
     health,
+    heartbeat,
     metrics,
     nodes,
     problems,
@@ -70,6 +71,7 @@ def make_app(
         upcoming.routes(app),
         timeline.routes(app),
         nodes.routes(app),
+        heartbeat.routes(app, settings),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
@@ -93,7 +95,7 @@ def _openapi(api: FastAPI) -> dict[str, Any]:
     known = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         known.pop(name, None)
-    for shape in (shapes.Problem, shapes.Definition, shapes.Pause, shapes.Receipt):
+    for shape in (shapes.Problem, shapes.Definition, shapes.Pause, shapes.Receipt, shapes.Wake, shapes.HookCall):
         described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(described.pop("$defs", {}))
         known[shape.__name__] = described

@@ -29,6 +29,7 @@ BODY_MAX: Final = 1_048_576
 WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz"})
 # The whole path and nothing less: a schedule may be called `receipt` as well.
 RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
+HOOK: Final = re.compile(r"/api/hooks/[^/]+")
 WHILE_STOPPING: Final = frozenset({"/healthz", "/readyz"})
 
 
@@ -106,8 +107,9 @@ class Doorway:
             return Problem(403, foreign)
         path: str = scope["path"]
         is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
+        is_hook = scope["method"] == "POST" and HOOK.fullmatch(path) is not None  # and this one the hook's
         is_page = path.startswith(PREFIX)  # files of the package, the same for everybody
-        needs_token = path not in WITHOUT_TOKEN and not is_receipt and not is_page
+        needs_token = path not in WITHOUT_TOKEN and not (is_receipt or is_hook or is_page)
         if needs_token and not self._access().is_admitted(headers.get("authorization")):
             text = "a token is needed here; send Authorization: Bearer with the token of [server] in wakeful.toml"
             return Problem(401, text, headers={"WWW-Authenticate": "Bearer"})

@@ -86,7 +86,7 @@ def test_whatever_is_asked_is_answered_as_described(operations: list[Any], mode:
 
 def test_what_is_there_is_answered_as_described(operations: list[Any]) -> None:
     """The same, asked of things that exist; writes are only rehearsed, and nothing is removed."""
-    known = {"slug": "known", "id": "1"}
+    known = {"slug": "known", "id": "1", "name": "door"}
 
     def asked(case: Any) -> None:
         case.path_parameters = {name: known[name] for name in case.path_parameters or {}}
