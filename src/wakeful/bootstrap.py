@@ -31,13 +31,14 @@ from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
 from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import Compilations
+from wakeful.features.schedules.elsewhere import leave_to_others
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, OnSettings, Plug, Seams
+from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, Gate, OnSettings, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import STORE_ID, Store, Tx
@@ -258,10 +259,9 @@ async def assemble_with(
     keeper = ScheduleRuns(
         compilations,
         store_id=store_id,
-        gates=[gate for plug in plugs for gate in plug.gates],
+        gates=[*_left_to_others(store, actions, compilations), *(gate for plug in plugs for gate in plug.gates)],
         receipt_url=receipts.url if receipts else None,
     )
-    appliers = _merged(plug.appliers for plug in plugs)
     seams = Seams(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
@@ -327,6 +327,14 @@ def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
         )
 
     return make
+
+
+def _left_to_others(store: Store, actions: Mapping[type[Any], Action], compilations: Compilations) -> list[Gate]:
+    """What nodes that share their store leave to one another."""
+    calls = actions.get(Call)
+    if store.is_exclusive or not isinstance(calls, CallAction):
+        return []
+    return [leave_to_others(compilations, calls.is_here)]
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:

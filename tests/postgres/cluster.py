@@ -74,8 +74,9 @@ class Tap:
 class Node:
     """One node of the cluster, and how often it was asked to do what."""
 
-    def __init__(self, tap: Tap, parts: bootstrap.Parts) -> None:
+    def __init__(self, tap: Tap, parts: bootstrap.Parts, registry: CallRegistry) -> None:
         self.tap = tap
+        self.registry = registry
         self.parts = parts
         self.fires: Counter[str] = Counter()
 
@@ -117,7 +118,7 @@ async def make_node(
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
     identity = Identity(name, "here", 1)
     parts = await bootstrap.assemble_with(tap, clock, actions, NoOrphans(), identity, limits, ScheduleLimits(), "UTC")
-    node = Node(tap, parts)
+    node = Node(tap, parts, registry)
 
     async def fire(fire: Any) -> None:
         node.fires[fire.slug] += 1

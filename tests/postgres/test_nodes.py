@@ -14,8 +14,8 @@ from postgres.server import Server, schema_of
 from wakeful.core.actions import Call
 from wakeful.core.definition import Definition
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.timing import Every
-from wakeful.features.schedules import commands
+from wakeful.core.timing import Every, Once
+from wakeful.features.schedules import commands, elsewhere
 from wakeful.ports.store import Store
 from wakeful.stores.postgres import Patience, fate, writer
 
@@ -236,3 +236,38 @@ async def test_a_lease_is_not_taken_in_the_middle_of_a_claim(url: str) -> None:
 
 async def _nothing(name: str, fire: Any) -> None:
     """A target that has nothing to do."""
+
+
+async def test_a_callable_is_left_to_the_node_that_has_it(url: str) -> None:
+    """Two nodes, each with a callable of its own: all runs succeed, each where its callable is."""
+    async with cluster(url, "ab") as nodes:
+        heard: list[tuple[str, str]] = []
+        for node, name in zip(nodes, "ab", strict=True):
+            node.registry.register(f"only-{name}", partial(_hear, heard, name))
+        at = nodes[0].now + 500
+        only = [Definition(f"{name}{n}", Once(at), Call(f"only-{name}", {})) for name in "ab" for n in range(10)]
+        await nodes[0].put(only)
+        await until(lambda: _all_closed(nodes[0].store, 20), within=60)
+        ledger = await _ledger(nodes[0].store)
+    assert {row.outcome for row in ledger} == {"succeeded"}
+    assert sorted(heard) == sorted((name, name) for name in "ab" for _ in range(10))
+
+
+async def test_a_callable_nobody_has_fails_and_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while that another node would have had to take it."""
+    monkeypatch.setattr(elsewhere, "LEFT_FOR", 2_500)
+    async with cluster(url, "ab") as nodes:
+        await nodes[0].put([Definition("gone", Once(nodes[0].now + 300), Call("nobodys", {}))])
+        await until(lambda: _all_closed(nodes[0].store, 1), within=60)
+        (row,) = await _ledger(nodes[0].store)
+    assert row.outcome == "failed"
+    assert "nobodys" in (row.error or "")
+    assert row.started_at - row.due_at >= 2_000
+
+
+async def _all_closed(store: Store, number: int) -> bool:
+    return sum(not row.is_open for row in await _ledger(store)) == number
+
+
+async def _hear(heard: list[tuple[str, str]], name: str, fire: Any) -> None:
+    heard.append((name, fire.slug[0]))

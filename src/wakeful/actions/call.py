@@ -53,6 +53,10 @@ class CallAction:
             return str(error)
         return None
 
+    def is_here(self, call: Call) -> bool:
+        """Whether this process can have it: it was registered, or can be looked for by import."""
+        return ":" in call.target or self._registry.registered(call.target) is not None
+
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         call = expect(spec, Call)
         if call.isolate:
