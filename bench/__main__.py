@@ -115,9 +115,9 @@ def main() -> None:
     judged = [
         verdict for verdict in verdicts(results) if (verdict.target.measure, verdict.target.store) in results.values
     ]
-    sys.stdout.write(report.table(results, judged, facts))
+    sys.stdout.write(report.table(results, judged, facts, sizes.note))
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    written = report.as_json(results, judged, facts, is_quick=options.quick)
+    written = report.as_json(results, judged, facts, sizes.note, is_quick=options.quick)
     options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 

@@ -228,7 +228,7 @@ def _cron(sizes: Sizes) -> Group:
     return Group(
         "cron",
         "none",
-        3,
+        sizes.cron_repeats,
         (
             Case(OURS, "ours.cron", options),
             Case("cronsim", "peers.cronsim_cron", options),

@@ -11,10 +11,10 @@ from bench.targets import Store
 STORE_NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "none": ""}
 
 
-def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any]) -> str:
+def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], note: str) -> str:
     """Everything, for a person."""
     facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-    lines = ["", facts, "", f"{'measure':<40}{'subject':<24}{'median':>14}  {'range':<22}{'ours / theirs':>13}"]
+    lines = ["", facts, note, "", f"{'measure':<40}{'subject':<24}{'median':>14}  {'range':<22}{'ours / theirs':>13}"]
     for (name, store), subjects in _ordered(results):
         lines += _rows(results, MEASURES[name], store, list(subjects))
     lines += ["", f"{'target':<58}{'bound':>14}{'reached':>14}"]
@@ -22,10 +22,13 @@ def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any])
     return "\n".join(lines) + "\n"
 
 
-def as_json(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], *, is_quick: bool) -> dict[str, Any]:
+def as_json(
+    results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], note: str, *, is_quick: bool
+) -> dict[str, Any]:
     """Everything, for a program."""
     return {
         "quick": is_quick,
+        "note": note,
         "machine": dict(machine),
         "measures": [
             {

@@ -1,5 +1,7 @@
 """How SQLite finds rows: what is asked on every tick is found by seeking, never by reading past other rows."""
 
+import importlib
+import pkgutil
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from wakeful.core.runs import Attempt, Run
 from wakeful.core.slots import Slot
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
+from wakeful.stores import sqlite
 from wakeful.stores.sqlite import alarms, answers, cadences, lanes, meta, runs, schedules, slots
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.files import create
@@ -125,3 +128,16 @@ def test_columns_stand_in_the_order_of_the_rows(connection: sqlite3.Connection) 
     }.items():
         columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
         assert columns == row._fields
+
+
+def test_parameters_are_plain_or_named() -> None:
+    """Numbered ones, and named ones given as a list, are about to be refused by newer Pythons."""
+    names = (f"{sqlite.__name__}.{each.name}" for each in pkgutil.iter_modules(sqlite.__path__))
+    statements = [
+        (f"{module.__name__}.{name}", said)
+        for module in map(importlib.import_module, names)
+        for name, said in vars(module).items()
+        if isinstance(said, str) and re.search(r"\b(SELECT|INSERT|UPDATE|DELETE)\b", said)
+    ]
+    assert len(statements) > 50
+    assert [name for name, said in statements if re.search(r"\?\d", said)] == []

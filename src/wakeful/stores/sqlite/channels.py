@@ -8,7 +8,7 @@ from wakeful.ports.outbox import Interaction
 # Somebody was heard of there, later than everybody else.
 TOUCH = """
 INSERT INTO interactions (channel, recipient, at, turn)
-VALUES (?1, ?2, ?3, (SELECT coalesce(max(turn), 0) + 1 FROM interactions))
+VALUES (?, ?, ?, (SELECT coalesce(max(turn), 0) + 1 FROM interactions))
 ON CONFLICT (channel) DO UPDATE SET recipient = excluded.recipient, at = excluded.at, turn = excluded.turn
 """
 

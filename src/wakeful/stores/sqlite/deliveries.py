@@ -28,14 +28,17 @@ DUE = due_of(ALARM_DELIVERY, "addressees", "addressee_id", _ADDRESSEE)
 ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > ? ORDER BY addressee_id LIMIT ?"
 
 # Write fence and claim back.
-SAVE_ADDRESSEE = "UPDATE addressees SET fence = ?2, claimed_until = ?3 WHERE addressee_id = ?1"
+SAVE_ADDRESSEE = "UPDATE addressees SET fence = ?, claimed_until = ? WHERE addressee_id = ?"
 
 # A new delivery, due at once.
 ADD = """
 INSERT INTO deliveries (
   addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
   enqueued_at, next_attempt_at, expires_at, run_id, slug
-) VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?6, ?7, ?8, ?9)
+) VALUES (
+  :addressee_id, :channel, :recipient, :text, :purpose, 'pending', 0, 0,
+  :enqueued_at, :enqueued_at, :expires_at, :run_id, :slug
+)
 RETURNING delivery_id
 """
 
@@ -58,7 +61,7 @@ REMOVE = "DELETE FROM deliveries WHERE delivery_id = ?"
 # Deliveries newest first, all or of one status.
 PAGE = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id < ? ORDER BY delivery_id DESC LIMIT ?"
 PAGE_OF_STATUS = f"""
-SELECT {_DELIVERY} FROM deliveries WHERE status = ?3 AND delivery_id < ?1 ORDER BY delivery_id DESC LIMIT ?2
+SELECT {_DELIVERY} FROM deliveries WHERE status = ? AND delivery_id < ? ORDER BY delivery_id DESC LIMIT ?
 """
 
 # What runs said to people, the first of each.
@@ -108,16 +111,16 @@ class SqliteDeliveries:
         return {row.addressee_id: row for row in rows}
 
     def due(self, *, now: Instant, limit: int) -> list[Addressee]:
-        return list(map(Addressee._make, self._connection.execute(DUE, (now, limit))))
+        return list(map(Addressee._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
     def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
         return list(map(Addressee._make, self._connection.execute(ADDRESSEES, (after_id, limit))))
 
     def save_addressee(self, row: Addressee) -> None:
-        self._connection.execute(SAVE_ADDRESSEE, (row.addressee_id, row.fence, row.claimed_until))
+        self._connection.execute(SAVE_ADDRESSEE, (row.fence, row.claimed_until, row.addressee_id))
 
     def add(self, row: NewDelivery) -> int:
-        (delivery_id,) = self._connection.execute(ADD, tuple(row)).fetchone()
+        (delivery_id,) = self._connection.execute(ADD, row._asdict()).fetchone()
         return int(delivery_id)
 
     def head(self, addressee_id: int) -> Delivery | None:
@@ -138,7 +141,7 @@ class SqliteDeliveries:
         before = _ID_MAX if before_id is None else before_id
         if status is None:
             return list(map(Delivery._make, self._connection.execute(PAGE, (before, limit))))
-        return list(map(Delivery._make, self._connection.execute(PAGE_OF_STATUS, (before, limit, status))))
+        return list(map(Delivery._make, self._connection.execute(PAGE_OF_STATUS, (status, before, limit))))
 
     def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
         rows = map(Delivery._make, self._connection.execute(OF_RUNS, (ids(run_ids),)))

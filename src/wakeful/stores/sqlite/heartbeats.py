@@ -39,7 +39,7 @@ class SqliteHeartbeats:
         return {row.owner_id: row for row in rows}
 
     def due(self, *, now: Instant, limit: int) -> list[Heartbeat]:
-        return list(map(Heartbeat._make, self._connection.execute(DUE, (now, limit))))
+        return list(map(Heartbeat._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
     def save(self, row: Heartbeat) -> None:
         self._connection.execute(SAVE, tuple(row))

@@ -27,7 +27,7 @@ WHERE read_at IS NULL AND item_id < ? ORDER BY item_id DESC LIMIT ?
 UNREAD = "SELECT count(*) FROM inbox INDEXED BY inbox_unread WHERE read_at IS NULL"
 
 # Say whether it was read.
-MARK = "UPDATE inbox SET read_at = ?2 WHERE item_id = ?1"
+MARK = "UPDATE inbox SET read_at = ? WHERE item_id = ?"
 
 # Take it away.
 REMOVE = "DELETE FROM inbox WHERE item_id = ?"
@@ -65,7 +65,7 @@ class SqliteInbox:
         return int(count)
 
     def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
-        return self._connection.execute(MARK, (item_id, at)).rowcount > 0
+        return self._connection.execute(MARK, (at, item_id)).rowcount > 0
 
     def remove(self, item_id: int) -> bool:
         return self._connection.execute(REMOVE, (item_id,)).rowcount > 0

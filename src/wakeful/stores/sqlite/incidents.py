@@ -11,7 +11,7 @@ _COLUMNS = columns_of(Incident, "incidents")
 
 # Open an incident, or count that it was raised once more.
 RAISE = """
-INSERT INTO incidents (name, text, opened_at, last_at, times) VALUES (?1, ?2, ?3, ?3, 1)
+INSERT INTO incidents (name, text, opened_at, last_at, times) VALUES (?, ?, ?, ?, 1)
 ON CONFLICT (name) WHERE closed_at IS NULL DO UPDATE SET last_at = excluded.last_at, times = times + 1
 RETURNING times
 """
@@ -46,7 +46,7 @@ class SqliteIncidents:
         self._connection = connection
 
     def note(self, name: str, text: str, *, at: Instant) -> bool:
-        (times,) = self._connection.execute(RAISE, (name, text, at)).fetchone()
+        (times,) = self._connection.execute(RAISE, (name, text, at, at)).fetchone()
         return bool(times == 1)
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:

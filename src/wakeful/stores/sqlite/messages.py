@@ -13,8 +13,8 @@ _COLUMNS = columns_of(Message, "messages")
 
 # Messages by topic and id.
 BY_IDS = f"""
-SELECT {_COLUMNS} FROM json_each(?2) AS wanted CROSS JOIN messages
-ON messages.workflow_id = ?1 AND messages.topic = json_extract(wanted.value, '$[0]')
+SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN messages
+ON messages.workflow_id = ? AND messages.topic = json_extract(wanted.value, '$[0]')
   AND messages.message_id = json_extract(wanted.value, '$[1]')
 """
 
@@ -64,7 +64,7 @@ class SqliteMessages:
 
     def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Message]:
         wanted = json.dumps(sorted(set(keys)))
-        rows = map(Message._make, self._connection.execute(BY_IDS, (workflow_id, wanted)))
+        rows = map(Message._make, self._connection.execute(BY_IDS, (wanted, workflow_id)))
         return {(row.topic, row.message_id): row for row in rows}
 
     def put_many(self, rows: Sequence[Message]) -> None:

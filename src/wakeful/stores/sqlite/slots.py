@@ -15,7 +15,7 @@ _COLUMNS = columns_of(Slot, "slots")
 ADD = """
 INSERT INTO slots (name, version, created_at, updated_at, steady, quota_errors, poll_fence, is_starting,
   interval_from, times_through, is_forced, wake_errors)
-VALUES (?1, 1, ?2, ?2, 0, 0, 0, 0, ?2, ?2, 0, 0)
+VALUES (:name, 1, :now, :now, 0, 0, 0, 0, :now, :now, 0, 0)
 ON CONFLICT (name) DO NOTHING
 """
 
@@ -60,7 +60,7 @@ class SqliteSlots:
         self._connection = connection
 
     def add(self, name: str, definition: str | None, *, now: Instant) -> Slot | None:
-        added = self._connection.execute(ADD, (name, now))
+        added = self._connection.execute(ADD, {"name": name, "now": now})
         if not added.rowcount or added.lastrowid is None:
             return None
         row = new_slot(added.lastrowid, name, definition, now=now)
@@ -79,7 +79,7 @@ class SqliteSlots:
         return {row.slot_id: row for row in rows}
 
     def due(self, kind: str, *, now: Instant, limit: int) -> list[Slot]:
-        return list(map(Slot._make, self._connection.execute(DUE[kind], (now, limit))))
+        return list(map(Slot._make, self._connection.execute(DUE[kind], {"now": now, "limit": limit})))
 
     def save_many(self, rows: Sequence[Slot]) -> None:
         self._connection.executemany(SAVE, plain(rows))

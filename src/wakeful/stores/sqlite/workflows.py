@@ -14,7 +14,8 @@ _COLUMNS = columns_of(Workflow, "workflows")
 # Write one new workflow and learn its id; a name that lives already writes nothing.
 ADD = """
 INSERT INTO workflows (name, owner_id, definition, version, origin, status, created_at, updated_at)
-VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?6) ON CONFLICT (name) WHERE deleted_at IS NULL DO NOTHING
+VALUES (:name, :owner_id, :definition, 1, :origin, :status, :created_at, :created_at)
+ON CONFLICT (name) WHERE deleted_at IS NULL DO NOTHING
 """
 
 # The living workflows of these names.
@@ -103,7 +104,7 @@ class SqliteWorkflows:
         self._connection = connection
 
     def add(self, row: NewWorkflow) -> int | None:
-        added = self._connection.execute(ADD, tuple(row))
+        added = self._connection.execute(ADD, row._asdict())
         return added.lastrowid if added.rowcount else None
 
     def by_names(self, names: Sequence[str]) -> dict[str, Workflow]:
@@ -118,7 +119,7 @@ class SqliteWorkflows:
         return self.by_ids(workflow_ids)
 
     def due(self, *, now: Instant, limit: int) -> list[Workflow]:
-        return list(map(Workflow._make, self._connection.execute(DUE, (now, limit))))
+        return list(map(Workflow._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
     def save_many(self, rows: Sequence[Workflow]) -> None:
         self._connection.executemany(SAVE, plain(rows))
