@@ -10,6 +10,10 @@ from playwright.sync_api import Browser, sync_playwright
 from edges.http.kit import Daemon, daemon
 from page.browser import NoBrowser, find_chromium
 
+# Inside a container there is often neither a user namespace for the sandbox nor room in /dev/shm. Memory can only be
+# measured exactly, and after its garbage was collected, where the browser is told to allow both.
+ARGS = ["--no-sandbox", "--disable-dev-shm-usage", "--js-flags=--expose-gc", "--enable-precise-memory-info"]
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -19,8 +23,7 @@ def browser() -> Iterator[Browser]:
     except NoBrowser as error:
         pytest.skip(f"browser tests need Chromium: {error}")
     with sync_playwright() as playwright:
-        # Inside a container there is often neither a user namespace for the sandbox nor room in /dev/shm.
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        chromium = playwright.chromium.launch(executable_path=path, args=ARGS)
         yield chromium
         chromium.close()
 

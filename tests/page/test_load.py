@@ -1,0 +1,109 @@
+"""Ten thousand schedules that fire a hundred times a second: the page answers at once, and does not grow."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from edges.http.kit import Daemon, daemon
+from page.kit import ask, window
+from wakeful.app import New
+from wakeful.core.actions import Call
+from wakeful.core.timing import Every
+from wakeful.sync import Wakeful
+
+MEASURING = (Path(__file__).parent / "measuring.js").read_text()
+MANY = 10_000
+PERIOD = 100_000
+"""Milliseconds between two fires of one schedule: all of them together fire a hundred times a second."""
+PAINT_MAX = 100
+ROUNDS = 8
+TEN_MINUTES = 60_000
+"""Fires in ten minutes."""
+
+
+@pytest.fixture(scope="module")
+def running(home: Path) -> Iterator[Daemon]:
+    """A daemon over ten thousand schedules, spread evenly over their period."""
+    home.mkdir(mode=0o700)
+    begun = int(time.time() * 1000)
+    spread = PERIOD // MANY
+    with Wakeful(home / "wakeful.db", tick=False) as app:
+        for start in range(0, MANY, 1_000):
+            some = range(start, start + 1_000)
+            app.add_many([New(f"s{n:05}", Every(PERIOD, begun + n * spread), Call("os:getpid", {}), {}) for n in some])
+    with daemon(home) as one:
+        yield one
+
+
+def slowest(page: Page, keys: str) -> float:
+    """How long nine of ten keys took at most, until what they changed was painted.
+
+    The browser tells of what takes 16 ms or longer; the others count as nothing."""
+    page.evaluate("measuring.taken()")
+    for key in keys:
+        page.keyboard.press(key)
+    page.evaluate("measuring.painted()")
+    told: list[float] = page.evaluate("measuring.taken()")
+    return statistics.quantiles([*told, *[0.0] * (len(keys) - len(told))], n=10)[-1]
+
+
+@pytest.mark.parametrize("place", ["schedules", "timeline"])
+def test_a_key_is_painted_within_a_tenth_of_a_second(browser: Browser, running: Daemon, place: str) -> None:
+    """Typing while everything fires. What else the machine does only makes it slower, so the best of some rounds is
+    nearest to what the page itself takes."""
+    with window(browser, running) as one:
+        page = one.page
+        one.go(place)
+        page.evaluate(MEASURING)
+        page.evaluate("measuring.flows(300, 50)")
+        search = page.locator("input[type=search]")
+        search.focus()
+        rounds: list[float] = []
+        while len(rounds) < ROUNDS and min(rounds, default=PAINT_MAX) >= PAINT_MAX:
+            search.fill("")
+            rounds.append(slowest(page, "s012"))
+        assert min(rounds) < PAINT_MAX, rounds
+
+
+def test_only_what_is_in_sight_is_in_the_page(browser: Browser, running: Daemon) -> None:
+    """Found among ten thousand, and scrolled through, with a handful of rows in the page."""
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules")
+        page.locator("input[type=search]").fill("s0777")
+        expect(page.locator(".list-row")).to_have_count(10)
+        page.locator("input[type=search]").fill("")
+        expect(page.get_by_text("s00000", exact=True)).to_be_visible()
+        for top in range(2_000, 20_000, 2_000):
+            page.locator(".list-scroll").evaluate("(list, top) => { list.scrollTop = top; }", top)
+        expect(page.get_by_text("s00330", exact=True)).to_be_visible()
+        assert page.locator(".list-row").count() < 60
+
+
+def test_the_page_does_not_grow_over_ten_minutes_of_traffic(browser: Browser, running: Daemon) -> None:
+    """Sixty thousand fires, three events each, over the views that show them: neither the heap nor the page grows."""
+    with window(browser, running) as one:
+        page = one.page
+        for place in ("timeline", "schedules", "log"):
+            one.go(place)
+            page.evaluate(MEASURING)
+            if not page.evaluate("typeof gc === 'function' && 'memory' in performance"):
+                pytest.skip("this browser does not tell how much memory it holds")
+            page.evaluate("measuring.simulate(10000)")  # what is bounded fills up to its bound
+            heap, elements = page.evaluate("measuring.held()")
+            page.evaluate(f"measuring.simulate({TEN_MINUTES // 3 - 10_000})")
+            later_heap, later_elements = page.evaluate("measuring.held()")
+            assert later_heap - heap < 4_000_000, (place, heap, later_heap)
+            assert later_elements - elements < 1_000, (place, elements, later_elements)
+
+
+def test_the_clock_keeps_up(browser: Browser, running: Daemon) -> None:
+    """While the page looks on, runs start on time."""
+    with window(browser, running) as one:
+        one.go("health")
+        expect(one.page.get_by_text("ticks, last heard of").first).to_be_visible()
+    assert ask(running, "GET", "/healthz")["status"] == "ok"
