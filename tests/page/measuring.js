@@ -14,8 +14,21 @@
     const runId = String(1e9 + told);
     const slug = `s${String(told % 10_000).padStart(5, "0")}`;
     const run = {
-      stream: "runs", seq: told, at, runId, slug, plannedAt: at, dueAt: at, startedAt: at, endedAt: null, attempt: 1,
-      trigger: "schedule", reason: null, rung: "claimed", error: null, nextAttemptAt: null,
+      stream: "runs",
+      seq: told,
+      at,
+      runId,
+      slug,
+      plannedAt: at,
+      dueAt: at,
+      startedAt: at,
+      endedAt: null,
+      attempt: 1,
+      trigger: "schedule",
+      reason: null,
+      rung: "claimed",
+      error: null,
+      nextAttemptAt: null,
     };
     push({ ...run, what: "claimed", outcome: "running" });
     push({ stream: "runs", seq: told, at, what: "climbed", runId, rung: "started" });
@@ -29,7 +42,8 @@
     // When so many events have come, and so many come each second.
     flows: async (many, perSecond) => {
       for (let n = 0; wakeful.stream.received < many || wakeful.stream.perSecond < perSecond; n += 1) {
-        if (n > 1_000) throw new Error(`only ${wakeful.stream.received} events came, ${wakeful.stream.perSecond} a second`);
+        if (n > 1_000)
+          throw new Error(`only ${wakeful.stream.received} events came, ${wakeful.stream.perSecond} a second`);
         await new Promise((go) => setTimeout(go, 50));
       }
     },
@@ -49,4 +63,4 @@
       return [performance.memory.usedJSHeapSize, document.querySelectorAll("*").length];
     },
   };
-}
+};

@@ -12,16 +12,33 @@ import { button, link, loading, trouble } from "./parts/small.js";
 
 const PLACES = [
   [null, ["timeline", "Timeline", "timeline"], ["schedules", "Schedules", "list"], ["runs", "Ledger", "ledger"]],
-  ["Agents", ["heartbeat", "Heartbeat", "heart"], ["workflows", "Workflows", "flow"], ["slots", "Quota slots", "gauge"]],
+  [
+    "Agents",
+    ["heartbeat", "Heartbeat", "heart"],
+    ["workflows", "Workflows", "flow"],
+    ["slots", "Quota slots", "gauge"],
+  ],
   ["Messages", ["inbox", "Inbox", "inbox"], ["outbox", "Outbox", "out"], ["channels", "Channels", "channel"]],
   ["System", ["health", "Nodes and health", "health"], ["log", "Live log", "log"]],
 ];
 
 const ROUTES = [
-  [/^timeline$/, "timeline"], [/^schedules$/, "schedules"], [/^schedules\/([^/]+)$/, "schedule"],
-  [/^schedules\/([^/]+)\/edit$/, "edit"], [/^new$/, "edit"], [/^runs$/, "runs"], [/^runs\/(\d+)$/, "run"],
-  [/^heartbeat$/, "heartbeat"], [/^workflows$/, "workflows"], [/^workflows\/([^/]+)$/, "workflow"], [/^slots$/, "slots"],
-  [/^inbox$/, "inbox"], [/^outbox$/, "outbox"], [/^channels$/, "channels"], [/^health$/, "health"], [/^log$/, "log"],
+  [/^timeline$/, "timeline"],
+  [/^schedules$/, "schedules"],
+  [/^schedules\/([^/]+)$/, "schedule"],
+  [/^schedules\/([^/]+)\/edit$/, "edit"],
+  [/^new$/, "edit"],
+  [/^runs$/, "runs"],
+  [/^runs\/(\d+)$/, "run"],
+  [/^heartbeat$/, "heartbeat"],
+  [/^workflows$/, "workflows"],
+  [/^workflows\/([^/]+)$/, "workflow"],
+  [/^slots$/, "slots"],
+  [/^inbox$/, "inbox"],
+  [/^outbox$/, "outbox"],
+  [/^channels$/, "channels"],
+  [/^health$/, "health"],
+  [/^log$/, "log"],
 ];
 
 const stream = new Stream();
@@ -64,7 +81,8 @@ async function show() {
     fill(content, trouble(error, show));
     if (!error.status) console.error(error);
   }
-  if (document.activeElement === document.body || !document.activeElement?.closest(".side, .bar, dialog")) content.focus({ preventScroll: true });
+  if (document.activeElement === document.body || !document.activeElement?.closest(".side, .bar, dialog"))
+    content.focus({ preventScroll: true });
   window.scrollTo(0, 0);
 }
 
@@ -95,17 +113,31 @@ const drawTheme = () => fill(themeButton, icon(isDark() ? "sun" : "moon"));
 const places = PLACES.flatMap(([, ...some]) => some);
 const clock = h("b");
 const zone = h("span", null, localZone);
-const side = h("aside", { class: "side", id: "menu" },
+const side = h(
+  "aside",
+  { class: "side", id: "menu" },
   brand(),
-  PLACES.map(([title, ...some]) => h("nav", { "aria-label": title ?? "Main" }, title ? h("h2", null, title) : null,
-    some.map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)))),
-  h("div", { class: "side-foot" }, clock, zone));
+  PLACES.map(([title, ...some]) =>
+    h(
+      "nav",
+      { "aria-label": title ?? "Main" },
+      title ? h("h2", null, title) : null,
+      some.map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)),
+    ),
+  ),
+  h("div", { class: "side-foot" }, clock, zone),
+);
 const veil = h("button", { class: "veil hidden", type: "button", "aria-label": "Close the menu", onclick: closeMenu });
 const connection = h("span", { class: "pill", role: "status" }, h("i"), h("span", null, "connecting"));
 const health = h("a", { class: "pill", href: "#/health" }, h("i"), h("span", null, "…"));
 
 function brand() {
-  return h("a", { class: "brand", href: "#/timeline", "aria-label": "Wakeful: to the timeline" }, h("img", { src: "/page/icon.svg", alt: "" }), "Wakeful");
+  return h(
+    "a",
+    { class: "brand", href: "#/timeline", "aria-label": "Wakeful: to the timeline" },
+    h("img", { src: "/page/icon.svg", alt: "" }),
+    "Wakeful",
+  );
 }
 
 function openMenu() {
@@ -119,23 +151,65 @@ function closeMenu() {
   veil.classList.add("hidden");
 }
 
-const palette = () => openPalette(
-  places.map(([name, words, symbol]) => [words, `#/${name}`, symbol]),
-  [["New schedule", () => { location.hash = "#/new"; }, "plus"], ["Switch between dark and light", switchTheme, "sun"]]);
+const palette = () =>
+  openPalette(
+    places.map(([name, words, symbol]) => [words, `#/${name}`, symbol]),
+    [
+      [
+        "New schedule",
+        () => {
+          location.hash = "#/new";
+        },
+        "plus",
+      ],
+      ["Switch between dark and light", switchTheme, "sun"],
+    ],
+  );
 
-document.getElementById("frame").append(side, veil,
-  h("div", { class: "main" },
-    h("header", { class: "bar" }, brand(),
-      h("button", { class: "finder", type: "button", onclick: palette, "aria-label": "Search or do" }, icon("search"), h("span", null, "Search or do…"), h("kbd", null, "Ctrl K")),
-      connection, health, themeButton, link("New schedule", "#/new", { kind: "primary new-button", symbol: "plus" })),
-    content),
-  h("nav", { class: "tabs-bottom", "aria-label": "Short ways" },
-    [["timeline", "Timeline", "timeline"], ["schedules", "Schedules", "list"], ["new", "New", "plus"], ["runs", "Ledger", "ledger"]].map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)),
-    h("button", { type: "button", onclick: openMenu, "aria-controls": "menu" }, icon("menu"), "More")));
+document.getElementById("frame").append(
+  side,
+  veil,
+  h(
+    "div",
+    { class: "main" },
+    h(
+      "header",
+      { class: "bar" },
+      brand(),
+      h(
+        "button",
+        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or do" },
+        icon("search"),
+        h("span", null, "Search or do…"),
+        h("kbd", null, "Ctrl K"),
+      ),
+      connection,
+      health,
+      themeButton,
+      link("New schedule", "#/new", { kind: "primary new-button", symbol: "plus" }),
+    ),
+    content,
+  ),
+  h(
+    "nav",
+    { class: "tabs-bottom", "aria-label": "Short ways" },
+    [
+      ["timeline", "Timeline", "timeline"],
+      ["schedules", "Schedules", "list"],
+      ["new", "New", "plus"],
+      ["runs", "Ledger", "ledger"],
+    ].map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)),
+    h("button", { type: "button", onclick: openMenu, "aria-controls": "menu" }, icon("menu"), "More"),
+  ),
+);
 
 // --- what is always told ------------------------------------------------------------------------------------------------
 
-const STATES = { connecting: ["connecting", "--dawn"], live: ["live", "--succeeded"], broken: ["not connected", "--failed"] };
+const STATES = {
+  connecting: ["connecting", "--dawn"],
+  live: ["live", "--succeeded"],
+  broken: ["not connected", "--failed"],
+};
 stream.watch((state) => {
   const [words, colour] = STATES[state];
   say(connection.lastChild, words);
@@ -151,9 +225,12 @@ const lookAtHealth = throttled(async () => {
   } catch (error) {
     told = error.body ?? {};
   }
-  const level = told.problems?.length ? "bad" : told.level ?? "ok";
+  const level = told.problems?.length ? "bad" : (told.level ?? "ok");
   const running = told.running ?? 0;
-  say(health.lastChild, level === "bad" ? "needs help" : running ? `${running} running` : level === "warn" ? "look here" : "all well");
+  say(
+    health.lastChild,
+    level === "bad" ? "needs help" : running ? `${running} running` : level === "warn" ? "look here" : "all well",
+  );
   health.style.setProperty("--tint", `var(${{ ok: "--succeeded", warn: "--dawn", bad: "--failed" }[level]})`);
   health.setAttribute("aria-label", `Health: ${level}; ${running} running`);
 }, 2_000);
@@ -169,7 +246,12 @@ let isAsking = false;
 whenTokenNeeded(async () => {
   if (isAsking) return;
   isAsking = true;
-  const given = await askText("A token is needed", "This daemon listens beyond its own machine. The token stands in wakeful.toml under [server].", "Token", { type: "password", yes: "Use it" });
+  const given = await askText(
+    "A token is needed",
+    "This daemon listens beyond its own machine. The token stands in wakeful.toml under [server].",
+    "Token",
+    { type: "password", yes: "Use it" },
+  );
   isAsking = false;
   if (given) {
     useToken(given);
@@ -194,7 +276,10 @@ addEventListener("keydown", (event) => {
     closeMenu();
   }
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { drawTheme(); dispatchEvent(new Event("theme")); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  drawTheme();
+  dispatchEvent(new Event("theme"));
+});
 
 drawTheme();
 tick();

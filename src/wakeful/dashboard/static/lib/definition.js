@@ -21,31 +21,78 @@ export function splitWords(line) {
 }
 
 /** Words as a command line that splits into them again. */
-export const joinWords = (words) => words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+export const joinWords = (words) =>
+  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
 const trimmed = (text) => text.trim();
 const parsed = (text) => (text.trim() ? JSON.parse(text) : undefined);
 
 /** What each kind of timing asks for: [field, label, hint or kind, example]. */
 export const TIMINGS = {
-  cron: ["Cron", [["expression", "Expression", "minute, hour, day of the month, month, weekday", "0 9 * * 1-5"], ["timezone", "Time zone", "zone"]]],
-  every: ["Every", [["every", "Interval", "as in 90s, 30m, 2h, 1d", "2h"], ["anchor", "Anchor", "may be left out; a time that lies on its grid", "2026-01-30T09:00:00Z"]]],
-  times: ["Times of day", [["times", "Times", "with commas between", "09:00, 18:00"], ["timezone", "Time zone", "zone"]]],
-  once: ["Once", [["at", "At", "with an offset, or with the zone beside it", "2026-01-30T09:00"], ["timezone", "Time zone", "zone"]]],
-  afterReset: ["After a quota reset", [["slot", "Slot", "the name of a quota slot", "main"], ["offsetMinutes", "Minutes after", "how long after the reset", "1"]]],
+  cron: [
+    "Cron",
+    [
+      ["expression", "Expression", "minute, hour, day of the month, month, weekday", "0 9 * * 1-5"],
+      ["timezone", "Time zone", "zone"],
+    ],
+  ],
+  every: [
+    "Every",
+    [
+      ["every", "Interval", "as in 90s, 30m, 2h, 1d", "2h"],
+      ["anchor", "Anchor", "may be left out; a time that lies on its grid", "2026-01-30T09:00:00Z"],
+    ],
+  ],
+  times: [
+    "Times of day",
+    [
+      ["times", "Times", "with commas between", "09:00, 18:00"],
+      ["timezone", "Time zone", "zone"],
+    ],
+  ],
+  once: [
+    "Once",
+    [
+      ["at", "At", "with an offset, or with the zone beside it", "2026-01-30T09:00"],
+      ["timezone", "Time zone", "zone"],
+    ],
+  ],
+  afterReset: [
+    "After a quota reset",
+    [
+      ["slot", "Slot", "the name of a quota slot", "main"],
+      ["offsetMinutes", "Minutes after", "how long after the reset", "1"],
+    ],
+  ],
   manual: ["Only when asked", []],
 };
 
-export const ACTIONS = { prompt: "Ask an agent", command: "Run a command", http: "Send a request", call: "Call Python", event: "Raise an event" };
+export const ACTIONS = {
+  prompt: "Ask an agent",
+  command: "Run a command",
+  http: "Send a request",
+  call: "Call Python",
+  event: "Raise an event",
+};
 
 /** Options with their names, and the words that say what they do. */
 export const OPTIONS = [
-  ["deliver.channel", "Deliver the reply to", "a channel, or last: where you last wrote from"], ["deliver.to", "Deliver to whom", "optional"],
-  ["timeout", "Timeout", "2h"], ["catchUp", "After an outage", ["once", "skip", "all"]], ["overlap", "If it still runs", ["skip", "queue"]],
-  ["onCrash", "After a crash", ["retry", "unknown"]], ["retry.times", "Retries", "number"], ["retry.delay", "Between retries", "30m"],
-  ["maxConsecutiveErrors", "Off after so many errors in a row", "number"], ["maxLateness", "Not later than", "optional: 10m"],
-  ["activeHours.start", "Active from", "09:00"], ["activeHours.end", "Active until", "22:00"], ["stagger", "Stagger", "0s"],
-  ["success", "Success is", ["", "accepted", "started", "finished"]], ["slot", "Waits for quota of slot", "optional"], ["lane", "Lane", "optional: one at a time"],
+  ["deliver.channel", "Deliver the reply to", "a channel, or last: where you last wrote from"],
+  ["deliver.to", "Deliver to whom", "optional"],
+  ["timeout", "Timeout", "2h"],
+  ["catchUp", "After an outage", ["once", "skip", "all"]],
+  ["overlap", "If it still runs", ["skip", "queue"]],
+  ["onCrash", "After a crash", ["retry", "unknown"]],
+  ["retry.times", "Retries", "number"],
+  ["retry.delay", "Between retries", "30m"],
+  ["maxConsecutiveErrors", "Off after so many errors in a row", "number"],
+  ["maxLateness", "Not later than", "optional: 10m"],
+  ["activeHours.start", "Active from", "09:00"],
+  ["activeHours.end", "Active until", "22:00"],
+  ["stagger", "Stagger", "0s"],
+  ["success", "Success is", ["", "accepted", "started", "finished"]],
+  ["slot", "Waits for quota of slot", "optional"],
+  ["lane", "Lane", "optional: one at a time"],
 ];
 const NUMBERS = new Set(["retry.times", "maxConsecutiveErrors", "catchUpMax"]);
 
@@ -55,14 +102,20 @@ export function fromForm(values) {
   for (const [name] of TIMINGS[values.timing][1]) {
     const text = trimmed(values[`schedule.${name}`] ?? "");
     if (text === "") continue;
-    out.schedule[name] = name === "times" ? text.split(/[\s,]+/).filter(Boolean) : name === "offsetMinutes" ? number(text) : text;
+    out.schedule[name] =
+      name === "times" ? text.split(/[\s,]+/).filter(Boolean) : name === "offsetMinutes" ? number(text) : text;
   }
   const kind = values.action;
   if (kind === "prompt") {
     out.prompt = values.prompt;
     if (trimmed(values.agent)) out.agent = trimmed(values.agent);
     out.sessionConfig = { ...(values.sessionConfig ?? {}), persistSession: values.persist };
-  } else if (kind === "command") out.command = { ...(values.keptCommand ?? {}), argv: splitWords(values["command.argv"]), ...(trimmed(values["command.cwd"]) ? { cwd: trimmed(values["command.cwd"]) } : {}) };
+  } else if (kind === "command")
+    out.command = {
+      ...(values.keptCommand ?? {}),
+      argv: splitWords(values["command.argv"]),
+      ...(trimmed(values["command.cwd"]) ? { cwd: trimmed(values["command.cwd"]) } : {}),
+    };
   else if (kind === "http") {
     out.http = { ...(values.keptHttp ?? {}), method: values["http.method"], url: trimmed(values["http.url"]) };
     delete out.http.body;
@@ -78,7 +131,8 @@ export function fromForm(values) {
     if (text !== "") put(out, name, NUMBERS.has(name) ? number(text) : text);
   }
   if (values.activeZone && out.activeHours) out.activeHours.timezone = values.activeZone;
-  if (out.schedule.type === "once" && out.schedule.at && /(Z|[+-]\d\d:?\d\d)$/.test(out.schedule.at)) delete out.schedule.timezone;
+  if (out.schedule.type === "once" && out.schedule.at && /(Z|[+-]\d\d:?\d\d)$/.test(out.schedule.at))
+    delete out.schedule.timezone;
   return { ...(values.kept ?? {}), ...out };
 }
 
@@ -103,10 +157,23 @@ export function toForm(given) {
   const one = given ?? {};
   const timing = one.schedule ?? { type: "cron" };
   const type = timing.type === "interval" ? "every" : timing.type === "at" ? "once" : timing.type;
-  const values = { timing: type, enabled: one.enabled ?? true, action: Object.keys(ACTIONS).find((kind) => one[kind] != null) ?? "prompt", activeZone: one.activeHours?.timezone };
-  const shown = new Set(["schedule", "enabled", "agent", "sessionConfig", ...Object.keys(ACTIONS), ...OPTIONS.map(([name]) => name.split(".")[0])]);
+  const values = {
+    timing: type,
+    enabled: one.enabled ?? true,
+    action: Object.keys(ACTIONS).find((kind) => one[kind] != null) ?? "prompt",
+    activeZone: one.activeHours?.timezone,
+  };
+  const shown = new Set([
+    "schedule",
+    "enabled",
+    "agent",
+    "sessionConfig",
+    ...Object.keys(ACTIONS),
+    ...OPTIONS.map(([name]) => name.split(".")[0]),
+  ]);
   values.kept = Object.fromEntries(Object.entries(one).filter(([name]) => !shown.has(name))); // what no field shows
-  for (const [name, value] of Object.entries(timing)) if (name !== "type") values[`schedule.${name}`] = Array.isArray(value) ? value.join(", ") : String(value ?? "");
+  for (const [name, value] of Object.entries(timing))
+    if (name !== "type") values[`schedule.${name}`] = Array.isArray(value) ? value.join(", ") : String(value ?? "");
   if (timing.type === "interval") values["schedule.every"] = `${timing.intervalMinutes}m`;
   values.prompt = one.prompt ?? "";
   values.agent = one.agent ?? "";
@@ -120,7 +187,8 @@ export function toForm(given) {
   values["http.body"] = one.http?.body == null ? "" : JSON.stringify(one.http.body, null, 2);
   values.keptHttp = one.http;
   values["call.target"] = one.call?.target ?? "";
-  values["call.args"] = one.call?.args && Object.keys(one.call.args).length ? JSON.stringify(one.call.args, null, 2) : "";
+  values["call.args"] =
+    one.call?.args && Object.keys(one.call.args).length ? JSON.stringify(one.call.args, null, 2) : "";
   values.keptCall = one.call;
   values["event.text"] = one.event?.text ?? "";
   values.keptEvent = one.event;

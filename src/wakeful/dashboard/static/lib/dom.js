@@ -3,10 +3,53 @@
 import { visible } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const PLAIN_ATTRIBUTES = new Set(["class", "role", "type", "id", "for", "name", "scope", "colspan", "width", "height",
-  "placeholder", "autocomplete", "spellcheck", "rows", "min", "max", "step", "inputmode", "list", "dir", "tabindex",
-  "datetime", "d", "viewBox", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "points", "enterkeyhint",
-  "autocapitalize", "maxlength", "pattern", "text-anchor", "transform", "fill-rule", "open", "translate", "method"]);
+const PLAIN_ATTRIBUTES = new Set([
+  "class",
+  "role",
+  "type",
+  "id",
+  "for",
+  "name",
+  "scope",
+  "colspan",
+  "width",
+  "height",
+  "placeholder",
+  "autocomplete",
+  "spellcheck",
+  "rows",
+  "min",
+  "max",
+  "step",
+  "inputmode",
+  "list",
+  "dir",
+  "tabindex",
+  "datetime",
+  "d",
+  "viewBox",
+  "x",
+  "y",
+  "x1",
+  "x2",
+  "y1",
+  "y2",
+  "cx",
+  "cy",
+  "r",
+  "rx",
+  "points",
+  "enterkeyhint",
+  "autocapitalize",
+  "maxlength",
+  "pattern",
+  "text-anchor",
+  "transform",
+  "fill-rule",
+  "open",
+  "translate",
+  "method",
+]);
 
 /** An element. `props`: attributes, `on*` handlers, `data`, `style` (by CSS name), and properties such as `value`. */
 export function h(tag, props, ...children) {
@@ -30,7 +73,8 @@ function set(element, name, value) {
   else if (name === "data") Object.assign(element.dataset, value);
   else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
   else if (name === "href") element.setAttribute("href", safeAddress(value));
-  else if (name === "title" || name.startsWith("aria-")) element.setAttribute(name, value === true ? "true" : visible(value));
+  else if (name === "title" || name.startsWith("aria-"))
+    element.setAttribute(name, value === true ? "true" : visible(value));
   else if (PLAIN_ATTRIBUTES.has(name)) element.setAttribute(name, value === true ? "" : value);
   else element[name] = value;
 }
@@ -83,11 +127,14 @@ export function throttled(action, gap, signal) {
   signal?.addEventListener("abort", () => clearTimeout(timer));
   return () => {
     if (timer !== null || signal?.aborted) return;
-    timer = setTimeout(() => {
-      timer = null;
-      last = performance.now();
-      if (!signal?.aborted) action();
-    }, Math.max(0, last + gap - performance.now()));
+    timer = setTimeout(
+      () => {
+        timer = null;
+        last = performance.now();
+        if (!signal?.aborted) action();
+      },
+      Math.max(0, last + gap - performance.now()),
+    );
   };
 }
 

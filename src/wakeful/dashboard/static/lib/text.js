@@ -2,7 +2,8 @@
 // Markup never becomes markup, because everything is shown as text. What is left are characters that change how the
 // text around them reads: control characters, and marks that turn the direction of writing. They are shown by name.
 
-const TELLING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const TELLING =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 const HAS_TELLING = new RegExp(TELLING.source);
 
 /** The text with every character that only acts, and does not show, written out. Line ends and tabs stay. */
@@ -11,13 +12,17 @@ export function visible(text) {
   if (!HAS_TELLING.test(given)) return given;
   return given.replace(/\r\n/g, "\n").replace(TELLING, (char) => {
     const code = char.codePointAt(0);
-    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+    return code < 0x20
+      ? String.fromCodePoint(0x2400 + code)
+      : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
 }
 
 /** At most so many characters, on one line. */
 export function short(text, most = 120) {
-  const line = String(text ?? "").replace(/\s+/g, " ").trim();
+  const line = String(text ?? "")
+    .replace(/\s+/g, " ")
+    .trim();
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
@@ -27,8 +32,16 @@ export function count(n, one, many = `${one}s`) {
 }
 
 const OUTCOMES = {
-  running: "running", waiting: "waiting", succeeded: "succeeded", failed: "failed", timedOut: "timed out",
-  unconfirmed: "unconfirmed", unknown: "unknown", skipped: "skipped", missed: "missed", planned: "planned",
+  running: "running",
+  waiting: "waiting",
+  succeeded: "succeeded",
+  failed: "failed",
+  timedOut: "timed out",
+  unconfirmed: "unconfirmed",
+  unknown: "unknown",
+  skipped: "skipped",
+  missed: "missed",
+  planned: "planned",
 };
 
 /** An outcome in words. */
@@ -42,6 +55,14 @@ export function actionWords(schedule) {
   if (schedule.call) return short(schedule.call.target);
   if (schedule.event) return short(schedule.event.text);
   return "";
+}
+
+/** Where the owner of a run is seen: most are schedules, the heartbeat and workflows have views of their own. */
+export function placeOf(slug) {
+  if (slug === "heartbeat") return "#/heartbeat";
+  return slug.startsWith("workflow:")
+    ? `#/workflows/${encodeURIComponent(slug.slice(9))}`
+    : `#/schedules/${encodeURIComponent(slug)}`;
 }
 
 /** Which kind of action it is. */

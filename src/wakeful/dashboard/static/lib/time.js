@@ -21,7 +21,14 @@ export function format(options, zone = localZone) {
   return formats.get(key);
 }
 
-const WHOLE = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const WHOLE = {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+};
 
 /** Milliseconds of an instant of the API; null stays null. */
 export const at = (text) => (text === null || text === undefined ? null : Date.parse(text));
@@ -32,7 +39,11 @@ export const wall = (ms, zone) => format(WHOLE, zone).format(ms);
 /** The time of day alone, with the day if it is another one. */
 export function clock(ms, zone) {
   const isNear = Math.abs(ms - Date.now()) < 18 * HOUR;
-  const options = { hour: "2-digit", minute: "2-digit", ...(isNear ? { second: "2-digit" } : { weekday: "short", day: "numeric", month: "short" }) };
+  const options = {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(isNear ? { second: "2-digit" } : { weekday: "short", day: "numeric", month: "short" }),
+  };
   return format(options, zone).format(ms);
 }
 
@@ -75,7 +86,8 @@ export function keepTime() {
   setInterval(() => {
     if (document.hidden) return;
     const now = Date.now();
-    for (const element of document.querySelectorAll("time[data-at]")) say(element, relative(Number(element.dataset.at), now));
+    for (const element of document.querySelectorAll("time[data-at]"))
+      say(element, relative(Number(element.dataset.at), now));
   }, SECOND);
 }
 

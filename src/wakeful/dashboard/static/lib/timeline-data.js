@@ -62,7 +62,11 @@ export class TimelineData {
     const known = slugs.filter((slug) => this.bySlug.has(slug)).slice(0, 50);
     if (!known.length) return;
     const [since, until] = this.window;
-    const page = await get("/api/timeline", { since: iso(since), until: iso(until), slugs: known.join(",") }, this._signal);
+    const page = await get(
+      "/api/timeline",
+      { since: iso(since), until: iso(until), slugs: known.join(",") },
+      this._signal,
+    );
     const found = new Map(page.rows.map((row) => [row.slug, row]));
     for (const slug of known) {
       const place = this.rows.findIndex((row) => row.slug === slug);
@@ -104,7 +108,13 @@ export class TimelineData {
   }
 
   _put(told, place) {
-    const row = { ...told, runs: told.runs.map(mark), planned: told.planned.map(at), wholeSince: at(told.wholeSince), wholeUntil: at(told.wholeUntil) };
+    const row = {
+      ...told,
+      runs: told.runs.map(mark),
+      planned: told.planned.map(at),
+      wholeSince: at(told.wholeSince),
+      wholeUntil: at(told.wholeUntil),
+    };
     this.rows[place] = row;
     this.bySlug.set(row.slug, row);
     for (const run of row.runs) this.byRun.set(run.runId, row);
@@ -115,7 +125,15 @@ export const iso = (ms) => new Date(ms).toISOString();
 
 function mark(run) {
   return {
-    runId: run.runId, outcome: run.outcome, reason: run.reason, error: run.error, trigger: run.trigger, count: run.count ?? 1,
-    plannedAt: at(run.plannedAt), plannedUntil: at(run.plannedUntil), startedAt: at(run.startedAt), endedAt: at(run.endedAt),
+    runId: run.runId,
+    outcome: run.outcome,
+    reason: run.reason,
+    error: run.error,
+    trigger: run.trigger,
+    count: run.count ?? 1,
+    plannedAt: at(run.plannedAt),
+    plannedUntil: at(run.plannedUntil),
+    startedAt: at(run.startedAt),
+    endedAt: at(run.endedAt),
   };
 }

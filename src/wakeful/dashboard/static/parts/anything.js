@@ -20,6 +20,11 @@ export function value(given) {
 
 /** The plain fields of an object, some left out. */
 export function plainFacts(object, leftOut = []) {
-  const shown = Object.entries(object).filter(([name, one]) => !leftOut.includes(name) && one !== null && (typeof one !== "object" || (Array.isArray(one) && one.length && typeof one[0] !== "object")));
+  const shown = Object.entries(object).filter(
+    ([name, one]) =>
+      !leftOut.includes(name) &&
+      one !== null &&
+      (typeof one !== "object" || (Array.isArray(one) && one.length && typeof one[0] !== "object")),
+  );
   return facts(shown.map(([name, one]) => [words(name), Array.isArray(one) ? quoted(one.join(", ")) : value(one)]));
 }

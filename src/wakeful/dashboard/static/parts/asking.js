@@ -30,9 +30,23 @@ export async function attempt(action, done = null) {
 /** Ask before something that cannot be taken back. */
 export function confirm(title, words, yes) {
   return new Promise((answer) => {
-    const dialog = h("dialog", { "aria-labelledby": "ask-title", onclose: () => { dialog.remove(); answer(dialog.returnValue === "yes"); } },
+    const dialog = h(
+      "dialog",
+      {
+        "aria-labelledby": "ask-title",
+        onclose: () => {
+          dialog.remove();
+          answer(dialog.returnValue === "yes");
+        },
+      },
       h("div", { class: "body" }, h("h2", { id: "ask-title" }, quoted(title)), h("p", { class: "soft" }, words)),
-      h("div", { class: "foot" }, button("Cancel", () => dialog.close("no")), button(yes, () => dialog.close("yes"), { kind: "danger" })));
+      h(
+        "div",
+        { class: "foot" },
+        button("Cancel", () => dialog.close("no")),
+        button(yes, () => dialog.close("yes"), { kind: "danger" }),
+      ),
+    );
     document.body.append(dialog);
     dialog.showModal();
   });
@@ -42,10 +56,39 @@ export function confirm(title, words, yes) {
 export function askText(title, words, label, { type = "text", yes = "Go on" } = {}) {
   return new Promise((answer) => {
     const input = h("input", { type, id: "ask-text", autocomplete: "off" });
-    const form = h("form", { method: "dialog", onsubmit: () => { dialog.returnValue = "yes"; } },
-      h("div", { class: "body" }, h("h2", { id: "ask-title" }, title), h("p", { class: "soft" }, words), h("div", { class: "field" }, h("label", { for: "ask-text" }, label), input)),
-      h("div", { class: "foot" }, button("Cancel", () => dialog.close("no")), button(yes, null, { kind: "primary", type: "submit", value: "yes" })));
-    const dialog = h("dialog", { "aria-labelledby": "ask-title", onclose: () => { dialog.remove(); answer(dialog.returnValue === "yes" ? input.value : null); } }, form);
+    const form = h(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: () => {
+          dialog.returnValue = "yes";
+        },
+      },
+      h(
+        "div",
+        { class: "body" },
+        h("h2", { id: "ask-title" }, title),
+        h("p", { class: "soft" }, words),
+        h("div", { class: "field" }, h("label", { for: "ask-text" }, label), input),
+      ),
+      h(
+        "div",
+        { class: "foot" },
+        button("Cancel", () => dialog.close("no")),
+        button(yes, null, { kind: "primary", type: "submit", value: "yes" }),
+      ),
+    );
+    const dialog = h(
+      "dialog",
+      {
+        "aria-labelledby": "ask-title",
+        onclose: () => {
+          dialog.remove();
+          answer(dialog.returnValue === "yes" ? input.value : null);
+        },
+      },
+      form,
+    );
     document.body.append(dialog);
     dialog.showModal();
     input.focus();

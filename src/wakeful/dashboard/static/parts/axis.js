@@ -5,7 +5,21 @@ import { GRAVITY, SHAPES } from "./marks.js";
 
 export const ROW = 34;
 const CELL = 9; // marks nearer than this many pixels are shown as one
-const STEPS = [10 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY];
+const STEPS = [
+  10 * SECOND,
+  30 * SECOND,
+  MINUTE,
+  5 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  3 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+  DAY,
+  2 * DAY,
+  7 * DAY,
+];
 const paths = new Map();
 
 function shape(outcome) {
@@ -21,7 +35,19 @@ export function colours() {
     probe.style.setProperty("color", `var(--${name})`);
     return getComputedStyle(probe).color;
   };
-  const names = [...GRAVITY, "ink", "soft", "faint", "line", "line-strong", "panel", "sunken", "dawn", "accent", "accent-wash"];
+  const names = [
+    ...GRAVITY,
+    "ink",
+    "soft",
+    "faint",
+    "line",
+    "line-strong",
+    "panel",
+    "sunken",
+    "dawn",
+    "accent",
+    "accent-wash",
+  ];
   const found = Object.fromEntries(names.map((name) => [name, read(name)]));
   found.font = getComputedStyle(document.body).fontFamily;
   probe.remove();
@@ -63,8 +89,19 @@ export class Scale {
     const step = STEPS.find((one) => one / this.perPixel >= 74) ?? STEPS.at(-1);
     const shift = new Date(this.from).getTimezoneOffset() * MINUTE;
     const found = [];
-    for (let tick = Math.ceil((this.from - shift) / step) * step + shift; tick < this.until && found.length < 100; tick += step) {
-      found.push({ at: tick, words: format(step < DAY ? { hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) } : { weekday: "short", day: "numeric" }).format(tick) });
+    for (
+      let tick = Math.ceil((this.from - shift) / step) * step + shift;
+      tick < this.until && found.length < 100;
+      tick += step
+    ) {
+      found.push({
+        at: tick,
+        words: format(
+          step < DAY
+            ? { hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) }
+            : { weekday: "short", day: "numeric" },
+        ).format(tick),
+      });
     }
     return found;
   }
@@ -186,7 +223,8 @@ export function drawRow(pen, scale, colour, row, top, now, isPointed) {
   pen.fillRect(0, top + ROW - 1, scale.width, 1);
   dense(pen, scale, colour, row.runs.length ? scale.from : Infinity, row.wholeSince, middle);
   const last = row.planned.at(-1);
-  if (last !== undefined) dense(pen, scale, colour, row.wholeUntil >= scale.until ? Infinity : Math.max(last, now), scale.until, middle);
+  if (last !== undefined)
+    dense(pen, scale, colour, row.wholeUntil >= scale.until ? Infinity : Math.max(last, now), scale.until, middle);
   const cells = gather(scale, row, now);
   for (const cell of cells) drawCell(pen, scale, colour, cell, middle);
   return cells;
@@ -216,7 +254,7 @@ function gather(scale, row, now) {
   };
   for (let index = row.runs.length - 1; index >= 0; index -= 1) {
     const run = row.runs[index];
-    put(run.count > 1 ? run.plannedAt : run.startedAt ?? run.plannedAt, run.outcome, run);
+    put(run.count > 1 ? run.plannedAt : (run.startedAt ?? run.plannedAt), run.outcome, run);
   }
   for (const planned of row.planned) if (planned >= now - MINUTE) put(planned, "planned", { plannedAt: planned });
   return cells;
@@ -226,7 +264,10 @@ function drawCell(pen, scale, colour, cell, middle) {
   const tint = colour[cell.outcome] ?? colour.soft;
   pen.fillStyle = tint;
   const run = cell.what;
-  const [start, end] = run.count > 1 ? [run.plannedAt, run.plannedUntil] : [run.startedAt, run.endedAt ?? (run.outcome === "running" ? Date.now() : null)];
+  const [start, end] =
+    run.count > 1
+      ? [run.plannedAt, run.plannedUntil]
+      : [run.startedAt, run.endedAt ?? (run.outcome === "running" ? Date.now() : null)];
   if (start && end && scale.x(end) - scale.x(start) > 3) {
     const left = Math.max(0, scale.x(start));
     pen.globalAlpha = 0.32;

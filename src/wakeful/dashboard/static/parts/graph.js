@@ -4,10 +4,19 @@ import { h, s } from "../lib/dom.js";
 import { at, relative } from "../lib/time.js";
 import { short } from "../lib/text.js";
 
-const LOOKS = { active: "succeeded", running: "running", paused: "paused", error: "failed", failed: "failed", stopped: "failed", uncertain: "unknown", draft: "idle", ready: "waiting" };
+const LOOKS = { active: "succeeded", paused: "paused", draft: "idle", ready: "waiting" };
 
-/** How a status of a workflow looks. */
-export const looks = (status) => LOOKS[status] ?? "idle";
+/** How a workflow looks as it stands. */
+export const looks = (workflow) =>
+  workflow.error ? "failed" : workflow.openRun ? "running" : (LOOKS[workflow.status] ?? "idle");
+
+/** How it stands, in words. */
+export const standing = (workflow) =>
+  workflow.error
+    ? "stopped"
+    : workflow.openRun
+      ? `${workflow.openRun.phase}: ${workflow.openRun.handler}`
+      : workflow.status;
 
 const WIDE = 210;
 const TALL = 52;
@@ -16,30 +25,79 @@ const TALL = 52;
 export function graph(workflow) {
   const producers = Object.entries(workflow.producers ?? {});
   const consumers = Object.entries(workflow.consumers ?? {});
-  const names = [...new Set([...producers.flatMap(([, one]) => one.publishes ?? []), ...consumers.flatMap(([, one]) => [...(one.subscribe ?? []), ...(one.publishes ?? [])]), ...Object.keys(workflow.topics ?? {})])];
+  const names = [
+    ...new Set([
+      ...producers.flatMap(([, one]) => one.publishes ?? []),
+      ...consumers.flatMap(([, one]) => [...(one.subscribe ?? []), ...(one.publishes ?? [])]),
+      ...Object.keys(workflow.topics ?? {}),
+    ]),
+  ];
   const rows = Math.max(1, producers.length, names.length, consumers.length);
   const tall = rows * (TALL + 18) + 12;
   const y = (index, many) => 12 + ((rows - many) * (TALL + 18)) / 2 + index * (TALL + 18);
-  const spots = { producer: new Map(producers.map(([name], index) => [name, [0, y(index, producers.length)]])), topic: new Map(names.map((name, index) => [name, [310, y(index, names.length)]])), consumer: new Map(consumers.map(([name], index) => [name, [620, y(index, consumers.length)]])) };
+  const spots = {
+    producer: new Map(producers.map(([name], index) => [name, [0, y(index, producers.length)]])),
+    topic: new Map(names.map((name, index) => [name, [310, y(index, names.length)]])),
+    consumer: new Map(consumers.map(([name], index) => [name, [620, y(index, consumers.length)]])),
+  };
   const edges = [
-    ...producers.flatMap(([name, one]) => (one.publishes ?? []).map((topic) => edge(spots.producer.get(name), spots.topic.get(topic)))),
-    ...consumers.flatMap(([name, one]) => (one.subscribe ?? []).map((topic) => edge(spots.topic.get(topic), spots.consumer.get(name)))),
-    ...consumers.flatMap(([name, one]) => (one.publishes ?? []).map((topic) => edge(spots.consumer.get(name), spots.topic.get(topic), true)))];
+    ...producers.flatMap(([name, one]) =>
+      (one.publishes ?? []).map((topic) => edge(spots.producer.get(name), spots.topic.get(topic))),
+    ),
+    ...consumers.flatMap(([name, one]) =>
+      (one.subscribe ?? []).map((topic) => edge(spots.topic.get(topic), spots.consumer.get(name))),
+    ),
+    ...consumers.flatMap(([name, one]) =>
+      (one.publishes ?? []).map((topic) => edge(spots.consumer.get(name), spots.topic.get(topic), true)),
+    ),
+  ];
   const words = `${producers.length} producers, ${names.length} topics, ${consumers.length} consumers; ${names.map((name) => `${name}: ${pending(workflow, name)} pending`).join(", ")}`;
-  return h("div", { class: "table-wrap" }, s("svg", { class: "graph", viewBox: `0 0 832 ${tall}`, role: "img", "aria-label": words }, edges,
-    producers.map(([name, one]) => node(spots.producer.get(name), name, one.queued ? "queued" : one.nextRun ? relative(at(one.nextRun)) : "producer", one.running ? "busy" : one.error ? "wrong" : "")),
-    names.map((name) => node(spots.topic.get(name), name, `${pending(workflow, name)} pending`, "topic")),
-    consumers.map(([name, one]) => node(spots.consumer.get(name), name, one.wakeAt ? `wakes ${relative(at(one.wakeAt))}` : one.dirty ? "has something to do" : "consumer", one.running ? "busy" : one.error ? "wrong" : ""))));
+  return h(
+    "div",
+    { class: "table-wrap" },
+    s(
+      "svg",
+      { class: "graph", viewBox: `0 0 832 ${tall}`, role: "img", "aria-label": words },
+      edges,
+      producers.map(([name, one]) =>
+        node(
+          spots.producer.get(name),
+          name,
+          one.queued ? "queued" : one.nextRun ? relative(at(one.nextRun)) : "producer",
+          state(workflow, name),
+        ),
+      ),
+      names.map((name) => node(spots.topic.get(name), name, `${pending(workflow, name)} pending`, "topic")),
+      consumers.map(([name, one]) =>
+        node(
+          spots.consumer.get(name),
+          name,
+          one.wakeAt ? `wakes ${relative(at(one.wakeAt))}` : one.dirty ? "has something to do" : "consumer",
+          state(workflow, name),
+        ),
+      ),
+    ),
+  );
 }
 
-const pending = (workflow, name) => Number((workflow.topics?.[name]?.counts ?? workflow.topics?.[name])?.pending ?? 0).toLocaleString();
+const pending = (workflow, name) => Number(workflow.topics?.[name]?.pending ?? 0).toLocaleString();
+const state = (workflow, name) =>
+  workflow.openRun?.handler !== name ? "" : workflow.error || workflow.openRun.awaits ? "wrong" : "busy";
 
 function node([x, y], name, below, kind) {
-  return s("g", { class: `node ${kind}` }, s("rect", { x: x + 1, y, width: WIDE, height: TALL, rx: kind === "topic" ? 26 : 10 }), s("text", { x: x + 16, y: y + 22 }, short(name, 24)), s("text", { x: x + 16, y: y + 40, class: "sub" }, below));
+  return s(
+    "g",
+    { class: `node ${kind}` },
+    s("rect", { x: x + 1, y, width: WIDE, height: TALL, rx: kind === "topic" ? 26 : 10 }),
+    s("text", { x: x + 16, y: y + 22 }, short(name, 24)),
+    s("text", { x: x + 16, y: y + 40, class: "sub" }, below),
+  );
 }
 
 function edge(from, to, isBack = false) {
-  const [x1, y1, x2, y2] = isBack ? [from[0], from[1] + TALL - 8, to[0] + WIDE, to[1] + TALL - 8] : [from[0] + WIDE, from[1] + TALL / 2, to[0], to[1] + TALL / 2];
+  const [x1, y1, x2, y2] = isBack
+    ? [from[0], from[1] + TALL - 8, to[0] + WIDE, to[1] + TALL - 8]
+    : [from[0] + WIDE, from[1] + TALL / 2, to[0], to[1] + TALL / 2];
   const bend = (x2 - x1) / 2;
   return s("path", { class: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` });
 }

@@ -33,6 +33,13 @@ const PATHS = {
 /** A drawing that says nothing by itself. */
 export function icon(name) {
   const shape = s("path", { d: PATHS[name] });
-  for (const [key, value] of Object.entries({ fill: "none", stroke: "currentColor", "stroke-width": "1.8", "stroke-linecap": "round", "stroke-linejoin": "round" })) shape.setAttribute(key, value);
+  for (const [key, value] of Object.entries({
+    fill: "none",
+    stroke: "currentColor",
+    "stroke-width": "1.8",
+    "stroke-linecap": "round",
+    "stroke-linejoin": "round",
+  }))
+    shape.setAttribute(key, value);
   return s("svg", { viewBox: "0 0 24 24", "aria-hidden": true }, shape);
 }

@@ -10,14 +10,24 @@ export function ladder(run) {
   const reached = run.ladder ?? {};
   const height = RUNGS.indexOf(run.rung);
   let before = at(reached.claimed) ?? at(run.startedAt);
-  return h("ol", { class: "ladder", data: { o: run.outcome }, "aria-label": `Ladder: ${run.rung ?? "not begun"}` },
+  return h(
+    "ol",
+    { class: "ladder", data: { o: run.outcome }, "aria-label": `Ladder: ${run.rung ?? "not begun"}` },
     RUNGS.map((rung, index) => {
       const since = before;
       const moment = rung === "finished" && !reached[rung] && height === 4 ? at(run.endedAt) : at(reached[rung]);
       if (moment !== null) before = moment;
       const isReached = index <= height;
       const took = moment === null ? null : index === 0 || since === null ? "" : `+${length(moment - since)}`;
-      return h("li", { class: `${isReached ? "reached" : ""}${index === height ? " last" : ""}`, "aria-label": `${rung}: ${isReached ? "reached" : "not reached"}${took ? ` ${took}` : ""}` },
-        h("b", null, rung), h("span", null, isReached ? took ?? "" : ""));
-    }));
+      return h(
+        "li",
+        {
+          class: `${isReached ? "reached" : ""}${index === height ? " last" : ""}`,
+          "aria-label": `${rung}: ${isReached ? "reached" : "not reached"}${took ? ` ${took}` : ""}`,
+        },
+        h("b", null, rung),
+        h("span", null, isReached ? (took ?? "") : ""),
+      );
+    }),
+  );
 }

@@ -23,7 +23,18 @@ export const SHAPES = {
 };
 
 /** Worst first: what a heap of marks is shown as. */
-export const GRAVITY = ["failed", "timedOut", "unknown", "missed", "unconfirmed", "running", "waiting", "skipped", "succeeded", "planned"];
+export const GRAVITY = [
+  "failed",
+  "timedOut",
+  "unknown",
+  "missed",
+  "unconfirmed",
+  "running",
+  "waiting",
+  "skipped",
+  "succeeded",
+  "planned",
+];
 
 /** The shape alone. */
 export function mark(outcome) {
@@ -50,11 +61,17 @@ export function runWords(run) {
 export function strip(runs) {
   if (!runs?.length) return h("span", { class: "faint small" }, "no run yet");
   const oldestFirst = [...runs].reverse();
-  const counted = Object.entries(Object.groupBy(oldestFirst, (run) => run.outcome)).map(([outcome, some]) => `${some.length} ${outcomeWords(outcome)}`);
+  const counted = Object.entries(Object.groupBy(oldestFirst, (run) => run.outcome)).map(
+    ([outcome, some]) => `${some.length} ${outcomeWords(outcome)}`,
+  );
   const shapes = oldestFirst.map((run) => {
     const shape = mark(run.outcome);
     shape.append(s("title", null, `${wall(at(run.plannedAt))}: ${runWords(run)}`));
     return shape;
   });
-  return h("span", { class: "strip", role: "img", "aria-label": `Last ${oldestFirst.length}: ${counted.join(", ")}` }, shapes);
+  return h(
+    "span",
+    { class: "strip", role: "img", "aria-label": `Last ${oldestFirst.length}: ${counted.join(", ")}` },
+    shapes,
+  );
 }

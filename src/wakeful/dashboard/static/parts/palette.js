@@ -13,8 +13,29 @@ export function openPalette(places, deeds) {
   let entries = [];
   let chosen = 0;
   const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "What was found" });
-  const input = h("input", { type: "text", role: "combobox", "aria-expanded": true, "aria-controls": "palette-list", "aria-label": "Search or do", placeholder: "Go to, find a schedule, or do something…", autocomplete: "off", spellcheck: "false" });
-  const dialog = h("dialog", { class: "palette", "aria-label": "Commands", onclose: () => dialog.remove(), onclick: (event) => { if (event.target === dialog) dialog.close(); } }, input, list);
+  const input = h("input", {
+    type: "text",
+    role: "combobox",
+    "aria-expanded": true,
+    "aria-controls": "palette-list",
+    "aria-label": "Search or do",
+    placeholder: "Go to, find a schedule, or do something…",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const dialog = h(
+    "dialog",
+    {
+      class: "palette",
+      "aria-label": "Commands",
+      onclose: () => dialog.remove(),
+      onclick: (event) => {
+        if (event.target === dialog) dialog.close();
+      },
+    },
+    input,
+    list,
+  );
 
   const take = (entry) => {
     dialog.close();
@@ -29,12 +50,38 @@ export function openPalette(places, deeds) {
   const show = (found) => {
     entries = found;
     chosen = 0;
-    fill(list, found.map((entry, index) => h("li", { role: "option", id: `palette-${index}`, onclick: () => take(entry), onpointermove: () => { chosen = index; point(); } }, icon(entry.symbol), quoted(entry.words, { class: "cut" }), h("small", null, entry.kind))));
+    fill(
+      list,
+      found.map((entry, index) =>
+        h(
+          "li",
+          {
+            role: "option",
+            id: `palette-${index}`,
+            onclick: () => take(entry),
+            onpointermove: () => {
+              chosen = index;
+              point();
+            },
+          },
+          icon(entry.symbol),
+          quoted(entry.words, { class: "cut" }),
+          h("small", null, entry.kind),
+        ),
+      ),
+    );
     point();
   };
 
   const fixed = [
-    ...places.map(([words, href, symbol]) => ({ words, symbol, kind: "go to", act: () => { location.hash = href; } })),
+    ...places.map(([words, href, symbol]) => ({
+      words,
+      symbol,
+      kind: "go to",
+      act: () => {
+        location.hash = href;
+      },
+    })),
     ...deeds.map(([words, act, symbol]) => ({ words, symbol, kind: "do", act })),
   ];
   const matches = (text, words) => text.split(/\s+/).every((part) => words.toLowerCase().includes(part));
@@ -46,8 +93,20 @@ export function openPalette(places, deeds) {
       const found = await get("/api/schedule", { q: text, limit: FOUND_MAX });
       if (mine !== asked || !dialog.open) return;
       const schedules = found.schedules.flatMap((one) => [
-        { words: one.slug, symbol: "list", kind: one.status, act: () => { location.hash = `#/schedules/${one.slug}`; } },
-        { words: `Run ${one.slug} now`, symbol: "play", kind: "do", act: () => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`) },
+        {
+          words: one.slug,
+          symbol: "list",
+          kind: one.status,
+          act: () => {
+            location.hash = `#/schedules/${one.slug}`;
+          },
+        },
+        {
+          words: `Run ${one.slug} now`,
+          symbol: "play",
+          kind: "do",
+          act: () => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`),
+        },
       ]);
       show([...fixed.filter((entry) => matches(text, entry.words)), ...schedules]);
     } catch {

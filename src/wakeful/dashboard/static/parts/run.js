@@ -1,8 +1,8 @@
 // One run, opened: its ladder, its attempts, what was answered, what went wrong.
 
 import { h, quoted } from "../lib/dom.js";
-import { outcomeWords } from "../lib/text.js";
-import { at, length, wall, when } from "../lib/time.js";
+import { outcomeWords, placeOf, short } from "../lib/text.js";
+import { at, clock, length, wall, when } from "../lib/time.js";
 import { ladder } from "./ladder.js";
 import { chip } from "./marks.js";
 import { facts, table } from "./small.js";
@@ -18,35 +18,138 @@ export function took(run) {
 export function runDetails(run) {
   const late = at(run.startedAt) === null ? null : at(run.startedAt) - at(run.dueAt);
   return [
-    run.count > 1 ? h("p", null, `This row stands for ${run.count.toLocaleString()} instants, from ${wall(at(run.plannedAt))} until ${wall(at(run.plannedUntil))}.`) : ladder(run),
+    run.count > 1
+      ? h(
+          "p",
+          null,
+          `This row stands for ${run.count.toLocaleString()} instants, from ${wall(at(run.plannedAt))} until ${wall(at(run.plannedUntil))}.`,
+        )
+      : ladder(run),
     run.error ? h("div", { class: "note bad" }, h("pre", { class: "grow" }, quoted(run.error))) : null,
     run.reply != null ? labelled("Reply", run.reply || "(empty)") : null,
     run.output ? labelled("Output", run.output) : null,
     facts([
       ["Run", h("a", { href: `#/runs/${run.runId}` }, `#${run.runId}`)],
-      ["Planned", `${wall(at(run.plannedAt))}${late !== null && late > 999 && run.trigger !== "manual" ? `, started ${length(late)} late` : ""}`],
-      ["Asked for by", { schedule: "its schedule", catchUp: "catching up", manual: "a person", wake: "a wake" }[run.trigger] ?? run.trigger],
+      [
+        "Planned",
+        `${wall(at(run.plannedAt))}${late !== null && late > 999 && run.trigger !== "manual" ? `, started ${length(late)} late` : ""}`,
+      ],
+      [
+        "Asked for by",
+        { schedule: "its schedule", catchUp: "catching up", manual: "a person", wake: "a wake" }[run.trigger] ??
+          run.trigger,
+      ],
       ["Reason", run.reason ? quoted(run.reason) : null],
       ["Next attempt", run.nextAttemptAt ? when(run.nextAttemptAt) : null],
       ["Blocked by", run.blockedBy ? h("a", { href: `#/runs/${run.blockedBy}` }, `run ${run.blockedBy}`) : null],
       ["Session", run.sessionId ? quoted(run.sessionId, { class: "mono" }) : null],
-      ["Tokens", run.usage ? Object.entries(run.usage).map(([name, value]) => `${name} ${Number(value).toLocaleString()}`).join(", ") : null],
-      ["Delivery", run.delivery ? quoted(typeof run.delivery === "string" ? run.delivery : [run.delivery.status, run.delivery.channel].filter(Boolean).join(" · ") || JSON.stringify(run.delivery)) : null],
+      [
+        "Tokens",
+        run.usage
+          ? Object.entries(run.usage)
+              .map(([name, value]) => `${name} ${Number(value).toLocaleString()}`)
+              .join(", ")
+          : null,
+      ],
+      [
+        "Delivery",
+        run.delivery
+          ? quoted(
+              typeof run.delivery === "string"
+                ? run.delivery
+                : [run.delivery.status, run.delivery.channel].filter(Boolean).join(" · ") ||
+                    JSON.stringify(run.delivery),
+            )
+          : null,
+      ],
     ]),
-    run.attempts?.length > 1 ? table("Attempts", ["Attempt", "Outcome", "Began", "Took", "Got as far as", "Error"], run.attempts.map((one) => [
-      one.attempt, chip(one.outcome, { words: outcomeWords(one.outcome) }), one.startedAt ? wall(at(one.startedAt)) : "–", took(one), one.rung ?? "–", one.error ? quoted(one.error) : ""])) : null,
+    run.log?.length
+      ? h(
+          "details",
+          { open: run.outcome !== "succeeded" },
+          h(
+            "summary",
+            { class: "soft small" },
+            `Log: ${run.log.length} lines${run.logIsCut ? ", and more in the files" : ""}`,
+          ),
+          h("pre", { class: "text", tabindex: 0 }, quoted(run.log.map(logLine).join("\n"))),
+        )
+      : null,
+    run.attempts?.length > 1
+      ? table(
+          "Attempts",
+          ["Attempt", "Outcome", "Began", "Took", "Got as far as", "Error"],
+          run.attempts.map((one) => [
+            one.attempt,
+            chip(one.outcome, { words: outcomeWords(one.outcome) }),
+            one.startedAt ? wall(at(one.startedAt)) : "–",
+            took(one),
+            one.rung ?? "–",
+            one.error ? quoted(one.error) : "",
+          ]),
+        )
+      : null,
   ];
 }
 
-const labelled = (name, text) => h("div", { class: "field" }, h("span", { class: "label" }, name), h("pre", { class: "text", tabindex: 0 }, quoted(text)));
+function logLine(line) {
+  const about = Object.entries(line.details ?? {})
+    .filter(([name]) => name !== "runId")
+    .map(([name, value]) => `${name}=${short(typeof value === "object" ? JSON.stringify(value) : value, 300)}`);
+  return [
+    clock(at(line.ts)),
+    line.level.padEnd(5),
+    line.action,
+    line.duration_ms == null ? null : length(line.duration_ms),
+    ...about,
+  ]
+    .filter((part) => part !== null)
+    .join("  ");
+}
+
+const labelled = (name, text) =>
+  h(
+    "div",
+    { class: "field" },
+    h("span", { class: "label" }, name),
+    h("pre", { class: "text", tabindex: 0 }, quoted(text)),
+  );
 
 /** A row that opens. `key` is kept, so that what was open stays open. */
 export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false } = {}) {
   const inside = h("div", { class: "inside" });
-  const row = h("details", { class: "run", open: isOpen, data: { run: run.runId }, ontoggle: () => { if (row.open && !inside.childNodes.length) inside.append(...runDetails(run).filter(Boolean)); ontoggle?.(row.open); } },
-    h("summary", null, chip(run.outcome), h("span", { class: "cut wide" }, withSlug ? [h("a", { href: `#/schedules/${run.slug}` }, quoted(run.slug)), " "] : null,
-      quoted(run.error ?? run.reply ?? (run.reason ? `(${run.reason})` : run.output ?? (run.trigger === "schedule" ? "" : run.trigger)), { class: "soft" }), run.count > 1 ? ` ${run.count.toLocaleString()} instants` : ""), h("span", { class: "figure soft small" }, took(run)), when(run.startedAt ?? run.plannedAt)),
-    inside);
+  const row = h(
+    "details",
+    {
+      class: "run",
+      open: isOpen,
+      data: { run: run.runId },
+      ontoggle: () => {
+        if (row.open && !inside.childNodes.length) inside.append(...runDetails(run).filter(Boolean));
+        ontoggle?.(row.open);
+      },
+    },
+    h(
+      "summary",
+      null,
+      chip(run.outcome),
+      h(
+        "span",
+        { class: "cut wide" },
+        withSlug ? [h("a", { href: placeOf(run.slug) }, quoted(run.slug)), " "] : null,
+        quoted(
+          run.error ??
+            run.reply ??
+            (run.reason ? `(${run.reason})` : (run.output ?? (run.trigger === "schedule" ? "" : run.trigger))),
+          { class: "soft" },
+        ),
+        run.count > 1 ? ` ${run.count.toLocaleString()} instants` : "",
+      ),
+      h("span", { class: "figure soft small" }, took(run)),
+      when(run.startedAt ?? run.plannedAt),
+    ),
+    inside,
+  );
   if (isOpen) inside.append(...runDetails(run).filter(Boolean));
   return row;
 }

@@ -6,14 +6,29 @@ import { icon } from "./icons.js";
 
 /** The head of a view: its name, what it is for, and what can be done here. */
 export function head(title, words, ...actions) {
-  return h("div", { class: "head" },
+  return h(
+    "div",
+    { class: "head" },
     h("div", { class: "words" }, h("h1", null, title), words ? h("p", null, words) : null),
-    actions.length ? h("div", { class: "actions" }, actions) : null);
+    actions.length ? h("div", { class: "actions" }, actions) : null,
+  );
 }
 
 export function button(words, onclick, { kind = "", symbol = null, label = null, type = "button", ...more } = {}) {
   const isBare = words === "";
-  return h("button", { type, class: `button ${kind}${isBare ? " icon" : ""}`, "aria-label": label, title: isBare ? label : null, onclick, ...more }, symbol ? icon(symbol) : null, words);
+  return h(
+    "button",
+    {
+      type,
+      class: `button ${kind}${isBare ? " icon" : ""}`,
+      "aria-label": label,
+      title: isBare ? label : null,
+      onclick,
+      ...more,
+    },
+    symbol ? icon(symbol) : null,
+    words,
+  );
 }
 
 export function link(words, href, { kind = "", symbol = null, ...more } = {}) {
@@ -33,8 +48,23 @@ export function choices(label, options, chosen, onchoose) {
   const show = (value) => {
     for (const one of group.children) one.setAttribute("aria-pressed", String(one.dataset.value === String(value)));
   };
-  fill(group, options.map(([value, words]) =>
-    h("button", { type: "button", data: { value: String(value) }, onclick: () => { show(value); onchoose(value); } }, words)));
+  fill(
+    group,
+    options.map(([value, words]) =>
+      h(
+        "button",
+        {
+          type: "button",
+          data: { value: String(value) },
+          onclick: () => {
+            show(value);
+            onchoose(value);
+          },
+        },
+        words,
+      ),
+    ),
+  );
   show(chosen);
   group.choose = show;
   return group;
@@ -42,7 +72,15 @@ export function choices(label, options, chosen, onchoose) {
 
 /** Where nothing is yet: what it is for, and how to begin. */
 export function empty(symbol, title, words, { command = null, action = null } = {}) {
-  return h("div", { class: "empty" }, icon(symbol), h("h2", null, title), h("p", null, words), command ? h("pre", { class: "text" }, command) : null, action);
+  return h(
+    "div",
+    { class: "empty" },
+    icon(symbol),
+    h("h2", null, title),
+    h("p", null, words),
+    command ? h("pre", { class: "text" }, command) : null,
+    action,
+  );
 }
 
 export const loading = () => h("p", { class: "loading", role: "status" }, "Loading…");
@@ -50,24 +88,65 @@ export const loading = () => h("p", { class: "loading", role: "status" }, "Loadi
 /** What went wrong, in the place where the answer would have been. */
 export function trouble(error, again = null) {
   const isMissing = error instanceof Problem && error.status === 404;
-  return h("div", { class: "empty" }, icon("question"), h("h2", null, isMissing ? "Not here" : "This could not be read"), h("p", null, error.message), again ? button("Try again", again, { symbol: "again" }) : null);
+  return h(
+    "div",
+    { class: "empty" },
+    icon("question"),
+    h("h2", null, isMissing ? "Not here" : "This could not be read"),
+    h("p", null, error.message),
+    again ? button("Try again", again, { symbol: "again" }) : null,
+  );
 }
 
 /** What this build does not have. */
 export function notBuilt(words) {
-  return empty("question", "Not available in this build", `${words} The daemon that serves this page has no such part.`);
+  return empty(
+    "question",
+    "Not available in this build",
+    `${words} The daemon that serves this page has no such part.`,
+  );
 }
 
 export function facts(pairs) {
-  return h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+  return h(
+    "dl",
+    { class: "facts" },
+    pairs
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => [h("dt", null, name), h("dd", null, value)]),
+  );
 }
 
 /** A table; rows are lists of cells. */
 export function table(label, columns, rows) {
-  return h("div", { class: "table-wrap" },
-    h("table", { "aria-label": label },
-      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell)))))));
+  return h(
+    "div",
+    { class: "table-wrap" },
+    h(
+      "table",
+      { "aria-label": label },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          columns.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        rows.map((cells) =>
+          h(
+            "tr",
+            null,
+            cells.map((cell) => h("td", null, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** A field with its name, a hint, and a place for what is wrong with it. */
@@ -76,7 +155,14 @@ export function field(name, label, control, hint = null) {
   control.id = id;
   control.dataset.field = name;
   control.setAttribute("aria-describedby", `${id}-wrong`);
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint ? h("span", { class: "hint" }, hint) : null, h("span", { class: "wrong", id: `${id}-wrong`, role: "alert" }));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    control,
+    hint ? h("span", { class: "hint" }, hint) : null,
+    h("span", { class: "wrong", id: `${id}-wrong`, role: "alert" }),
+  );
 }
 
 /** An arc that fills with a share from 0 to 100. */
@@ -87,7 +173,11 @@ export function gauge(percentage, label) {
   value.style.setProperty("stroke-dasharray", `${(around * share) / 100} ${around}`);
   if (share >= 95) value.style.setProperty("--tint", "var(--failed)");
   else if (share >= 80) value.style.setProperty("--tint", "var(--dawn)");
-  return s("svg", { class: "gauge", viewBox: "0 0 148 92", role: "img", "aria-label": label },
-    s("path", { class: "track", d: "M12 80A62 62 0 0 1 136 80" }), share > 0 ? value : null,
-    s("text", { x: 74, y: 78 }, percentage === null || percentage === undefined ? "–" : `${Math.round(percentage)}%`));
+  return s(
+    "svg",
+    { class: "gauge", viewBox: "0 0 148 92", role: "img", "aria-label": label },
+    s("path", { class: "track", d: "M12 80A62 62 0 0 1 136 80" }),
+    share > 0 ? value : null,
+    s("text", { x: 74, y: 78 }, percentage === null || percentage === undefined ? "–" : `${Math.round(percentage)}%`),
+  );
 }

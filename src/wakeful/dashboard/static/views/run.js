@@ -2,6 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
+import { placeOf } from "../lib/text.js";
 import { at, wall } from "../lib/time.js";
 import { RUNGS } from "../parts/ladder.js";
 import { chip } from "../parts/marks.js";
@@ -14,8 +15,33 @@ export default async function run(visit) {
   const details = h("div", { class: "body" });
   let one = null;
   const show = () => {
-    fill(top, h("nav", { class: "crumb", "aria-label": "Where this is" }, h("a", { href: "#/runs" }, "Ledger"), " / ", h("a", { href: `#/schedules/${one.slug}` }, quoted(one.slug)), " / "),
-      h("div", { class: "head" }, h("div", { class: "words" }, h("h1", null, `Run ${id}`), h("div", { class: "row" }, chip(one.outcome, { boxed: true }), h("span", { class: "soft" }, `planned ${wall(at(one.plannedAt))}`), one.startedAt ? h("span", { class: "soft" }, `· took ${took(one)}`) : null))));
+    fill(
+      top,
+      h(
+        "nav",
+        { class: "crumb", "aria-label": "Where this is" },
+        h("a", { href: "#/runs" }, "Ledger"),
+        " / ",
+        h("a", { href: placeOf(one.slug) }, quoted(one.slug)),
+        " / ",
+      ),
+      h(
+        "div",
+        { class: "head" },
+        h(
+          "div",
+          { class: "words" },
+          h("h1", null, `Run ${id}`),
+          h(
+            "div",
+            { class: "row" },
+            chip(one.outcome, { boxed: true }),
+            h("span", { class: "soft" }, `planned ${wall(at(one.plannedAt))}`),
+            one.startedAt ? h("span", { class: "soft" }, `· took ${took(one)}`) : null,
+          ),
+        ),
+      ),
+    );
     fill(details, runDetails(one));
   };
   const load = async () => {
@@ -24,7 +50,12 @@ export default async function run(visit) {
   };
   visit.hear(["runs"], (events) => {
     for (const event of events) {
-      if (event.runId === id && event.what === "climbed" && one && RUNGS.indexOf(event.rung) > RUNGS.indexOf(one.rung)) {
+      if (
+        event.runId === id &&
+        event.what === "climbed" &&
+        one &&
+        RUNGS.indexOf(event.rung) > RUNGS.indexOf(one.rung)
+      ) {
         one.rung = event.rung;
         one.ladder = { ...one.ladder, [event.rung]: event.at };
         show();
@@ -32,6 +63,19 @@ export default async function run(visit) {
     }
   });
   await visit.keep(["runs"], load, { gap: 400, matters: (event) => event.runId === id });
-  const why = await get(`/api/schedule/${encodeURIComponent(one.slug)}/why`, { at: one.plannedAt }, visit.signal).catch(() => null);
-  return { title: `Run ${id}`, element: h("div", { class: "stack" }, top, why ? panel("Why", body(h("p", { class: "why" }, quoted(why.sentence)))) : null, panel("What happened", details)) };
+  const why = one.slug.includes(":")
+    ? null
+    : await get(`/api/schedule/${encodeURIComponent(one.slug)}/why`, { at: one.plannedAt }, visit.signal).catch(
+        () => null,
+      );
+  return {
+    title: `Run ${id}`,
+    element: h(
+      "div",
+      { class: "stack" },
+      top,
+      why ? panel("Why", body(h("p", { class: "why" }, quoted(why.sentence)))) : null,
+      panel("What happened", details),
+    ),
+  };
 }

@@ -7,7 +7,18 @@ import { button, choices, empty, head, panel } from "../parts/small.js";
 
 const PAGE = 50;
 const HELD_MAX = 500;
-const OUTCOMES = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["succeeded", "Succeeded"], ["failed", "Failed"], ["timedOut", "Timed out"], ["unconfirmed", "Unconfirmed"], ["unknown", "Unknown"], ["skipped", "Skipped"], ["missed", "Missed"]];
+const OUTCOMES = [
+  ["", "All"],
+  ["running", "Running"],
+  ["waiting", "Waiting"],
+  ["succeeded", "Succeeded"],
+  ["failed", "Failed"],
+  ["timedOut", "Timed out"],
+  ["unconfirmed", "Unconfirmed"],
+  ["unknown", "Unknown"],
+  ["skipped", "Skipped"],
+  ["missed", "Missed"],
+];
 
 export default async function runs(visit) {
   let outcome = visit.query.get("outcome") ?? "";
@@ -17,8 +28,22 @@ export default async function runs(visit) {
   const list = h("div");
   const more = button("Older", () => older().catch(visit.ignore));
   const show = () => {
-    fill(list, rows.length ? rows.map((run) => runRow(run, { withSlug: true, isOpen: open.has(run.runId), ontoggle: (is) => (is ? open.add(run.runId) : open.delete(run.runId)) }))
-      : empty("ledger", outcome ? "None of these" : "The ledger is empty", "Every planned instant ends here as one row: it ran and how far it got, it was skipped and why, or it was missed and why. Nothing passes in silence."));
+    fill(
+      list,
+      rows.length
+        ? rows.map((run) =>
+            runRow(run, {
+              withSlug: true,
+              isOpen: open.has(run.runId),
+              ontoggle: (is) => (is ? open.add(run.runId) : open.delete(run.runId)),
+            }),
+          )
+        : empty(
+            "ledger",
+            outcome ? "None of these" : "The ledger is empty",
+            "Every planned instant ends here as one row: it ran and how far it got, it was skipped and why, or it was missed and why. Nothing passes in silence.",
+          ),
+    );
     more.classList.toggle("hidden", next === null);
   };
   const page = (cursor) => get("/api/runs", { limit: PAGE, outcome, cursor }, visit.signal);
@@ -34,9 +59,28 @@ export default async function runs(visit) {
     next = found.next;
     show();
   };
-  const again = throttled(() => { if (rows.length <= PAGE && !open.size) load().catch(visit.ignore); }, 1_000, visit.signal);
+  const again = throttled(
+    () => {
+      if (rows.length <= PAGE && !open.size) load().catch(visit.ignore);
+    },
+    1_000,
+    visit.signal,
+  );
   visit.hear(["runs"], again);
   await load();
-  const filter = choices("Outcome", OUTCOMES, outcome, (chosen) => { outcome = chosen; load().catch(visit.ignore); });
-  return { title: "Ledger", element: h("div", { class: "stack" }, head("Ledger", "What became of every planned instant, newest first."), h("div", null, filter), panel(null, list), h("div", null, more)) };
+  const filter = choices("Outcome", OUTCOMES, outcome, (chosen) => {
+    outcome = chosen;
+    load().catch(visit.ignore);
+  });
+  return {
+    title: "Ledger",
+    element: h(
+      "div",
+      { class: "stack" },
+      head("Ledger", "What became of every planned instant, newest first."),
+      h("div", null, filter),
+      panel(null, list),
+      h("div", null, more),
+    ),
+  };
 }

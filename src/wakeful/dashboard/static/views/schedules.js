@@ -11,11 +11,27 @@ import { button, choices, empty, head, link } from "../parts/small.js";
 
 const PAGE = 100;
 const HELD_MAX = 10_000; // beyond it the search narrows, instead of the browser growing
-const STATUSES = [["", "All"], ["idle", "Idle"], ["running", "Running"], ["waiting", "Waiting"], ["paused", "Paused"], ["disabled", "Off"], ["invalid", "Invalid"]];
+const STATUSES = [
+  ["", "All"],
+  ["idle", "Idle"],
+  ["running", "Running"],
+  ["waiting", "Waiting"],
+  ["paused", "Paused"],
+  ["disabled", "Off"],
+  ["invalid", "Invalid"],
+];
 const RECENT = 12;
 
 export default async function schedules(visit) {
-  const list = { rows: [], bySlug: new Map(), next: null, status: visit.query.get("status") ?? "", q: visit.query.get("q") ?? "", sort: "slug", isDown: false };
+  const list = {
+    rows: [],
+    bySlug: new Map(),
+    next: null,
+    status: visit.query.get("status") ?? "",
+    q: visit.query.get("q") ?? "",
+    sort: "slug",
+    isDown: false,
+  };
   let asked = 0;
   const scroll = h("div", { class: "list-scroll", tabindex: 0, role: "region", "aria-label": "Schedules" });
   const space = h("div", { class: "list-space", role: "list" });
@@ -55,7 +71,12 @@ export default async function schedules(visit) {
     if (list.next !== null && last + 40 > list.rows.length) more();
   });
 
-  const page = (cursor, limit = PAGE) => get("/api/schedule", { status: list.status, q: list.q, limit, cursor, recent: limit === PAGE ? RECENT : null }, visit.signal);
+  const page = (cursor, limit = PAGE) =>
+    get(
+      "/api/schedule",
+      { status: list.status, q: list.q, limit, cursor, recent: limit === PAGE ? RECENT : null },
+      visit.signal,
+    );
   const take = (found) => {
     for (const one of found.schedules) {
       const known = list.bySlug.get(one.slug);
@@ -68,11 +89,45 @@ export default async function schedules(visit) {
   };
   const tellCount = () => {
     const isEmpty = list.rows.length === 0 && list.next === null;
-    say(counted, isEmpty ? "" : `${list.rows.length.toLocaleString()}${list.next === null && !list.isCut ? "" : "+"} shown${list.isCut ? "; search to see others" : ""}`);
+    say(
+      counted,
+      isEmpty
+        ? ""
+        : `${list.rows.length.toLocaleString()}${list.next === null && !list.isCut ? "" : "+"} shown${list.isCut ? "; search to see others" : ""}`,
+    );
     none.classList.toggle("hidden", !isEmpty);
     table.classList.toggle("hidden", isEmpty);
-    if (isEmpty) fill(none, h("div", { class: "panel" }, list.q || list.status ? empty("search", "Nothing fits", "No schedule has this status and this text in its name or in what it does.", { action: button("Show all", () => { location.hash = "#/schedules?"; list.q = list.status = search.value = ""; filter.choose(""); load(); }) })
-      : empty("sunrise", "No schedule yet", "A schedule says what should happen, and when. It may ask an agent, run a command, call an address or a Python function, or raise an event for the heartbeat.", { command: "wakeful add hello --every 1h --prompt \"Say good morning\"", action: link("New schedule", "#/new", { kind: "primary", symbol: "plus" }) })));
+    if (isEmpty)
+      fill(
+        none,
+        h(
+          "div",
+          { class: "panel" },
+          list.q || list.status
+            ? empty(
+                "search",
+                "Nothing fits",
+                "No schedule has this status and this text in its name or in what it does.",
+                {
+                  action: button("Show all", () => {
+                    location.hash = "#/schedules?";
+                    list.q = list.status = search.value = "";
+                    filter.choose("");
+                    load();
+                  }),
+                },
+              )
+            : empty(
+                "sunrise",
+                "No schedule yet",
+                "A schedule says what should happen, and when. It may ask an agent, run a command, call an address or a Python function, or raise an event for the heartbeat.",
+                {
+                  command: 'wakeful add hello --every 1h --prompt "Say good morning"',
+                  action: link("New schedule", "#/new", { kind: "primary", symbol: "plus" }),
+                },
+              ),
+        ),
+      );
   };
   const load = async () => {
     const mine = ++asked;
@@ -81,7 +136,8 @@ export default async function schedules(visit) {
     Object.assign(list, { rows: [], next: null, bySlug: new Map() });
     take(found);
     // A search may look at a thousand and find few: go on until there is something to see.
-    for (let n = 0; n < 12 && list.rows.length < 30 && list.next !== null && mine === asked; n += 1) take(await page(list.next));
+    for (let n = 0; n < 12 && list.rows.length < 30 && list.next !== null && mine === asked; n += 1)
+      take(await page(list.next));
     if (list.sort !== "slug") await sort();
     scroll.scrollTop = 0;
     tellCount();
@@ -107,75 +163,172 @@ export default async function schedules(visit) {
 
   // --- sorting: the daemon lists by name; any other order is made here, of everything up to a bound -----------------------
 
-  const KEYS = { slug: (one) => one.slug, status: (one) => one.status, next: (one) => at(one.nextRun) ?? Infinity, last: (one) => -(at(one.lastRun) ?? -Infinity) };
+  const KEYS = {
+    slug: (one) => one.slug,
+    status: (one) => one.status,
+    next: (one) => at(one.nextRun) ?? Infinity,
+    last: (one) => -(at(one.lastRun) ?? -Infinity),
+  };
   const sort = async () => {
     const mine = asked;
     while (list.next !== null && list.sort !== "slug" && mine === asked) take(await page(list.next, 1_000));
     const key = KEYS[list.sort];
     const way = list.isDown ? -1 : 1;
-    list.rows.sort((a, b) => { const [x, y] = [key(a), key(b)]; return (x < y ? -1 : x > y ? 1 : a.slug < b.slug ? -1 : 1) * way; });
+    list.rows.sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      return (x < y ? -1 : x > y ? 1 : a.slug < b.slug ? -1 : 1) * way;
+    });
     tellCount();
     draw();
   };
-  const sortBy = (name, words) => h("button", { type: "button", data: { name }, "aria-pressed": String(list.sort === name), onclick: (event) => {
-    list.isDown = list.sort === name && !list.isDown;
-    list.sort = name;
-    for (const one of event.currentTarget.parentNode.querySelectorAll("button")) one.setAttribute("aria-pressed", String(one.dataset.name === name));
-    sort().catch(visit.ignore);
-  } }, words);
+  const sortBy = (name, words) =>
+    h(
+      "button",
+      {
+        type: "button",
+        data: { name },
+        "aria-pressed": String(list.sort === name),
+        onclick: (event) => {
+          list.isDown = list.sort === name && !list.isDown;
+          list.sort = name;
+          for (const one of event.currentTarget.parentNode.querySelectorAll("button"))
+            one.setAttribute("aria-pressed", String(one.dataset.name === name));
+          sort().catch(visit.ignore);
+        },
+      },
+      words,
+    );
 
   // --- doing ------------------------------------------------------------------------------------------------------------
 
   const renewed = new Set();
-  const renew = throttled(async () => {
-    const slugs = [...renewed].filter((slug) => shown.has(slug)).slice(0, 100);
-    renewed.clear();
-    if (!slugs.length) return;
-    const found = await get("/api/schedule", { slugs: slugs.join(","), recent: RECENT }, visit.signal).catch(visit.ignore);
-    if (!found) return;
-    const there = new Map(found.schedules.map((one) => [one.slug, one]));
-    list.rows = list.rows.filter((one) => !slugs.includes(one.slug) || there.has(one.slug)).map((one) => there.get(one.slug) ?? one);
-    for (const slug of slugs) there.has(slug) ? list.bySlug.set(slug, there.get(slug)) : list.bySlug.delete(slug);
-    draw();
-  }, 700, visit.signal);
-  const changed = (slug) => { renewed.add(slug); renew(); };
+  const renew = throttled(
+    async () => {
+      const slugs = [...renewed].filter((slug) => shown.has(slug)).slice(0, 100);
+      renewed.clear();
+      if (!slugs.length) return;
+      const found = await get("/api/schedule", { slugs: slugs.join(","), recent: RECENT }, visit.signal).catch(
+        visit.ignore,
+      );
+      if (!found) return;
+      const there = new Map(found.schedules.map((one) => [one.slug, one]));
+      list.rows = list.rows
+        .filter((one) => !slugs.includes(one.slug) || there.has(one.slug))
+        .map((one) => there.get(one.slug) ?? one);
+      for (const slug of slugs) there.has(slug) ? list.bySlug.set(slug, there.get(slug)) : list.bySlug.delete(slug);
+      draw();
+    },
+    700,
+    visit.signal,
+  );
+  const changed = (slug) => {
+    renewed.add(slug);
+    renew();
+  };
   const actions = {
-    run: (one) => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`).then(() => changed(one.slug)),
-    toggle: (one) => attempt(() => post(schedulePath(one.slug, isOn(one) ? "/pause" : "/resume")), `${one.slug} is ${isOn(one) ? "paused" : "on again"}`).then(() => changed(one.slug)),
+    run: (one) =>
+      attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`).then(() => changed(one.slug)),
+    toggle: (one) =>
+      attempt(
+        () => post(schedulePath(one.slug, isOn(one) ? "/pause" : "/resume")),
+        `${one.slug} is ${isOn(one) ? "paused" : "on again"}`,
+      ).then(() => changed(one.slug)),
   };
   const refill = throttled(() => load().catch(visit.ignore), 3_000, visit.signal);
   visit.hear(["runs", "schedules"], (events) => {
     for (const event of events) {
       if (event.stream === "reset") refill();
-      else if (event.slug && shown.has(event.slug)) { renewed.add(event.slug); renew(); }
-      else if (event.stream === "schedules" && event.what === "created" && list.rows.length < PAGE) refill();
+      else if (event.slug && shown.has(event.slug)) {
+        renewed.add(event.slug);
+        renew();
+      } else if (event.stream === "schedules" && event.what === "created" && list.rows.length < PAGE) refill();
     }
   });
 
-  const search = h("input", { type: "search", placeholder: "Name, prompt, command, address", "aria-label": "Search", value: list.q, oninput: settled(() => { list.q = search.value.trim(); load().catch(visit.ignore); }, 150) });
-  const filter = choices("Status", STATUSES, list.status, (status) => { list.status = status; load().catch(visit.ignore); });
-  const table = h("div", { class: "panel" },
-    h("div", { class: "list-head" }, sortBy("status", "Status"), sortBy("slug", "Schedule"), h("span", { class: "c-when" }, "When"), sortBy("next", "Next"), sortBy("last", "Last"), h("span", null, "Recent"), h("span", null, "")),
-    scroll);
+  const search = h("input", {
+    type: "search",
+    placeholder: "Name, prompt, command, address",
+    "aria-label": "Search",
+    value: list.q,
+    oninput: settled(() => {
+      list.q = search.value.trim();
+      load().catch(visit.ignore);
+    }, 150),
+  });
+  const filter = choices("Status", STATUSES, list.status, (status) => {
+    list.status = status;
+    load().catch(visit.ignore);
+  });
+  const table = h(
+    "div",
+    { class: "panel" },
+    h(
+      "div",
+      { class: "list-head" },
+      sortBy("status", "Status"),
+      sortBy("slug", "Schedule"),
+      h("span", { class: "c-when" }, "When"),
+      sortBy("next", "Next"),
+      sortBy("last", "Last"),
+      h("span", null, "Recent"),
+      h("span", null, ""),
+    ),
+    scroll,
+  );
   scroll.addEventListener("scroll", draw, { passive: true });
   new ResizeObserver(draw).observe(scroll);
   await load();
-  const element = h("div", { class: "stack" }, head("Schedules", null, counted),
-    h("div", { class: "row" }, h("div", { class: "search" }, icon("search"), search), filter), table, none);
+  const element = h(
+    "div",
+    { class: "stack" },
+    head("Schedules", null, counted),
+    h("div", { class: "row" }, h("div", { class: "search" }, icon("search"), search), filter),
+    table,
+    none,
+  );
   return { title: "Schedules", element };
 }
 
 const isOn = (one) => one.enabled && one.status !== "paused";
 
 function line(one, actions) {
-  return h("div", { class: "list-row", role: "listitem", data: { slug: one.slug } },
-    h("div", { class: "c-state", title: one.statusReason }, chip(one.status, { words: one.status === "disabled" ? "off" : one.status })),
-    h("div", { class: "name" }, h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)), quoted(actionWords(one), { class: "does cut" })),
+  return h(
+    "div",
+    { class: "list-row", role: "listitem", data: { slug: one.slug } },
+    h(
+      "div",
+      { class: "c-state", title: one.statusReason },
+      chip(one.status, { words: one.status === "disabled" ? "off" : one.status }),
+    ),
+    h(
+      "div",
+      { class: "name" },
+      h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
+      quoted(actionWords(one), { class: "does cut" }),
+    ),
     quoted(one.description ?? "cannot be read any more", { class: "say", title: one.description }),
     h("div", { class: "c-next" }, when(one.nextRun)),
-    h("div", { class: "c-last", title: one.lastError }, one.lastResult ? chip(one.lastResult === "error" ? "failed" : "succeeded", { words: "" }) : null, " ", when(one.lastRun, { none: "never" })),
+    h(
+      "div",
+      { class: "c-last", title: one.lastError },
+      one.lastResult ? chip(one.lastResult === "error" ? "failed" : "succeeded", { words: "" }) : null,
+      " ",
+      when(one.lastRun, { none: "never" }),
+    ),
     h("div", { class: "c-strip" }, strip(one.recent)),
-    h("div", { class: "end" },
+    h(
+      "div",
+      { class: "end" },
       button("Run", () => actions.run(one), { kind: "small", symbol: "play", label: `Run ${one.slug} now` }),
-      h("button", { type: "button", class: "switch", role: "switch", "aria-checked": String(isOn(one)), "aria-label": `${one.slug} on or off`, title: isOn(one) ? "On; pause it" : "Off; let it go on", onclick: () => actions.toggle(one) })));
+      h("button", {
+        type: "button",
+        class: "switch",
+        role: "switch",
+        "aria-checked": String(isOn(one)),
+        "aria-label": `${one.slug} on or off`,
+        title: isOn(one) ? "On; pause it" : "Off; let it go on",
+        onclick: () => actions.toggle(one),
+      }),
+    ),
+  );
 }

@@ -8,36 +8,87 @@ import { attempt } from "../parts/asking.js";
 import { chip } from "../parts/marks.js";
 import { body, button, empty, facts, gauge, head, notBuilt, panel } from "../parts/small.js";
 
-const WORDS = "A slot is one key of one provider, whose quota begins anew some hours after its first use. Wakeful keeps the window running, so that it resets when you need it.";
-const BEGIN = "[slots.main]\nprovider = \"glm\"\napi_key = {env = \"GLM_KEY\"}\ntimes = [\"09:00\", \"14:00\"]\nafter_reset = \"1m\"";
+const WORDS =
+  "A slot is one key of one provider, whose quota begins anew some hours after its first use. Wakeful keeps the window running, so that it resets when you need it.";
+const BEGIN =
+  '[slots.main]\nprovider = "glm"\napi_key = {env = "GLM_KEY"}\ntimes = ["09:00", "14:00"]\nafter_reset = "1m"';
 
 export default async function slots(visit) {
-  if (!(await has("/api/slots"))) return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots"), panel(null, notBuilt(WORDS))) };
+  if (!(await has("/api/slots")))
+    return {
+      title: "Quota slots",
+      element: h("div", { class: "stack" }, head("Quota slots"), panel(null, notBuilt(WORDS))),
+    };
   const cards = h("div", { class: "cards" });
   const none = h("div");
   let counted = [];
   const load = async () => {
     const told = await get("/api/slots", {}, visit.signal);
     counted = [];
-    fill(cards, told.slots.map((slot) => card(slot)));
+    fill(
+      cards,
+      told.slots.map((slot) => card(slot)),
+    );
     fill(none, told.slots.length ? null : panel(null, empty("gauge", "No quota slot yet", WORDS, { command: BEGIN })));
     tick();
   };
-  const act = (slot, what, words) => attempt(() => post(`/api/slots/${encodeURIComponent(slot.name)}/${what}`), words).then(() => load().catch(visit.ignore));
+  const act = (slot, what, words) =>
+    attempt(() => post(`/api/slots/${encodeURIComponent(slot.name)}/${what}`), words).then(() =>
+      load().catch(visit.ignore),
+    );
   const card = (slot) => {
     const reset = at(slot.nextResetTime);
     const countdown = h("b", { data: { countdown: slot.name } });
     if (reset !== null) counted.push([countdown, reset]);
-    const state = slot.disabled || slot.enabled === false ? ["disabled", "off"] : slot.warm ? ["succeeded", "warm"] : slot.wakePending ? ["running", "waking"] : ["skipped", "cold"];
-    return panel(quoted(slot.name), { actions: chip(state[0], { words: state[1] }) }, body(
-      gauge(slot.percentage, `${slot.name}: ${slot.percentage ?? "unknown"} percent used`),
-      h("div", { class: "slot-now" }, reset === null ? h("span", { class: "soft" }, "The window is not running") : [countdown, h("span", { class: "soft small" }, `until it begins anew, at ${wall(reset)}`)]),
-      windowBar(slot), slot.lastError ? h("div", { class: "note bad" }, quoted(slot.lastError)) : null,
-      facts([["Next wake", slot.nextWake ? when(slot.nextWake) : null], ["Next look", slot.nextPoll ? when(slot.nextPoll) : null], ["Wake errors", slot.wakeErrors || null], ["Quota errors", slot.quotaErrors || null], ["Waking", slot.wakeDisabled ? "off, after too many errors" : null], ["Read", slot.updatedAt ? when(slot.updatedAt) : null]]),
-      history(slot.history), h("div", { class: "row" }, button("Wake now", () => act(slot, "wake", `${slot.name} is being woken`), { kind: "small", symbol: "sun" }), button("Look now", () => act(slot, "poll", `${slot.name} is being read`), { kind: "small", symbol: "again" }),
-        slot.disabled || slot.wakeDisabled ? button("Resume", () => act(slot, "resume", `${slot.name} goes on`), { kind: "small primary", symbol: "play" }) : null)));
+    const state =
+      slot.disabled || slot.enabled === false
+        ? ["disabled", "off"]
+        : slot.warm
+          ? ["succeeded", "warm"]
+          : slot.wakePending
+            ? ["running", "waking"]
+            : ["skipped", "cold"];
+    return panel(
+      quoted(slot.name),
+      { actions: chip(state[0], { words: state[1] }) },
+      body(
+        gauge(slot.percentage, `${slot.name}: ${slot.percentage ?? "unknown"} percent used`),
+        h(
+          "div",
+          { class: "slot-now" },
+          reset === null
+            ? h("span", { class: "soft" }, "The window is not running")
+            : [countdown, h("span", { class: "soft small" }, `until it begins anew, at ${wall(reset)}`)],
+        ),
+        windowBar(slot),
+        slot.lastError ? h("div", { class: "note bad" }, quoted(slot.lastError)) : null,
+        facts([
+          ["Next wake", slot.nextWake ? when(slot.nextWake) : null],
+          ["Next look", slot.nextPoll ? when(slot.nextPoll) : null],
+          ["Wake errors", slot.wakeErrors || null],
+          ["Quota errors", slot.quotaErrors || null],
+          ["Waking", slot.wakeDisabled ? "off, after too many errors" : null],
+          ["Read", slot.updatedAt ? when(slot.updatedAt) : null],
+        ]),
+        history(slot.history),
+        h(
+          "div",
+          { class: "row" },
+          button("Wake now", () => act(slot, "wake", `${slot.name} is being woken`), { kind: "small", symbol: "sun" }),
+          button("Look now", () => act(slot, "poll", `${slot.name} is being read`), { kind: "small", symbol: "again" }),
+          slot.disabled || slot.wakeDisabled
+            ? button("Resume", () => act(slot, "resume", `${slot.name} goes on`), {
+                kind: "small primary",
+                symbol: "play",
+              })
+            : null,
+        ),
+      ),
+    );
   };
-  const tick = () => { for (const [element, reset] of counted) say(element, reset > Date.now() ? clockOf(reset - Date.now()) : "now"); };
+  const tick = () => {
+    for (const [element, reset] of counted) say(element, reset > Date.now() ? clockOf(reset - Date.now()) : "now");
+  };
   await visit.keep(["slots", "slot", "quota"], load);
   visit.every(1_000, tick);
   return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS), cards, none) };
@@ -54,8 +105,17 @@ function windowBar(slot) {
   const [start, end] = [at(slot.windowStart), at(slot.nextResetTime)];
   if (start === null || end === null || end <= start) return null;
   const share = Math.min(1, Math.max(0, (Date.now() - start) / (end - start)));
-  const bar = s("svg", { viewBox: "0 0 400 10", class: "chart", role: "img", "aria-label": `${Math.round(share * 100)} percent of the window's ${length(end - start)} have passed` },
-    s("rect", { x: 0, y: 2, width: 400, height: 6, rx: 3 }), s("rect", { x: 0, y: 2, width: Math.max(3, 400 * share), height: 6, rx: 3 }));
+  const bar = s(
+    "svg",
+    {
+      viewBox: "0 0 400 10",
+      class: "chart",
+      role: "img",
+      "aria-label": `${Math.round(share * 100)} percent of the window's ${length(end - start)} have passed`,
+    },
+    s("rect", { x: 0, y: 2, width: 400, height: 6, rx: 3 }),
+    s("rect", { x: 0, y: 2, width: Math.max(3, 400 * share), height: 6, rx: 3 }),
+  );
   bar.style.setProperty("height", "10px");
   bar.children[0].style.setProperty("fill", "var(--line)");
   bar.children[1].style.setProperty("fill", "var(--accent)");
@@ -64,11 +124,29 @@ function windowBar(slot) {
 
 /** The share used over time, as far as it is kept. */
 function history(points) {
-  const known = (points ?? []).map((one) => [at(one.at ?? one.time), one.percentage]).filter(([time, share]) => time !== null && share != null).slice(-120);
+  const known = (points ?? [])
+    .map((one) => [at(one.at ?? one.time), one.percentage])
+    .filter(([time, share]) => time !== null && share != null)
+    .slice(-120);
   if (known.length < 2) return null;
   const [first, last] = [known[0][0], known.at(-1)[0]];
   const spot = ([time, share]) => `${(400 * (time - first)) / Math.max(1, last - first)},${70 - 0.66 * share}`;
   const line = s("polyline", { points: known.map(spot).join(" ") });
-  for (const [name, one] of [["fill", "none"], ["stroke", "var(--accent)"], ["stroke-width", "2"]]) line.style.setProperty(name, one);
-  return s("svg", { class: "chart", viewBox: "0 0 400 74", role: "img", "aria-label": `Used since ${wall(first)}: from ${known[0][1]} to ${known.at(-1)[1]} percent` }, s("line", { x1: 0, x2: 400, y1: 72, y2: 72 }), line);
+  for (const [name, one] of [
+    ["fill", "none"],
+    ["stroke", "var(--accent)"],
+    ["stroke-width", "2"],
+  ])
+    line.style.setProperty(name, one);
+  return s(
+    "svg",
+    {
+      class: "chart",
+      viewBox: "0 0 400 74",
+      role: "img",
+      "aria-label": `Used since ${wall(first)}: from ${known[0][1]} to ${known.at(-1)[1]} percent`,
+    },
+    s("line", { x1: 0, x2: 400, y1: 72, y2: 72 }),
+    line,
+  );
 }

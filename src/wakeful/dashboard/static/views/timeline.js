@@ -14,7 +14,18 @@ import { button, choices, empty, head, link } from "../parts/small.js";
 const SPANS = { "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 60 * DAY;
-const LEGEND = ["succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed", "running", "waiting", "planned"];
+const LEGEND = [
+  "succeeded",
+  "failed",
+  "timedOut",
+  "unconfirmed",
+  "unknown",
+  "skipped",
+  "missed",
+  "running",
+  "waiting",
+  "planned",
+];
 
 export default async function timeline(visit) {
   const data = new TimelineData(visit.signal);
@@ -28,17 +39,44 @@ export default async function timeline(visit) {
   let pointed = null;
 
   const axis = h("canvas", { class: "tl-canvas", "aria-hidden": true });
-  const field = h("canvas", { class: "tl-canvas", tabindex: 0, role: "img", "aria-label": "Time axis. Plus and minus zoom, arrows move, 0 goes back to now." });
+  const field = h("canvas", {
+    class: "tl-canvas",
+    tabindex: 0,
+    role: "img",
+    "aria-label": "Time axis. Plus and minus zoom, arrows move, 0 goes back to now.",
+  });
   const names = h("ol", { class: "tl-rows" });
   const layer = h("div", { class: "tl-layer" }, field);
   const scroll = h("div", { class: "tl-scroll" }, layer, names);
   const corner = h("div", { class: "tl-corner" });
   const tip = h("div", { class: "tl-tip hidden", role: "tooltip" });
-  const chart = h("div", { class: "panel timeline" }, h("div", { class: "tl-axis" }, corner, axis), scroll, tip,
-    h("div", { class: "tl-foot", "aria-label": "What the shapes mean" }, LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome)))));
+  const chart = h(
+    "div",
+    { class: "panel timeline" },
+    h("div", { class: "tl-axis" }, corner, axis),
+    scroll,
+    tip,
+    h(
+      "div",
+      { class: "tl-foot", "aria-label": "What the shapes mean" },
+      LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome))),
+    ),
+  );
   const soon = h("div", { class: "soon", role: "list", "aria-label": "What is next" });
-  const none = h("div", { class: "panel hidden" }, empty("sunrise", "Nothing is planned yet", "A schedule says what should happen and when: ask an agent, run a command, call an address. Everything it ever plans shows up here, and everything that became of it.", {
-    command: "wakeful add standup --cron \"0 9 * * 1-5\" --prompt \"Summarise yesterday's commits\"\nwakeful add backup --every 6h --command \"make backup\"", action: link("New schedule", "#/new", { kind: "primary", symbol: "plus" }) }));
+  const none = h(
+    "div",
+    { class: "panel hidden" },
+    empty(
+      "sunrise",
+      "Nothing is planned yet",
+      "A schedule says what should happen and when: ask an agent, run a command, call an address. Everything it ever plans shows up here, and everything that became of it.",
+      {
+        command:
+          'wakeful add standup --cron "0 9 * * 1-5" --prompt "Summarise yesterday\'s commits"\nwakeful add backup --every 6h --command "make backup"',
+        action: link("New schedule", "#/new", { kind: "primary", symbol: "plus" }),
+      },
+    ),
+  );
 
   const width = () => Math.max(80, chart.clientWidth - names.offsetWidth);
   const scaleNow = () => new Scale(from, until, width());
@@ -61,7 +99,11 @@ export default async function timeline(visit) {
     drawn = [];
     for (let index = first; index < data.rows.length && (index - first - 1) * ROW < height; index += 1) {
       const top = index * ROW - scroll.scrollTop;
-      drawn.push({ row: data.rows[index], top, cells: drawRow(pen, scale, colour, data.rows[index], top, now, pointed?.slug === data.rows[index].slug) });
+      drawn.push({
+        row: data.rows[index],
+        top,
+        cells: drawRow(pen, scale, colour, data.rows[index], top, now, pointed?.slug === data.rows[index].slug),
+      });
     }
   });
 
@@ -69,26 +111,71 @@ export default async function timeline(visit) {
     const isEmpty = data.rows.length === 0 && !data.q && data.next === null;
     none.classList.toggle("hidden", !isEmpty);
     chart.classList.toggle("hidden", isEmpty);
-    say(corner, `${data.rows.length.toLocaleString()}${data.next === null ? "" : "+"} ${data.rows.length === 1 ? "schedule" : "schedules"}`);
-    fill(names, data.rows.map((row) => h("li", null, h("a", { href: `#/schedules/${row.slug}`, class: row.status === "paused" || row.status === "disabled" || row.status === "done" ? "off" : "" },
-      mark(row.status), quoted(row.slug, { class: "cut", title: row.slug }), h("span", { class: "unseen" }, summary(row))))),
-    data.isFull && data.next !== null ? h("li", { class: "faint small" }, ` the first ${ROWS_MAX.toLocaleString()}; search for others`) : null);
+    say(
+      corner,
+      `${data.rows.length.toLocaleString()}${data.next === null ? "" : "+"} ${data.rows.length === 1 ? "schedule" : "schedules"}`,
+    );
+    fill(
+      names,
+      data.rows.map((row) =>
+        h(
+          "li",
+          null,
+          h(
+            "a",
+            {
+              href: `#/schedules/${row.slug}`,
+              class: row.status === "paused" || row.status === "disabled" || row.status === "done" ? "off" : "",
+            },
+            mark(row.status),
+            quoted(row.slug, { class: "cut", title: row.slug }),
+            h("span", { class: "unseen" }, summary(row)),
+          ),
+        ),
+      ),
+      data.isFull && data.next !== null
+        ? h("li", { class: "faint small" }, ` the first ${ROWS_MAX.toLocaleString()}; search for others`)
+        : null,
+    );
     draw();
   };
 
   const load = async (q = data.q) => {
     const pad = (until - from) / 2;
     if (!(await data.load([from - pad, until + pad], q))) return;
-    const zones = new Set(data.rows.map((row) => row.timezone).filter(Boolean).slice(0, 500));
-    changes = [...zones].slice(0, 12).flatMap((zone) => zoneChanges(zone, from - pad, until + pad)).slice(0, 40);
+    const zones = new Set(
+      data.rows
+        .map((row) => row.timezone)
+        .filter(Boolean)
+        .slice(0, 500),
+    );
+    changes = [...zones]
+      .slice(0, 12)
+      .flatMap((zone) => zoneChanges(zone, from - pad, until + pad))
+      .slice(0, 40);
     showNames();
   };
   const reload = settled(() => load().catch(visit.ignore), 160);
   const loadSoon = async () => {
     const told = await get("/api/upcoming", { limit: 60, until: iso(Date.now() + 7 * DAY) }, visit.signal);
-    const firsts = [...new Map(told.upcoming.toReversed().map((fire) => [fire.slug, fire])).values()].sort((a, b) => at(a.dueAt) - at(b.dueAt));
+    const firsts = [...new Map(told.upcoming.toReversed().map((fire) => [fire.slug, fire])).values()].sort(
+      (a, b) => at(a.dueAt) - at(b.dueAt),
+    );
     soon.classList.toggle("hidden", firsts.length === 0);
-    fill(soon, firsts.slice(0, 6).map((fire) => h("a", { href: `#/schedules/${fire.slug}`, role: "listitem" }, when(fire.dueAt), quoted(fire.slug, { class: "cut" }), h("span", { class: "small soft cut" }, clock(at(fire.dueAt))))));
+    fill(
+      soon,
+      firsts
+        .slice(0, 6)
+        .map((fire) =>
+          h(
+            "a",
+            { href: `#/schedules/${fire.slug}`, role: "listitem" },
+            when(fire.dueAt),
+            quoted(fire.slug, { class: "cut" }),
+            h("span", { class: "small soft cut" }, clock(at(fire.dueAt))),
+          ),
+        ),
+    );
   };
 
   // --- moving -----------------------------------------------------------------------------------------------------------
@@ -98,11 +185,12 @@ export default async function timeline(visit) {
     const centre = (nextFrom + nextUntil) / 2;
     [from, until] = [centre - length / 2, centre + length / 2];
     isFollowing = false;
-    if (from < data.window[0] || until > data.window[1] || (data.window[1] - data.window[0]) > 4 * length) reload();
+    if (from < data.window[0] || until > data.window[1] || data.window[1] - data.window[0] > 4 * length) reload();
     spans.choose(null);
     draw();
   };
-  const zoom = (factor, centre = (from + until) / 2) => move(centre - (centre - from) * factor, centre + (until - centre) * factor);
+  const zoom = (factor, centre = (from + until) / 2) =>
+    move(centre - (centre - from) * factor, centre + (until - centre) * factor);
   const pan = (share) => move(from + (until - from) * share, until + (until - from) * share);
   const back = (name = "24h") => {
     span = SPANS[name];
@@ -112,22 +200,44 @@ export default async function timeline(visit) {
     reload();
     draw();
   };
-  field.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaX) < Math.abs(event.deltaY)) return;
-    event.preventDefault();
-    if (event.ctrlKey) zoom(Math.exp(event.deltaY / 240), scaleNow().time(event.offsetX));
-    else pan((event.deltaX || event.deltaY) / width());
-  }, { passive: false });
+  field.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaX) < Math.abs(event.deltaY)) return;
+      event.preventDefault();
+      if (event.ctrlKey) zoom(Math.exp(event.deltaY / 240), scaleNow().time(event.offsetX));
+      else pan((event.deltaX || event.deltaY) / width());
+    },
+    { passive: false },
+  );
   field.addEventListener("dblclick", (event) => zoom(0.5, scaleNow().time(event.offsetX)));
   field.addEventListener("keydown", (event) => {
-    const act = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1.6), ArrowLeft: () => pan(-0.15), ArrowRight: () => pan(0.15), 0: () => back() }[event.key];
+    const act = {
+      "+": () => zoom(0.6),
+      "=": () => zoom(0.6),
+      "-": () => zoom(1.6),
+      ArrowLeft: () => pan(-0.15),
+      ArrowRight: () => pan(0.15),
+      0: () => back(),
+    }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   });
   let held = null;
-  field.addEventListener("pointerdown", (event) => { held = { x: event.clientX, from, until, isMoved: false }; });
-  addEventListener("pointerup", () => { field.classList.remove("dragging"); setTimeout(() => { held = null; }); }, { signal: visit.signal });
+  field.addEventListener("pointerdown", (event) => {
+    held = { x: event.clientX, from, until, isMoved: false };
+  });
+  addEventListener(
+    "pointerup",
+    () => {
+      field.classList.remove("dragging");
+      setTimeout(() => {
+        held = null;
+      });
+    },
+    { signal: visit.signal },
+  );
   field.addEventListener("pointermove", (event) => {
     if (held && Math.abs(event.clientX - held.x) > 4) {
       held.isMoved = true;
@@ -136,12 +246,18 @@ export default async function timeline(visit) {
       move(held.from + by, held.until + by);
     } else if (!held) point(event);
   });
-  field.addEventListener("pointerleave", () => { pointed = null; tip.classList.add("hidden"); draw(); });
+  field.addEventListener("pointerleave", () => {
+    pointed = null;
+    tip.classList.add("hidden");
+    draw();
+  });
   field.addEventListener("click", (event) => {
     if (held?.isMoved) return;
     const found = under(event);
     if (!found?.cell) return;
-    location.hash = found.cell.isPlanned ? `#/schedules/${found.row.slug}?at=${encodeURIComponent(iso(found.cell.what.plannedAt))}` : `#/runs/${found.cell.what.runId}`;
+    location.hash = found.cell.isPlanned
+      ? `#/schedules/${found.row.slug}?at=${encodeURIComponent(iso(found.cell.what.plannedAt))}`
+      : `#/runs/${found.cell.what.runId}`;
   });
 
   // --- pointing ---------------------------------------------------------------------------------------------------------
@@ -149,7 +265,10 @@ export default async function timeline(visit) {
   const under = (event) => {
     const line = drawn.find(({ top }) => event.offsetY >= top && event.offsetY < top + ROW);
     if (!line) return null;
-    const cell = line.cells.reduce((best, one) => (Math.abs(one.x - event.offsetX) < Math.abs((best?.x ?? Infinity) - event.offsetX) ? one : best), null);
+    const cell = line.cells.reduce(
+      (best, one) => (Math.abs(one.x - event.offsetX) < Math.abs((best?.x ?? Infinity) - event.offsetX) ? one : best),
+      null,
+    );
     return { row: line.row, top: line.top, cell: cell && Math.abs(cell.x - event.offsetX) < 12 ? cell : null };
   };
   const point = (event) => {
@@ -170,19 +289,49 @@ export default async function timeline(visit) {
 
   // --- the head, and what keeps it alive ----------------------------------------------------------------------------------
 
-  const spans = choices("Span", [["3h", "3 hours"], ["24h", "24 hours"], ["7d", "7 days"]], "24h", back);
-  const search = h("input", { type: "search", placeholder: "Find schedules", "aria-label": "Find schedules", oninput: settled(() => load(search.value.trim()).catch(visit.ignore), 180) });
-  const element = h("div", { class: "stack" },
-    head("Timeline", null, h("div", { class: "search" }, icon("search"), search), spans,
-      button("", () => zoom(0.6), { symbol: "plus", label: "Zoom in" }), button("", () => zoom(1.6), { symbol: "minus", label: "Zoom out" }), button("Now", () => back())),
-    soon, chart, none);
+  const spans = choices(
+    "Span",
+    [
+      ["3h", "3 hours"],
+      ["24h", "24 hours"],
+      ["7d", "7 days"],
+    ],
+    "24h",
+    back,
+  );
+  const search = h("input", {
+    type: "search",
+    placeholder: "Find schedules",
+    "aria-label": "Find schedules",
+    oninput: settled(() => load(search.value.trim()).catch(visit.ignore), 180),
+  });
+  const element = h(
+    "div",
+    { class: "stack" },
+    head(
+      "Timeline",
+      null,
+      h("div", { class: "search" }, icon("search"), search),
+      spans,
+      button("", () => zoom(0.6), { symbol: "plus", label: "Zoom in" }),
+      button("", () => zoom(1.6), { symbol: "minus", label: "Zoom out" }),
+      button("Now", () => back()),
+    ),
+    soon,
+    chart,
+    none,
+  );
 
   const renewed = new Set();
-  const renew = throttled(() => {
-    const slugs = [...renewed];
-    renewed.clear();
-    data.renew(slugs).then(showNames).catch(visit.ignore);
-  }, 1_000, visit.signal);
+  const renew = throttled(
+    () => {
+      const slugs = [...renewed];
+      renewed.clear();
+      data.renew(slugs).then(showNames).catch(visit.ignore);
+    },
+    1_000,
+    visit.signal,
+  );
   const refill = throttled(() => load().catch(visit.ignore), 2_000, visit.signal);
   const slotsAgain = throttled(() => loadSlots().catch(visit.ignore), 2_000, visit.signal);
   const soonAgain = throttled(() => loadSoon().catch(visit.ignore), 2_000, visit.signal);
@@ -190,7 +339,8 @@ export default async function timeline(visit) {
     for (const event of events) {
       if (event.stream === "reset") refill();
       else if (event.stream === "slots") slotsAgain();
-      else if (event.stream === "schedules") data.bySlug.has(event.slug) ? (renewed.add(event.slug), renew()) : refill();
+      else if (event.stream === "schedules")
+        data.bySlug.has(event.slug) ? (renewed.add(event.slug), renew()) : refill();
       else if (data.hear(event)?.planned.length === 0 && event.what === "claimed") (renewed.add(event.slug), renew());
     }
     soonAgain();
@@ -198,12 +348,27 @@ export default async function timeline(visit) {
   });
   visit.every(1_000, draw);
   visit.every(5 * MINUTE, () => isFollowing && reload()); // the axis moved on, and new instants came into sight
-  scroll.addEventListener("scroll", () => {
-    draw();
-    if (scroll.scrollTop + 2 * scroll.clientHeight > names.offsetHeight) data.more().then((is) => is && showNames()).catch(visit.ignore);
-  }, { passive: true });
+  scroll.addEventListener(
+    "scroll",
+    () => {
+      draw();
+      if (scroll.scrollTop + 2 * scroll.clientHeight > names.offsetHeight)
+        data
+          .more()
+          .then((is) => is && showNames())
+          .catch(visit.ignore);
+    },
+    { passive: true },
+  );
   new ResizeObserver(draw).observe(chart);
-  addEventListener("theme", () => { colour = colours(); draw(); }, { signal: visit.signal });
+  addEventListener(
+    "theme",
+    () => {
+      colour = colours();
+      draw();
+    },
+    { signal: visit.signal },
+  );
   const loadSlots = async () => {
     if (await has("/api/slots")) slots = (await get("/api/slots", {}, visit.signal)).slots;
     draw();
@@ -221,9 +386,28 @@ function summary(row) {
 function told(row, cell) {
   const run = cell.what;
   const lines = [h("b", null, quoted(row.slug))];
-  if (cell.isPlanned) lines.push(chip("planned", { words: `planned for ${wall(run.plannedAt)}` }), row.timezone && row.timezone !== localZone ? h("span", { class: "soft" }, `${wall(run.plannedAt, row.timezone)} in ${row.timezone}`) : null);
+  if (cell.isPlanned)
+    lines.push(
+      chip("planned", { words: `planned for ${wall(run.plannedAt)}` }),
+      row.timezone && row.timezone !== localZone
+        ? h("span", { class: "soft" }, `${wall(run.plannedAt, row.timezone)} in ${row.timezone}`)
+        : null,
+    );
   else {
-    lines.push(chip(run.outcome, { words: runWords({ ...run, startedAt: run.startedAt && new Date(run.startedAt).toISOString(), endedAt: run.endedAt && new Date(run.endedAt).toISOString() }) }), h("span", { class: "soft" }, `planned ${wall(run.plannedAt)}${run.plannedUntil ? ` until ${wall(run.plannedUntil)}` : ""}, ${run.trigger}`));
+    lines.push(
+      chip(run.outcome, {
+        words: runWords({
+          ...run,
+          startedAt: run.startedAt && new Date(run.startedAt).toISOString(),
+          endedAt: run.endedAt && new Date(run.endedAt).toISOString(),
+        }),
+      }),
+      h(
+        "span",
+        { class: "soft" },
+        `planned ${wall(run.plannedAt)}${run.plannedUntil ? ` until ${wall(run.plannedUntil)}` : ""}, ${run.trigger}`,
+      ),
+    );
     if (run.error) lines.push(quoted(run.error, { class: "small" }));
   }
   if (cell.size > 1) lines.push(h("span", { class: "faint small" }, `and ${count(cell.size - 1, "other")} here`));

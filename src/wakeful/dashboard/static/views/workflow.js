@@ -2,35 +2,143 @@
 
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
 import { when } from "../lib/time.js";
 import { plainFacts } from "../parts/anything.js";
 import { attempt } from "../parts/asking.js";
-import { graph, looks } from "../parts/graph.js";
+import { graph, looks, standing } from "../parts/graph.js";
 import { chip } from "../parts/marks.js";
 import { body, button, empty, link, panel, table } from "../parts/small.js";
 
 export default async function workflow(visit) {
   const [id] = visit.params;
   const path = (below = "") => `/api/workflows/${encodeURIComponent(id)}${below}`;
-  const hasSessions = await has("/api/workflows/{id}/sessions");
   const top = h("div");
   const picture = h("div");
   const sessions = h("div");
   const handlers = h("div");
-  const act = (below, words, given) => attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
+  const act = (below, words, given) =>
+    attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
   const load = async () => {
-    const [one, told] = await Promise.all([get(path(), {}, visit.signal), hasSessions ? get(path("/sessions"), {}, visit.signal) : { sessions: [] }]);
+    const [one, told] = await Promise.all([
+      get(path(), {}, visit.signal),
+      get(path("/sessions"), { limit: 30 }, visit.signal),
+    ]);
     const isPaused = one.status === "paused";
-    fill(top, h("nav", { class: "crumb" }, h("a", { href: "#/workflows" }, "Workflows"), " / "), h("div", { class: "head" }, h("div", { class: "words" }, h("h1", null, quoted(id)), h("div", { class: "row" }, chip(looks(one.status), { boxed: true, words: one.status }))),
-      h("div", { class: "actions" }, button("Run now", () => act("/run", "A session was asked for"), { kind: "primary", symbol: "play" }), isPaused ? button("Resume", () => act("/resume", "Goes on"), { symbol: "play" }) : button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }))));
-    fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(typeof one.error === "string" ? one.error : one.error.message ?? JSON.stringify(one.error))) : null, graph(one)));
-    const waiting = (told.sessions ?? []).flatMap((session) => (session.runs ?? []).filter((run) => run.status === "uncertain" || run.outcome === "uncertain"));
-    fill(sessions, waiting.map((run) => h("div", { class: "note bad" }, h("div", { class: "stack grow" }, h("p", null, `Run ${run.runId ?? run.id} of ${run.handler ?? "a consumer"} may or may not have done what it should. What happened?`), h("div", { class: "row" },
-      [["retry", "Try again"], ["didNotHappen", "It did not happen"], ["skip", "Skip it"]].map(([choice, words]) => button(words, () => act(`/runs/${run.runId ?? run.id}/resolve`, "Noted", { choice }), { kind: "small" })))))),
-    told.sessions?.length ? table("Sessions", ["Began", "Why", "How it went", "Took part"], told.sessions.map((one) => [when(one.startedAt ?? one.at), quoted(one.trigger ?? one.reason ?? ""), quoted(one.outcome ?? one.status ?? ""), quoted((one.runs ?? one.handlers ?? []).map((run) => run.handler ?? run.name ?? run).join(", "))])) : empty("flow", "No session yet", "A session runs the producers that are due, and then every consumer that has something to do."));
-    fill(handlers, body(...[...Object.entries(one.producers ?? {}), ...Object.entries(one.consumers ?? {})].map(([name, handler]) => h("div", { class: "stack" }, h("h3", null, quoted(name)), plainFacts(handler)))));
+    fill(
+      top,
+      h("nav", { class: "crumb" }, h("a", { href: "#/workflows" }, "Workflows"), " / "),
+      h(
+        "div",
+        { class: "head" },
+        h(
+          "div",
+          { class: "words" },
+          h("h1", null, quoted(id)),
+          h("div", { class: "row" }, chip(looks(one), { boxed: true, words: standing(one) })),
+        ),
+        h(
+          "div",
+          { class: "actions" },
+          button("Run now", () => act("/run", "A session was asked for"), { kind: "primary", symbol: "play" }),
+          isPaused
+            ? button("Resume", () => act("/resume", "Goes on"), { symbol: "play" })
+            : button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }),
+        ),
+      ),
+    );
+    fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, graph(one)));
+    const waiting = [one.openRun, ...told.sessions.flatMap((session) => session.runs)].filter(
+      (run) => run?.awaits === "uncertain",
+    );
+    fill(
+      sessions,
+      [...new Map(waiting.map((run) => [run.runId, run])).values()].map((run) =>
+        h(
+          "div",
+          { class: "body" },
+          h(
+            "div",
+            { class: "note bad" },
+            h(
+              "div",
+              { class: "stack grow" },
+              h(
+                "p",
+                null,
+                quoted(run.handler),
+                ` may or may not have done what it should (run ${run.runId}). What happened?`,
+              ),
+              h(
+                "div",
+                { class: "row" },
+                [
+                  ["retry", "Try again"],
+                  ["didNotHappen", "It did not happen"],
+                  ["skip", "Skip it"],
+                ].map(([choice, words]) =>
+                  button(words, () => act(`/runs/${run.runId}/resolve`, "Noted", { choice }), { kind: "small" }),
+                ),
+              ),
+            ),
+          ),
+        ),
+      ),
+      told.sessions.length
+        ? table(
+            "Sessions",
+            ["Began", "Why", "How it went", "What ran"],
+            told.sessions.map((session) => [
+              when(session.startedAt),
+              session.kind,
+              chip({ completed: "succeeded", failed: "failed" }[session.result] ?? "running", {
+                words: session.result ?? "under way",
+              }),
+              [
+                h(
+                  "ul",
+                  null,
+                  session.runs.map((run) =>
+                    h(
+                      "li",
+                      null,
+                      h("a", { href: `#/runs/${run.runId}` }, quoted(run.handler)),
+                      h(
+                        "span",
+                        { class: "soft small" },
+                        ` ${run.phase}${run.reserved ? `, ${run.reserved} taken` : ""}${run.published ? `, ${run.published} published` : ""}`,
+                      ),
+                    ),
+                  ),
+                ),
+                session.error ? quoted(session.error, { class: "small" }) : null,
+              ],
+            ]),
+          )
+        : empty(
+            "flow",
+            "No session yet",
+            "A session runs the producers that are due, and then every consumer that has something to do.",
+          ),
+    );
+    fill(
+      handlers,
+      body(
+        ...[...Object.entries(one.producers ?? {}), ...Object.entries(one.consumers ?? {})].map(([name, handler]) =>
+          h("div", { class: "stack" }, h("h3", null, quoted(name)), plainFacts(handler)),
+        ),
+      ),
+    );
   };
-  await visit.keep(["workflows", "workflow", "topics", "runs"], load, { gap: 1_000 });
-  return { title: id, element: h("div", { class: "stack" }, top, panel(null, picture), h("div", { class: "columns" }, panel("Sessions", sessions), panel("Handlers", handlers)), h("div", null, link("All workflows", "#/workflows", { kind: "quiet" }))) };
+  await visit.keep(["workflows"], load, { gap: 1_000 });
+  return {
+    title: id,
+    element: h(
+      "div",
+      { class: "stack" },
+      top,
+      panel(null, picture),
+      h("div", { class: "columns" }, panel("Sessions", sessions), panel("Handlers", handlers)),
+      h("div", null, link("All workflows", "#/workflows", { kind: "quiet" })),
+    ),
+  };
 }
