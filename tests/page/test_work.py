@@ -194,3 +194,58 @@ def test_the_scheme_can_be_switched_and_is_remembered(browser: Browser, running:
         one.page.reload()
         one.go("timeline")
         assert one.page.evaluate(look) == "light"
+
+
+def test_the_time_axis_knows_where_clocks_change(browser: Browser, running: Daemon) -> None:
+    """Found to the minute, in the zones of the schedules: an hour, half an hour, a whole day that was left out."""
+    look = """async ([zone, from, until]) => {
+      const { zoneChanges } = await import("/page/lib/time.js");
+      const found = zoneChanges(zone, Date.parse(from), Date.parse(until));
+      return found.map((one) => [new Date(one.at).toISOString(), one.by]);
+    }"""
+    cases = [
+        ("America/New_York", "2026-10-30T00:00Z", "2026-11-08T00:00Z", [["2026-11-01T06:00:00.000Z", -60]]),
+        ("Europe/Berlin", "2026-03-25T00:00Z", "2026-04-02T00:00Z", [["2026-03-29T01:00:00.000Z", 60]]),
+        ("Australia/Lord_Howe", "2026-10-01T00:00Z", "2026-10-08T00:00Z", [["2026-10-03T15:30:00.000Z", 30]]),
+        ("Asia/Shanghai", "2026-01-01T00:00Z", "2026-12-31T00:00Z", []),
+    ]
+    with window(browser, running) as one:
+        one.go("timeline")
+        for zone, since, until, changes in cases:
+            assert one.page.evaluate(look, [zone, since, until]) == changes
+
+
+def test_the_time_axis_is_pointed_at_and_leads_on(browser: Browser, running: Daemon) -> None:
+    """A mark says what it is, and a click on it opens the run; keys zoom and move."""
+    ask(running, "PUT", "/api/schedule/pointed", {"schedule": {"type": "manual"}, "command": {"argv": ["false"]}})
+    run_id = ask(running, "POST", "/api/schedule/pointed/run?wait=true")["runId"]
+    with window(browser, running) as one:
+        page = one.page
+        one.go("timeline")
+        page.locator("input[type=search]").fill("pointed")
+        expect(page.locator(".tl-rows li")).to_have_count(1)
+        page.get_by_role("button", name="3 hours").click()
+        axis = page.locator(".tl-scroll canvas")
+        box = axis.bounding_box()
+        assert box is not None
+        tip = page.get_by_role("tooltip")
+        expect(axis).to_be_visible()
+        for _ in range(20):  # the mark stands at now, a quarter from the left, and moves with the time
+            page.mouse.move(box["x"] + box["width"] * 0.25 - 30, box["y"] + 17)
+            page.mouse.move(box["x"] + box["width"] * 0.25 - 2, box["y"] + 17)
+            if tip.is_visible():
+                break
+            page.wait_for_timeout(100)
+        expect(tip).to_contain_text("pointed")
+        expect(tip).to_contain_text("failed")
+        axis.focus()
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowLeft")
+        expect(page.get_by_role("button", name="Now")).to_be_visible()
+        page.keyboard.press("0")
+        expect(page.get_by_role("button", name="Now")).to_be_hidden()
+        page.get_by_role("button", name="3 hours").click()
+        page.mouse.move(box["x"] + box["width"] * 0.25 - 2, box["y"] + 17)
+        page.mouse.down()
+        page.mouse.up()
+        expect(page.get_by_role("heading", name=f"Run {run_id}", exact=True)).to_be_visible()

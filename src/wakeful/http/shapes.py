@@ -385,6 +385,7 @@ class TimelineRow(Shape):
     slug: Slug
     status: Status
     status_reason: str | None
+    created_at: At
     next_run: At | None
     timezone: str | None
     runs: Annotated[list[Glance], Field(description="newest first")]

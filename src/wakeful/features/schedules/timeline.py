@@ -44,6 +44,7 @@ class Row(NamedTuple):
             "slug": self.view.slug,
             "status": self.view.status,
             "statusReason": self.view.status_reason,
+            "createdAt": as_text(self.view.created_at),
             "nextRun": as_text(self.view.next_run),
             "timezone": getattr(timing, "timezone", None),
             "runs": [glance_json(run) for run in self.past.runs],

@@ -113,6 +113,7 @@ export class TimelineData {
       runs: told.runs.map(mark),
       planned: told.planned.map(at),
       wholeSince: at(told.wholeSince),
+      createdAt: at(told.createdAt),
       wholeUntil: at(told.wholeUntil),
     };
     this.rows[place] = row;

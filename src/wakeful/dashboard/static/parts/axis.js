@@ -86,22 +86,14 @@ export class Scale {
 
   /** Where lines go: a step that leaves room for its words, on the wall clock of the person. */
   ticks() {
-    const step = STEPS.find((one) => one / this.perPixel >= 74) ?? STEPS.at(-1);
+    const step = STEPS.find((one) => one / this.perPixel >= (one < HOUR ? 74 : 46)) ?? STEPS.at(-1);
+    if (step >= DAY) return []; // the days are named above
     const shift = new Date(this.from).getTimezoneOffset() * MINUTE;
+    const words = format({ hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) });
     const found = [];
-    for (
-      let tick = Math.ceil((this.from - shift) / step) * step + shift;
-      tick < this.until && found.length < 100;
-      tick += step
-    ) {
-      found.push({
-        at: tick,
-        words: format(
-          step < DAY
-            ? { hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) }
-            : { weekday: "short", day: "numeric" },
-        ).format(tick),
-      });
+    const first = Math.ceil((this.from - shift) / step) * step + shift;
+    for (let tick = first; tick < this.until && found.length < 100; tick += step) {
+      found.push({ at: tick, words: words.format(tick) });
     }
     return found;
   }
@@ -221,7 +213,7 @@ export function drawRow(pen, scale, colour, row, top, now, isPointed) {
   }
   pen.fillStyle = colour.line;
   pen.fillRect(0, top + ROW - 1, scale.width, 1);
-  dense(pen, scale, colour, row.runs.length ? scale.from : Infinity, row.wholeSince, middle);
+  dense(pen, scale, colour, row.runs.length ? Math.max(scale.from, row.createdAt) : Infinity, row.wholeSince, middle);
   const last = row.planned.at(-1);
   if (last !== undefined)
     dense(pen, scale, colour, row.wholeUntil >= scale.until ? Infinity : Math.max(last, now), scale.until, middle);

@@ -12,6 +12,7 @@ import { chip, mark, runWords } from "../parts/marks.js";
 import { button, choices, empty, head, link } from "../parts/small.js";
 
 const SPANS = { "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
+const SOON = 6;
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 60 * DAY;
 const LEGEND = [
@@ -157,24 +158,26 @@ export default async function timeline(visit) {
   };
   const reload = settled(() => load().catch(visit.ignore), 160);
   const loadSoon = async () => {
-    const told = await get("/api/upcoming", { limit: 60, until: iso(Date.now() + 7 * DAY) }, visit.signal);
-    const firsts = [...new Map(told.upcoming.toReversed().map((fire) => [fire.slug, fire])).values()].sort(
-      (a, b) => at(a.dueAt) - at(b.dueAt),
-    );
+    const isWhole = data.next === null && !data.q;
+    const fires = isWhole
+      ? data.rows.map((row) => ({ slug: row.slug, at: row.planned[0] ?? at(row.nextRun) })).filter((fire) => fire.at)
+      : (await get("/api/upcoming", { limit: 300, until: iso(Date.now() + 7 * DAY) }, visit.signal)).upcoming.map(
+          (fire) => ({ slug: fire.slug, at: at(fire.dueAt) }),
+        );
+    const ordered = fires.sort((a, b) => b.at - a.at).map((fire) => [fire.slug, fire]); // the first of each comes last
+    const firsts = [...new Map(ordered).values()].sort((a, b) => a.at - b.at).slice(0, SOON);
     soon.classList.toggle("hidden", firsts.length === 0);
     fill(
       soon,
-      firsts
-        .slice(0, 6)
-        .map((fire) =>
-          h(
-            "a",
-            { href: `#/schedules/${fire.slug}`, role: "listitem" },
-            when(fire.dueAt),
-            quoted(fire.slug, { class: "cut" }),
-            h("span", { class: "small soft cut" }, clock(at(fire.dueAt))),
-          ),
+      firsts.map((fire) =>
+        h(
+          "a",
+          { href: `#/schedules/${fire.slug}`, role: "listitem" },
+          when(iso(fire.at)),
+          quoted(fire.slug, { class: "cut" }),
+          h("span", { class: "small soft cut" }, clock(fire.at)),
         ),
+      ),
     );
   };
 
@@ -185,6 +188,7 @@ export default async function timeline(visit) {
     const centre = (nextFrom + nextUntil) / 2;
     [from, until] = [centre - length / 2, centre + length / 2];
     isFollowing = false;
+    toNow.classList.remove("hidden");
     if (from < data.window[0] || until > data.window[1] || data.window[1] - data.window[0] > 4 * length) reload();
     spans.choose(null);
     draw();
@@ -195,6 +199,7 @@ export default async function timeline(visit) {
   const back = (name = "24h") => {
     span = SPANS[name];
     isFollowing = true;
+    toNow.classList.add("hidden");
     [from, until] = [Date.now() - span[0], Date.now() + span[1]];
     spans.choose(name);
     reload();
@@ -289,6 +294,7 @@ export default async function timeline(visit) {
 
   // --- the head, and what keeps it alive ----------------------------------------------------------------------------------
 
+  const toNow = button("Now", () => back(), { kind: "hidden" });
   const spans = choices(
     "Span",
     [
@@ -315,7 +321,7 @@ export default async function timeline(visit) {
       spans,
       button("", () => zoom(0.6), { symbol: "plus", label: "Zoom in" }),
       button("", () => zoom(1.6), { symbol: "minus", label: "Zoom out" }),
-      button("Now", () => back()),
+      toNow,
     ),
     soon,
     chart,
@@ -374,7 +380,8 @@ export default async function timeline(visit) {
     draw();
   };
   loadSlots().catch(visit.ignore);
-  await Promise.all([load(), loadSoon()]);
+  await load();
+  await loadSoon();
   return { title: "Timeline", element };
 }
 
