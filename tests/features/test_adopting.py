@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from features.kit import Bot, World, ledger, virtual
+from features.voice import Voice, beating
 from wakeful import every
 from wakeful.audit import audit
 from wakeful.core.instants import MINUTE
@@ -64,3 +65,28 @@ async def test_a_store_is_adopted_once(world: World) -> None:
     await world.reopen(app, again, off="3h")
     await world.sleep(MINUTE)
     assert again.planned == ["01-01 05:00:00"]
+
+
+@virtual
+async def test_a_heartbeat_in_a_copy_repeats_nothing(world: World) -> None:
+    """Beats since are missed, wakes and events that waited may have been served: nothing is told or turned again."""
+    voice = Voice(world, 10 * MINUTE)
+    app = await beating(world, voice)
+    await world.sleep("31m")
+    await app.request_wake("hook", "the door", "door")
+    copy(world)
+    await world.sleep("2h")
+    await app.stop()
+    world.path = world.path.with_name(world.path.name + ".copy")
+    heard = Voice(world)
+    app = await beating(world, heard)
+    await world.sleep("1m")
+    assert heard.heard == []
+    assert await app.system_events() == []
+    rows = await ledger(app, "heartbeat")
+    assert rows[0] == "01-01 00:30:00 unknown (restored)"
+    assert "01-01 01:00:00 missed (restored) x4" in rows
+    assert "01-01 00:31:00 skipped (restored)" in rows
+    await world.sleep("30m")
+    assert len(heard.heard) == 1
+    assert "the door" not in heard.heard[0]

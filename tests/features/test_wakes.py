@@ -6,6 +6,7 @@ from itertools import pairwise
 from features.kit import World, instant, ledger, short, virtual
 from features.voice import NO, OK, Voice, beating
 from wakeful import every, once
+from wakeful.audit import audit
 from wakeful.core.heartbeat import BeatRules
 from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, format_instant
 from wakeful.features.heartbeat.terms import HeartbeatTerms
@@ -229,4 +230,28 @@ async def test_a_day_of_beats_neither_dies_nor_bursts(world: World) -> None:
     for (_, until, _), (first, *_) in pairwise(rows):
         assert first == until + 30 * MINUTE
     assert sum(count for *_, count in rows) == 48
+    assert (await app.store.read(audit)).is_clean
     assert app.alerts == []
+
+
+@virtual
+async def test_what_is_switched_off_costs_nothing(world: World) -> None:
+    """42, OC#98556: no beat, no turn, no row, for a month; and it says so."""
+    voice = Voice(world)
+    app = await beating(world, voice, QUIET)
+    await world.sleep(30 * DAY)
+    assert voice.heard == []
+    assert await app.runs("heartbeat") == []
+    assert "switched off" in (await app.why("heartbeat")).sentence
+
+
+@virtual
+async def test_only_what_asked_for_a_turn_is_in_its_reasons(world: World) -> None:
+    """43, NB#1441: the prompt says who woke it, and is never taken for a person's words."""
+    voice = Voice(world)
+    app = await beating(world, voice, QUIET)
+    await app.request_wake("cron", "remind Ann of the milk", "cron:milk")
+    await world.sleep("1s")
+    assert voice.heard[0].endswith("(woken by: cron)")
+    assert "System event 1 from cron at" in voice.heard[0]
+    assert [fire.slug for fire in voice.fires] == ["heartbeat"]

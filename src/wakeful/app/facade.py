@@ -207,7 +207,8 @@ class Wakeful:
             self._written_by = Writing(parts)
             self._beating = Beating(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
-            await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now)
+            also = [partial(self._heartbeat.forgo, apply=parts.apply)]
+            await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now, also=also)
             await self.add_many(self._declared)
             for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):
                 self._besides.append(beside)

@@ -25,6 +25,7 @@ from wakeful.ports.sink import (
     InstantsMissed,
     InstantsSkipped,
     LeaseLost,
+    Reported,
     RunsClaimed,
     RunsRescued,
     RunsSettled,
@@ -59,6 +60,7 @@ METRICS: Final = (
     MetricName("wakeful_run_duration_seconds", "histogram", (), "from the first attempt to the end of a run"),
     MetricName("wakeful_store_write_seconds", "histogram", (), "how long callers waited for a commit"),
     MetricName("wakeful_store_refusals", "counter", (), "writes the store could not take"),
+    MetricName("wakeful_reports", "counter", ("what",), "what features reported, by the name it has in the log"),
     MetricName("wakeful_alerts", "counter", ("incident",), "alerts raised, by kind of incident"),
     MetricName("wakeful_clock_jumps", "counter", (), "jumps of the wall clock, or suspends, that were noticed"),
     MetricName("wakeful_leases_lost", "counter", (), "times this node was taken for dead"),
@@ -83,6 +85,7 @@ REASONS: Final = frozenset(
         *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
         *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
         *("outside active hours", "outage", "clock", "restored"),
+        *("turn", "budget", "replaced", "event evicted"),
     }
 )
 """Reasons that get a label of their own; whatever else a gate says is `other`: labels must stay few."""
@@ -168,6 +171,8 @@ class Metrics(Collector):
                     counts["wakeful_runs_rescued"][""] += len(runs)
                 case Alerted(_, incident):
                     counts["wakeful_alerts"][incident.partition(":")[0]] += 1
+                case Reported(_, reports):
+                    counts["wakeful_reports"].update(f"{report.stream}-{report.what}" for report in reports)
                 case ClockJumped():
                     counts["wakeful_clock_jumps"][""] += 1
                 case LeaseLost():

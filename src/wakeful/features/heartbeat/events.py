@@ -87,10 +87,21 @@ def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> Sys
     return row
 
 
+def forget_all(tx: Tx, *, now: Instant, apply: Apply) -> None:
+    """The store is a copy: what waits in it may have been heard long ago, and is not told again."""
+    for event in tx.system_events.all():
+        said = f"a system event from {event.source} was in a copy that was put back, and may have been heard since"
+        _let_go(tx, event, "restored", said, now, apply)
+
+
 def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
-    """Let the oldest go, visibly: its run failed, or it leaves a row of its own."""
-    tx.system_events.remove_many([event.event_id])
     said = f"a system event from {event.source} was evicted: more than {EVENTS_MAX} waited for a turn"
+    _let_go(tx, event, "event evicted", said, now, apply)
+
+
+def _let_go(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, apply: Apply) -> None:
+    """Let it go unheard, visibly: its run failed, or it leaves a row of its own."""
+    tx.system_events.remove_many([event.event_id])
     about = event.text[:200]
     data = {"id": str(event.event_id), "contextKey": event.context_key, "source": event.source, "text": about}
     tx.report(Report(EVENTS, "evicted", data, said, "warn", slug=event.slug))
@@ -108,5 +119,5 @@ def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
         trigger="wake",
         lane=None,
     )
-    row = run._replace(occurrence=-run_id, outcome="skipped", reason="event evicted", error=f"{said}: {about}")
+    row = run._replace(occurrence=-run_id, outcome="skipped", reason=reason, error=f"{said}: {about}")
     tx.runs.add_many([row._replace(ended_at=now, next_attempt_at=None)])

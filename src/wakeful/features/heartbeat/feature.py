@@ -12,7 +12,7 @@ from wakeful.features.heartbeat.alarms import HeartbeatAlarms
 from wakeful.features.heartbeat.commands import wake
 from wakeful.features.heartbeat.events import Apply, EventAction, raise_event
 from wakeful.features.heartbeat.messages import MessageRuns, message
-from wakeful.features.heartbeat.planning import follow
+from wakeful.features.heartbeat.planning import follow, forgo_all
 from wakeful.features.heartbeat.runs import TurnRuns
 from wakeful.features.heartbeat.standing import hold
 from wakeful.features.heartbeat.terms import HeartbeatTerms
@@ -90,6 +90,10 @@ class HeartbeatFeature:
             now = self._clock.read().now
             await self._store.write(lambda tx: follow(tx, terms, now=now))
             self._ring_bell()
+
+    def forgo(self, tx: Tx, now: Instant, *, apply: Apply) -> int:
+        """This store is a copy of an older one: nobody knows what was turned and heard since."""
+        return forgo_all(tx, self.terms, now=now, apply=apply)
 
     async def _changed(self, _old: Any, new: Any) -> None:
         if self._read is not None and (terms := self._read(new)) != self.terms:

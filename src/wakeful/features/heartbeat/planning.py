@@ -1,14 +1,18 @@
 """Planning beats by the settings that hold: begun once, followed at each start and whenever they change."""
 
-from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, replan, resume
+from typing import Final
+
+from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, resume
 from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, timing_of
 from wakeful.core.instants import Instant
 from wakeful.core.timing import tally
-from wakeful.features.heartbeat.standing import Standing, record_gaps, save
+from wakeful.features.heartbeat.events import Apply, forget_all
+from wakeful.features.heartbeat.standing import Standing, find, record_gaps, save
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.ports.store import Tx
 
-BY_SETTINGS = "by the settings"
+BY_SETTINGS: Final = "by the settings"
+RESTORED: Final = "restored"
 
 
 def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
@@ -26,6 +30,22 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
     cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
     save(tx, after.heartbeat._replace(held_until=None), cadence, terms.beats)
+
+
+def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:
+    """The store is a copy: beats since are missed, and what waited may have been heard; answers how many beats."""
+    found = find(tx)
+    if found is None:
+        return 0
+    heartbeat, before = found
+    plan = forgo(before, Rules(timing_of(heartbeat)), RESTORED, now=now, taken=taken(tx, before, now))
+    gaps = _gaps(plan)
+    last_row_id = record_gaps(tx, before, gaps, now=now)
+    following = next_beat(timing_of(heartbeat), terms.beats.hours, plan.cadence.planned_through)
+    heartbeat = heartbeat._replace(wakes="[]", asked_at=None, retry_at=None)
+    save(tx, heartbeat, plan.cadence._replace(next_at=following, last_row_id=last_row_id), terms.beats)
+    forget_all(tx, now=now, apply=apply)
+    return sum(gap.instants for gap in gaps)
 
 
 def _begun(heartbeat: Heartbeat, terms: HeartbeatTerms, now: Instant) -> Cadence:

@@ -7,8 +7,9 @@ stop anywhere.
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.cadence import Gap, forgo
 from wakeful.core.instants import Instant, format_instant
@@ -35,7 +36,13 @@ class Adopted(NamedTuple):
     instants: int
 
 
-async def adopt_copy(store: Store, seams: Seams, compilations: Compilations, *, now: Instant) -> Adopted | None:
+Forgo: TypeAlias = Callable[[Tx, Instant], int]
+"""Lets another feature forgo what it had planned since the copy; answers how many instants."""
+
+
+async def adopt_copy(
+    store: Store, seams: Seams, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
+) -> Adopted | None:
     """Look for the mark of a copy, and begin with it; None if this is no copy."""
     written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
     if not written:
@@ -50,6 +57,8 @@ async def adopt_copy(store: Store, seams: Seams, compilations: Compilations, *, 
         step = await store.write(lambda tx, after=after: _forgo(tx, compilations, after, now))  # type: ignore[misc]
         after, counted = step
         instants += counted
+    for forgo_its_own in also:
+        instants += await store.write(partial(_with_now, forgo_its_own, now))
     await store.write(lambda tx: tx.meta.set(COPIED_AT, ""))
     adopted = Adopted(copied_at, runs, instants)
     log.warning(
@@ -59,6 +68,10 @@ async def adopt_copy(store: Store, seams: Seams, compilations: Compilations, *, 
         instants,
     )
     return adopted
+
+
+def _with_now(forgo_its_own: Forgo, now: Instant, tx: Tx) -> int:
+    return forgo_its_own(tx, now)
 
 
 def _close_open(tx: Tx, seams: Seams, copied_at: Instant, now: Instant) -> int:
