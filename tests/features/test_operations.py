@@ -490,7 +490,7 @@ async def fail_after(world: World, duration: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"concurrency_max": 0}, "concurrency_max: 0 lets nothing run; write 1 or more"),
+        ({"concurrency_max": 0}, "concurrency_max: 0 is too small; write 1 or more"),
         ({"timezone": "Mars/Olympus"}, "timezone.*Mars/Olympus"),
         ({"shutdown_grace": "soon"}, "shutdown_grace: 'soon' is not a duration; write it like"),
         ({"every_min": "x"}, "every_min: 'x' is not a duration; write it like"),

@@ -87,7 +87,7 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
     field = FIELD_OF_ACTION[type(definition.action)]
     action = actions.get(type(definition.action))
     if action is None:
-        can = ", ".join(FIELD_OF_ACTION[kind] for kind in actions)
+        can = ", ".join(FIELD_OF_ACTION[kind] for kind in actions if kind in FIELD_OF_ACTION)
         return [FieldError(field, f"nothing here performs it; this process performs {can}")]
     problem = action.check(definition.action)
     return [] if problem is None else [FieldError(field, problem)]
