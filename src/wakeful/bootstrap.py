@@ -20,7 +20,7 @@ from wakeful.actions.processes import SystemOrphans
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Call, Command, Http, Prompt
-from wakeful.core.effects import Alert, Effect, EffectKind, Prove
+from wakeful.core.effects import Alert, Effect, EffectKind, Prove, Replan
 from wakeful.core.instants import Duration, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Engine, Identity
@@ -32,6 +32,7 @@ from wakeful.features.schedules.checks import ScheduleLimits
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.elsewhere import leave_to_others
+from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.ports.action import Action, Fire, Orphans
@@ -233,7 +234,7 @@ async def assemble_with(
         for engine in engines:
             engine.ring_bell()
 
-    appliers: dict[type[Any], Applier] = {}
+    appliers: dict[type[Any], Applier] = {Replan: Resets(compilations).apply}
 
     def apply(tx: Tx, effect: Effect, now: Instant) -> bool:
         applier = appliers.get(type(effect))
@@ -255,7 +256,7 @@ async def assemble_with(
         listener,
     )
     plugs = [await make(ground) for make in features]
-    appliers |= _merged(plug.appliers for plug in plugs)
+    appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
     keeper = ScheduleRuns(
         compilations,
         store_id=store_id,

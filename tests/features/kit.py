@@ -123,6 +123,7 @@ class Bench(Wakeful):
         limits: Mapping[str, Any] | None = None,
         is_shared: bool = False,
         clock: VirtualClock | None = None,
+        hook: Any = None,
         **settings: Any,
     ) -> None:
         self.clock = clock or world.clock
@@ -135,6 +136,7 @@ class Bench(Wakeful):
         self._extra_actions = actions or {}
         self._overrides = {**CALM, **(limits or {})}
         self._is_shared = is_shared
+        self._hook = hook or AllTogether()
 
     async def start(self) -> None:
         with (
@@ -165,7 +167,7 @@ class Bench(Wakeful):
         await parts.store.close()
 
     async def _open_store(self, url: str) -> bootstrap.Opened:
-        self.tap = Tap(SqliteStore.open_inline(Path(url), hook=AllTogether(), shared_clock=self._is_shared))
+        self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self._hook, shared_clock=self._is_shared))
         return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL_FILE)
 
     async def _assemble(

@@ -187,7 +187,7 @@ def test_l2_one_row_per_instant() -> None:
         ("succeeded", "running", "became running"),
         ("failed", "waiting", "became waiting"),
         ("missed", "running", "became running"),
-        ("waiting", "succeeded", "became succeeded"),
+        ("waiting", "timedOut", "became timedOut"),
     ],
 )
 def test_l2_what_is_settled_stays_settled(before: Any, after: Any, words: str | None) -> None:

@@ -30,11 +30,11 @@ NOT_RUN: Final[frozenset[Outcome]] = frozenset({"skipped", "missed"})
 ERRORS: Final[frozenset[Outcome]] = frozenset({"failed", "timedOut", "unconfirmed", "unknown"})
 RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", "finished")
 
-# From each outcome, the outcomes a run may move to. One that waits for another part of ours succeeds without an attempt
-# of its own. `unknown` and `unconfirmed` are closed, but late proof may turn
-# them into what really happened; the others are final.
+# From each outcome, the outcomes a run may move to. One that waits for another part of ours, or for a sign of what it
+# had sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late proof
+# may turn them into what really happened; the others are final.
 TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
-    "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unknown", "missed"}),
+    "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "missed"}),
     "running": frozenset({"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped"}),
     "unconfirmed": frozenset({"succeeded", "failed"}),
     "unknown": frozenset({"succeeded", "failed", "timedOut"}),

@@ -19,6 +19,8 @@ STEADY_STEP: Final = 3
 STEADY_MAX: Final = 2
 NEAR_LIMIT: Final = 80.0
 CONFIRM_EVERY: Final[Duration] = MINUTE
+SAME_RESET: Final[Duration] = MINUTE
+"""Windows are hours apart. A provider whose answers differ by less tells of one window, and it is served once."""
 STATS_EVERY: Final[Duration] = 2 * HOUR
 """Statistics are for looking at: they have a slower pace of their own."""
 
@@ -62,10 +64,8 @@ def claimed(slot: Slot, *, until: Instant) -> Slot:
 def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> Slot:
     """The quota was read, by a poll or before a wake."""
     before = decode_reading(slot.reading)
-    is_same = before is not None and before == reading and (reading.percentage or 0.0) < NEAR_LIMIT
-    newest = slot.last_reset_at
-    if reading.reset_at is not None and (newest is None or reading.reset_at > min(newest, now)):
-        newest = reading.reset_at  # an older one that has passed is stale; one that lies ahead is the provider's word
+    is_same = before == reading and (reading.percentage or 0.0) < NEAR_LIMIT and slot.pending_at is None
+    newest = _newest(slot.last_reset_at, reading.reset_at, now)
     slot = slot._replace(
         read_at=now,
         reading=encode_reading(reading),
@@ -103,7 +103,7 @@ def recovered(slot: Slot) -> Slot:
 
 
 def turned_back(slot: Slot, *, now: Instant) -> Slot:
-    """The clock was ahead and came back: what was noted on it happened now."""
+    """The clock was ahead and came back: what was noted on it happened now, and is looked at anew."""
 
     def until_now(at: Instant | None) -> Instant | None:
         return None if at is None else min(at, now)
@@ -111,12 +111,19 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
     return slot._replace(
         read_at=until_now(slot.read_at),
         polled_at=until_now(slot.polled_at),
-        poll_asked_at=until_now(slot.poll_asked_at),
+        poll_asked_at=now,
         poll_until=until_now(slot.poll_until),
         stats_at=until_now(slot.stats_at),
         stats_until=until_now(slot.stats_until),
         initial_at=until_now(slot.initial_at),
     )
+
+
+def _newest(known: Instant | None, told: Instant | None, now: Instant) -> Instant | None:
+    """The reset to go by: an older one that has passed is stale, and one that differs by seconds is the same."""
+    if known is None or told is None:
+        return told if known is None else known
+    return told if told > min(known, now) and abs(told - known) >= SAME_RESET else known
 
 
 def _failed(slot: Slot, rules: SlotRules, error: str, *, now: Instant) -> Slot:

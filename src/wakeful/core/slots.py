@@ -209,7 +209,6 @@ def with_key(slot: Slot, mark: str, *, now: Instant) -> Slot:
         key_mark=mark,
         modes=slot.modes,
         poll_asked_at=now,
-        poll_until=slot.poll_until,
         poll_fence=slot.poll_fence + 1,  # an answer about the old key that is under way is not taken
         is_starting=1,
         interval_from=slot.interval_from,

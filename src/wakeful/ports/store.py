@@ -163,6 +163,7 @@ class Report(NamedTuple):
     level: Literal["debug", "info", "warn", "error"] = "info"
     slug: str | None = None
     slot: str | None = None
+    action: str | None = None  # what the log calls it; None: the stream and what
 
 
 class Schedules(Protocol):

@@ -73,6 +73,12 @@ class HttpSlot(SlotTable):
     quota_url: Annotated[str, kinds.url(https=True)] = setting(says="GET tells the quota")
     wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="POST is the wake")
     wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="what is posted")
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
+        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+    )
+    reset_key: Annotated[str, kinds.text(most=200)] = setting(
+        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+    )
 
     @field_validator("wake_url")
     @classmethod
@@ -88,6 +94,12 @@ class CommandSlot(SlotTable):
     quota_argv: Annotated[tuple[str, ...], kinds.argv()] = setting(says="prints the quota")
     wake_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(None, says="is the wake")
     env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to their environment")
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
+        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+    )
+    reset_key: Annotated[str, kinds.text(most=200)] = setting(
+        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+    )
 
     @field_validator("wake_argv")
     @classmethod

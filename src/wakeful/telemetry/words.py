@@ -109,7 +109,7 @@ def _rest(fact: Fact) -> Iterator[Line]:
                 yield Line(at, "debug", "run-climbed", details={"runId": mark.run_id, "rung": mark.rung})
         case sink.Reported(at, reports):
             for report in reports:
-                action = f"{report.stream}-{report.what}"
+                action = report.action or f"{report.stream}-{report.what}"
                 said = None if report.text is None else f"[{SCHEDULER}] {_short(report.text)}"
                 yield Line(at, report.level, action, slug=report.slug, slot=report.slot, details=report.data, text=said)
         case sink.Wrote(at, seconds, is_kept) if not is_kept:

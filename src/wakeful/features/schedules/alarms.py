@@ -11,6 +11,7 @@ from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.resets import followed, informed
 from wakeful.features.schedules.terms import Terms
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.live import Live
@@ -50,7 +51,7 @@ class ScheduleAlarms:
             known = compiled[cadence.schedule_id]
             if isinstance(known, Compiled):
                 _void_gaps(tx, cadence, known, now)
-                turned.append(turn_back(cadence, known.rules, now=now))
+                turned.append(turn_back(cadence, informed(tx, known.rules), now=now))
             else:
                 turned.append(cadence._replace(planned_through=now))
         tx.cadences.save_many(turned)
@@ -110,11 +111,12 @@ class ScheduleAlarms:
         if due is None or due > now:
             return Decided(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
         try:
-            plan = ring(cadence, compiled.rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
+            rules = informed(tx, compiled.rules, cadence.next_at)
+            plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
             return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
         rows = tuple(self._filtered(row, compiled) for row in plan.rows)
-        after = plan.cadence
+        after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             after = after._replace(state="done", state_at=now)
         return Decided(after, rows, compiled, cadence)

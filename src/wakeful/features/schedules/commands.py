@@ -20,6 +20,7 @@ from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
 from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
+from wakeful.features.schedules.resets import followed, informed
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
 
@@ -112,7 +113,8 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     if cadence.state == "done":
         raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
     compiled = _compiled(schedule)
-    plan = resume(cadence, compiled.rules, now=now, taken=taken_ahead(tx, cadence, now))
+    plan = resume(cadence, informed(tx, compiled.rules, cadence.next_at), now=now, taken=taken_ahead(tx, cadence, now))
+    plan = plan._replace(cadence=followed(tx, compiled.rules, plan.cadence))
     record(tx, [decided(plan, compiled)], now=now)
 
 
@@ -174,7 +176,7 @@ def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
         alike = (id(one.rules), one.definition.enabled)
         begun = beginnings.get(alike)
         if begun is None:
-            cadence, alarm = beginnings[alike] = _begin(one, now)
+            cadence, alarm = beginnings[alike] = _begin(tx, one, now)
         else:
             cadence = Cadence._make((one.schedule_id, *begun[0][1:]))
             alarm = begun[1]._replace(ref=one.schedule_id)
@@ -184,10 +186,11 @@ def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
     tx.alarms.set_many(alarms)
 
 
-def _begin(compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
+def _begin(tx: Tx, compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
     state: State = "disabled" if compiled.definition.enabled is False else "active"
     reason = "by a person" if state == "disabled" else None
-    cadence = begin(compiled.schedule_id, 1, compiled.rules, now=now, state=state, reason=reason)
+    rules = informed(tx, compiled.rules)
+    cadence = begin(compiled.schedule_id, 1, rules, now=now, state=state, reason=reason)
     return cadence, alarm_of(cadence, compiled)
 
 
@@ -291,7 +294,8 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
             planned_through=max(now, cadence.planned_through),
             next_at=None,
         )
-    plan = replan(cadence, old, compiled.rules, now=now, taken=taken_ahead(tx, cadence, now))
+    old, new = informed(tx, old, cadence.next_at), informed(tx, compiled.rules)
+    plan = replan(cadence, old, new, now=now, taken=taken_ahead(tx, cadence, now))
     record(tx, [decided(plan, compiled, gaps_of=(schedule.version, schedule.definition))], now=now)
 
 

@@ -7,6 +7,7 @@ from wakeful.core.actions import Prompt
 from wakeful.core.cadence import Rules
 from wakeful.core.definition import Definition, policy_of, rules_of
 from wakeful.core.definition_json import decode_definition
+from wakeful.core.runs import Run
 from wakeful.core.settlement import Policy
 from wakeful.ports.store import Schedule, Tx
 
@@ -74,6 +75,12 @@ class Compilations:
             for schedule in tx.schedules.by_ids(missing).values():
                 found[schedule.schedule_id] = self._read(schedule)
         return found
+
+    def of_run(self, tx: Tx, run: Run) -> Compiled | Broken | None:
+        """The definition a schedule's run began with; None if nothing is left of it."""
+        if run.definition is not None:
+            return read_stored(run.schedule_id, run.version, run.definition)
+        return self.of(tx, [(run.schedule_id, run.version)]).get(run.schedule_id)
 
     def keep(self, compiled: Compiled | Broken) -> None:
         """Remember it."""

@@ -12,8 +12,9 @@ from wakeful.core.cadence import Cadence, due_at
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import NotFound
 from wakeful.core.runs import ERRORS, Outcome
-from wakeful.core.timing import latest_until, next_after, next_n
+from wakeful.core.timing import AfterReset, latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.views import (
     RunDelivery,
     RunView,
@@ -233,7 +234,12 @@ def next_times(tx: Tx, slug: str, *, after: Instant, count: int) -> list[Instant
     """The next planned instants strictly after a time, as the timing has them."""
     schedule = _find(tx, slug)
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    return list(next_n(compiled.rules.timing, after, count)) if isinstance(compiled, Compiled) else []
+    if not isinstance(compiled, Compiled):
+        return []
+    rules = compiled.rules
+    if isinstance(rules.timing, AfterReset):
+        rules = informed(tx, rules, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id].next_at)
+    return list(next_n(rules.timing, after, count))
 
 
 def _find(tx: Tx, slug: str) -> Schedule:

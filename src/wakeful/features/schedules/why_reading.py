@@ -11,6 +11,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.runs import NOT_RUN, Attempt, Run
 from wakeful.core.timing import Cron, Every, Once, Times, Timing, latest_until, next_after
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
+from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.terms import Terms
 from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
 from wakeful.features.schedules.why_saving import Saving, saving_at
@@ -187,7 +188,7 @@ def _timing_at(
     tx: Tx, schedule: Schedule, compiled: Compiled | Broken, rows: Sequence[Run], at: Instant | None
 ) -> Timing | None:
     """The timing in force at an instant: an edit may have changed it since."""
-    current = compiled.rules.timing if isinstance(compiled, Compiled) else None
+    current = informed(tx, compiled.rules).timing if isinstance(compiled, Compiled) else None
     if at is None or schedule.version == 1 or at >= schedule.updated_at:
         return current
     then = next((row for row in rows if row.trigger != "manual" and row.planned_at <= at), None)

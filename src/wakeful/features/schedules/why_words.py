@@ -192,6 +192,8 @@ def _for_what(case: Case, row: Run, dial: Dial) -> str:
             return f"to be tried again at {until}, because the node that ran it died"
         case "shutdown":
             return f"to be tried again at {until}, because it was shut down under way"
+        case "quota":
+            return f"until {until}, because {_used_up(case)}"
         case "queued":
             behind = case.blocker
             return "in the queue" if behind is None else f"in the queue behind {_run(behind, case)}"
@@ -204,6 +206,11 @@ def _for_what(case: Case, row: Run, dial: Dial) -> str:
             return "for its turn, which is now"
         case reason:
             return f"until {until}, because of this gate: {reason}"
+
+
+def _used_up(case: Case) -> str:
+    slot = None if isinstance(case.compiled, Broken) else case.compiled.definition.slot
+    return "its quota is used up" if slot is None else f"the quota of slot {slot!r} is used up until its reset"
 
 
 def _run(named: Named, case: Case) -> str:
@@ -240,6 +247,8 @@ def _why_skipped(case: Case, row: Run, dial: Dial) -> str:
             return "a later instant was due in the same moment, and that one ran"
         case "standby":
             return "schedules were switched off (standby)"
+        case "quota":
+            return _used_up(case)
         case "outside active hours":
             return "it lies outside the active hours"
         case str(reason) if reason.startswith(MINIMUM_INTERVAL):

@@ -1,0 +1,85 @@
+"""Quota slots in the hands of an app: plugged in with what the settings say, and followed when they change."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wakeful.bootstrap import Ground, resolve_zone
+from wakeful.core.runs import Run
+from wakeful.features.quota.book import Config
+from wakeful.features.quota.feature import Quota
+from wakeful.features.schedules.compiled import Compilations, Compiled
+from wakeful.ports.handlers import Plug
+from wakeful.ports.quota import QuotaProvider
+from wakeful.ports.store import Tx
+from wakeful.providers.from_settings import make_provider
+from wakeful.settings import Settings
+from wakeful.settings.one_slot import read_slot, secrets_of
+from wakeful.settings.slots import AnySlot
+
+
+class QuotaSlots:
+    """One for each process: a `MakeFeature` that remembers what it made."""
+
+    def __init__(
+        self, settings: Settings, *, home: Path, file: str, learn: Callable[[Iterable[str]], None] = lambda _: None
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._file = file
+        self._learn = learn  # secrets that nobody may print
+        self._quota: Quota | None = None
+
+    @property
+    def quota(self) -> Quota:
+        if self._quota is None:
+            raise RuntimeError("not started; quota slots are there once the app is")
+        return self._quota
+
+    async def plug(self, ground: Ground) -> Plug:
+        """Make it over an open store."""
+
+        def make(name: str, slot: AnySlot) -> QuotaProvider:
+            return make_provider(
+                name,
+                slot,
+                clock=ground.clock,
+                home=self._home,
+                zone=resolve_zone("local"),
+                listener=ground.listener,
+            )
+
+        def read(name: str, data: Mapping[str, Any]) -> AnySlot:
+            slot = read_slot(name, data, home=self._home)
+            self._learn(secrets_of(slot))
+            return slot
+
+        self._quota = quota = Quota(
+            ground.store,
+            ground.clock,
+            store_id=ground.store_id,
+            ring_bell=ground.ring_bell,
+            apply=ground.apply,
+            slot_of=slot_of(ground.compilations),
+            config=self._config(self._settings),
+            make_provider=make,
+            read_slot=read,
+        )
+        return quota.plug()._replace(on_settings=[self._changed])
+
+    async def _changed(self, old: Settings, new: Settings) -> None:
+        if (old.slots, old.quota) != (new.slots, new.quota):
+            await self.quota.change(self._config(new))
+
+    def _config(self, settings: Settings) -> Config:
+        return Config(settings.slots, settings.quota, resolve_zone("local"), self._file)
+
+
+def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:
+    """Tells the slot that a run's schedule names."""
+
+    def found(tx: Tx, run: Run) -> str | None:
+        compiled = compilations.of_run(tx, run)
+        return compiled.definition.slot if isinstance(compiled, Compiled) else None
+
+    return found

@@ -1,0 +1,213 @@
+"""Commands on slots: each is a function of a transaction, does all or nothing, and decides under the slot's lock."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import shown
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.results import Done, Dropped, Ending, Unconfirmed
+from wakeful.core.slots import Slot, followed, resumed, with_key
+from wakeful.core.transitions import planned
+from wakeful.engine.settling import conclude
+from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.rows import owner_of, save, silence, tell
+from wakeful.features.quota.wakes import KIND, WakeRuns
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.settings.one_slot import with_secrets_of
+
+MANUAL_OPEN: Final = "already has a wake under way"
+
+
+class Commands:
+    """What can be told to slots."""
+
+    def __init__(self, book: Book, keeper: WakeRuns, seams: Seams) -> None:
+        self._book = book
+        self._keeper = keeper
+        self._seams = seams
+
+    def sync(self, tx: Tx, *, now: Instant, is_start: bool) -> None:
+        """Bring the rows in line with what is written: new slots begin, changed ones follow, others are let go."""
+        known = {slot.name for slot in tx.slots.all()}
+        fresh = self._book.names - known
+        for name in sorted(fresh):
+            tx.slots.add(name, None, now=now)
+        held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
+        for slot in sorted(held.values()):
+            defined = self._book.of(slot)
+            if isinstance(defined, Defined):
+                self._follow(tx, slot, defined, now=now, is_start=is_start or slot.name in fresh)
+            elif slot.definition is None:
+                self._let_go(tx, slot, now)
+            else:
+                tx.slots.save_many([slot._replace(error=defined.reason, error_at=now)])
+                tell(tx, slot, "invalid", "slot-invalid", f"slot {slot.name}: {defined.reason}", level="error")
+
+    def put(
+        self, tx: Tx, name: str, data: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
+    ) -> bool:
+        """Write what a person says about a slot; answers whether it is new. Raises `Invalid`, `Conflict`."""
+        slot = self._mine(tx, name)
+        guard(slot)
+        before = {} if slot is None or slot.definition is None else json.loads(slot.definition)
+        data = with_secrets_of(data, before)
+        defined = self._book.define(name, data)
+        text = json.dumps(data, ensure_ascii=False, sort_keys=True)
+        if slot is None:
+            self._refuse_too_many(tx, name)
+            slot = tx.slots.add(name, text, now=now)
+            if slot is None:
+                raise Conflict(f"slot {name} was made by another at the same time; read it again")
+            self._follow(tx, slot, defined, now=now, is_start=True)
+            return True
+        if slot.definition != text:
+            slot = slot._replace(definition=text, version=slot.version + 1, updated_at=now)
+            self._follow(tx, slot, defined, now=now, is_start=False)
+        return False
+
+    def patch(
+        self, tx: Tx, name: str, changes: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
+    ) -> None:
+        """Change some of it; null takes a field back to what is usual."""
+        slot = self._mine(tx, name)
+        if slot is None:
+            raise NotFound(f"there is no slot {shown(name)}")
+        merged: dict[str, Any] = {**json.loads(slot.definition or "{}"), **changes}
+        merged = {field: value for field, value in merged.items() if value is not None}
+        self.put(tx, name, merged, now=now, guard=guard)
+
+    def remove(self, tx: Tx, name: str, *, now: Instant) -> None:
+        """Take it away; its ledger stays."""
+        slot = self._mine(tx, name)
+        if slot is None:
+            raise NotFound(f"there is no slot {shown(name)}")
+        self._let_go(tx, slot, now)
+
+    def wake(self, tx: Tx, name: str, *, now: Instant) -> int:
+        """One wake, at once and without a pre-check: a person asked. Answers the run's id."""
+        slot, defined = self._held(tx, name)
+        if not defined.provider.can_wake:
+            raise Conflict(f"slot {name} does not say how it is woken; give it wakeUrl or wakeArgv")
+        if slot.wake_run_id is not None:
+            raise Conflict(f"slot {name} {MANUAL_OPEN}, run {slot.wake_run_id}; wait for it to end")
+        (run_id,) = tx.runs.reserve_ids(1)
+        run = planned(
+            run_id=run_id,
+            kind=KIND,
+            schedule_id=owner_of(tx, name),
+            version=slot.version,
+            planned_at=now,
+            due_at=now,
+            trigger="manual",
+            lane=None,
+        )
+        tx.runs.add_many([run])
+        tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, None, 0)])
+        self._save(tx, slot._replace(wake_run_id=run_id, last_row_id=run_id), defined, now)
+        return run_id
+
+    def poll(self, tx: Tx, name: str, *, now: Instant) -> None:
+        """Read the quota at once."""
+        slot, defined = self._held(tx, name)
+        self._save(tx, slot._replace(poll_asked_at=now), defined, now)
+
+    def resume(self, tx: Tx, name: str, *, now: Instant) -> None:
+        """Let both sides go on: nothing is disabled any more, and errors count anew."""
+        slot, defined = self._held(tx, name)
+        after = resumed(slot, defined.rules, now=now)
+        tell(tx, after, "resumed", "slot-resumed", f"slot {name}: resumed")
+        self._save(tx, after, defined, now)
+
+    def check_up(self, tx: Tx, *, now: Instant) -> int:
+        """Notice what is stuck and start it again; answers how many slots needed it (see `watch`)."""
+        from wakeful.features.quota.watch import restarted
+
+        held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
+        found = 0
+        for slot in sorted(held.values()):
+            defined = self._book.of(slot)
+            if isinstance(defined, Unusable):
+                continue
+            after = restarted(tx, slot, defined, now=now)
+            if after is not None:
+                found += 1
+                tell(tx, after, "restarted", "slot-restarted", f"slot {slot.name}: was stuck, restarted", level="warn")
+                self._save(tx, after, defined, now)
+        return found
+
+    def close_run(self, tx: Tx, slot: Slot, ending: Done | Unconfirmed, now: Instant) -> Slot:
+        """End the run whose wake was looked for, be it open or closed without proof; the slot without it."""
+        run = None if slot.sent_run_id is None else tx.runs.lock([slot.sent_run_id]).get(slot.sent_run_id)
+        may_prove = isinstance(ending, Done) and run is not None and run.outcome in ("unconfirmed", "unknown")
+        if run is None or run.stuck or not (run.outcome == "waiting" or may_prove):
+            return slot
+        self._conclude(tx, slot, ending, run.run_id, now)
+        return slot._replace(wake_run_id=None) if slot.wake_run_id == run.run_id else slot
+
+    def _follow(self, tx: Tx, slot: Slot, defined: Defined, *, now: Instant, is_start: bool) -> None:
+        was = slot
+        slot = with_key(slot, defined.provider.mark, now=now)
+        slot = followed(slot, defined.rules, now=now)
+        if is_start:
+            slot = resumed(slot, defined.rules, now=now, is_start=True)
+            tell(tx, slot, "started", "wake.scheduler.task-started", f"slot {slot.name}: wake scheduler started")
+            tell(tx, slot, "pollerStarted", "quota-poller.task-started", f"slot {slot.name}: quota poller started")
+        elif was.modes != slot.modes or was.key_mark != slot.key_mark:
+            text = f"slot {slot.name}: wake scheduler detected config change"
+            tell(tx, slot, "changed", "wake.scheduler.config-changed", text)
+        if not defined.rules.enabled:
+            slot = self._drop_wake(tx, slot, "disabled", now)
+            tell(tx, slot, "off", "wake.scheduler.config-disabled")
+        self._save(tx, slot, defined, now)
+
+    def _let_go(self, tx: Tx, slot: Slot, now: Instant) -> None:
+        self._drop_wake(tx, slot, "removed", now)
+        silence(tx, slot)
+        tx.slots.remove(slot.slot_id)
+        tell(tx, slot, "stopped", "wake.scheduler.task-stopped", f"slot {slot.name}: removed")
+
+    def _drop_wake(self, tx: Tx, slot: Slot, reason: str, now: Instant) -> Slot:
+        """Give up a wake that waits for something; one that is being sent ends by itself."""
+        run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
+        if run is None or run.outcome != "waiting":
+            return slot
+        self._conclude(tx, slot, Dropped(reason), run.run_id, now)
+        return slot._replace(wake_run_id=None)
+
+    def _conclude(self, tx: Tx, slot: Slot, ending: Ending, run_id: int, now: Instant) -> None:
+        run = tx.runs.lock([run_id])[run_id]
+        conclude(tx, self._seams, self._keeper, {run.schedule_id: slot}, [(run, ending)], now=now)
+
+    def _held(self, tx: Tx, name: str) -> tuple[Slot, Defined]:
+        slot = _lock(tx, name)
+        if slot is None:
+            raise NotFound(f"there is no slot {shown(name)}")
+        defined = self._book.of(slot)
+        if isinstance(defined, Unusable):
+            raise Conflict(f"slot {name} cannot be used: {defined.reason}")
+        return slot, defined
+
+    def _mine(self, tx: Tx, name: str) -> Slot | None:
+        """The slot, if it may be written over REST."""
+        if name in self._book.names:
+            raise Conflict(f"slot {name} is defined in {self._book.config.file}; change it there")
+        return _lock(tx, name)
+
+    def _refuse_too_many(self, tx: Tx, name: str) -> None:
+        most = self._book.config.quota.slots_max
+        count = len({slot.name for slot in tx.slots.all()} | self._book.names)
+        if count >= most:
+            message = f"there are {count} slots, and quota.slots_max is {most}; raise it, or remove one"
+            raise Invalid(FieldError("name", message))
+
+    def _save(self, tx: Tx, slot: Slot, defined: Defined, now: Instant) -> None:
+        save(tx, slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+
+
+def _lock(tx: Tx, name: str) -> Slot | None:
+    known = tx.slots.by_names([name]).get(name)
+    return None if known is None else tx.slots.lock([known.slot_id]).get(known.slot_id)

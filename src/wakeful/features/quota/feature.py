@@ -1,0 +1,145 @@
+"""Quota slots put together: what plugs into the kernel, and what edges ask for."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias, get_args
+
+from wakeful.core.effects import Effect
+from wakeful.core.instants import Instant
+from wakeful.core.slots import Slot
+from wakeful.features.quota import queries
+from wakeful.features.quota.book import Book, Config, MakeProvider, ReadSlot
+from wakeful.features.quota.commands import Commands
+from wakeful.features.quota.gate import QuotaGate, SlotOf
+from wakeful.features.quota.polls import PollAlarms, StatsAlarms
+from wakeful.features.quota.reading import Apply, Notes
+from wakeful.features.quota.sharing import Sharing
+from wakeful.features.quota.wakes import WakeAlarms, WakeRuns, WakeSpec
+from wakeful.features.quota.waking import WakeAction
+from wakeful.features.quota.watch import Watch
+from wakeful.ports.action import OrphanFate, Process
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Plug, Seams
+from wakeful.ports.store import Store
+
+Guard: TypeAlias = Callable[[Slot | None], None]
+"""Looks at a slot as it is before it is written, and raises if it must not be."""
+
+
+class Quota:
+    """The slots of one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        store_id: str,
+        ring_bell: Callable[[], None],
+        apply: Apply,
+        slot_of: SlotOf,
+        config: Config,
+        make_provider: MakeProvider,
+        read_slot: ReadSlot,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ring_bell = ring_bell
+        self._book = Book(config, make_provider, read_slot)
+        keeper = WakeRuns(self._book, store_id=store_id)
+        self._commands = Commands(self._book, keeper, _seams(apply))
+        sharing = Sharing()
+        notes = Notes(apply, self._commands.close_run)
+        action = WakeAction(self._book, notes, sharing, store, clock, ring_bell)
+        self._plug = Plug(
+            alarms=[
+                WakeAlarms(self._book),
+                PollAlarms(self._book, notes, sharing, clock),
+                StatsAlarms(self._book, sharing, clock),
+            ],
+            keepers=[keeper],
+            actions={WakeSpec: action},
+            gates=[QuotaGate(slot_of)],
+            besides=[self, Watch(clock, self.check_up)],
+        )
+
+    def plug(self) -> Plug:
+        """What it plugs into the kernel."""
+        return self._plug
+
+    async def start(self) -> None:
+        """Before the first tick: rows are brought in line with the settings, and everything is read once."""
+        await self._store.write(partial(self._commands.sync, now=self._now(), is_start=True))
+
+    async def stop(self) -> None:
+        await self._book.close()
+
+    async def change(self, config: Config) -> None:
+        """Other settings: both sides of every slot follow at once."""
+        self._book.change(config)
+        await self._store.write(partial(self._commands.sync, now=self._now(), is_start=False))
+        self._ring_bell()
+
+    async def check_up(self) -> None:
+        """Start again what is stuck."""
+        if await self._store.write(partial(self._commands.check_up, now=self._now())):
+            self._ring_bell()
+
+    # --- what edges ask for ------------------------------------------------------------------------------------------
+
+    async def all(self) -> list[dict[str, Any]]:
+        return await self._store.read(partial(queries.all_slots, book=self._book, now=self._now()))
+
+    async def get(self, name: str) -> dict[str, Any]:
+        return await self._store.read(partial(queries.one_slot, book=self._book, name=name, now=self._now()))
+
+    async def troubles(self) -> list[queries.Trouble]:
+        return await self._store.read(partial(queries.troubles, book=self._book, now=self._now()))
+
+    async def put(self, name: str, data: Mapping[str, Any], *, guard: Guard | None = None) -> bool:
+        """Write a slot; answers whether it is new."""
+        is_new = await self._store.write(
+            partial(self._commands.put, name=name, data=data, now=self._now(), guard=guard or _unguarded)
+        )
+        self._ring_bell()
+        return is_new
+
+    async def patch(self, name: str, changes: Mapping[str, Any], *, guard: Guard | None = None) -> None:
+        await self._store.write(
+            partial(self._commands.patch, name=name, changes=changes, now=self._now(), guard=guard or _unguarded)
+        )
+        self._ring_bell()
+
+    async def remove(self, name: str) -> None:
+        await self._store.write(partial(self._commands.remove, name=name, now=self._now()))
+
+    async def wake(self, name: str) -> int:
+        run_id = await self._store.write(partial(self._commands.wake, name=name, now=self._now()))
+        self._ring_bell()
+        return run_id
+
+    async def poll(self, name: str) -> None:
+        await self._store.write(partial(self._commands.poll, name=name, now=self._now()))
+        self._ring_bell()
+
+    async def resume(self, name: str) -> None:
+        await self._store.write(partial(self._commands.resume, name=name, now=self._now()))
+        self._ring_bell()
+
+    def _now(self) -> Instant:
+        return self._clock.read().now
+
+
+class _NoOrphans:
+    async def end(self, process: Process) -> OrphanFate:
+        return "elsewhere"
+
+
+def _seams(apply: Apply) -> Seams:
+    """What ending a run by a command needs of the kernel: whoever applies its effects."""
+    appliers: dict[type[Any], Any] = dict.fromkeys(get_args(Effect), apply)
+    return Seams(alarms=(), keepers={}, actions={}, appliers=appliers, orphans=_NoOrphans())
+
+
+def _unguarded(_: Slot | None) -> None:
+    """Whatever is there may be written over."""

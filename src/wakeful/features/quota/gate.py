@@ -1,0 +1,29 @@
+"""The quota gate: a run whose slot is used up waits for the reset, never lost and never run twice."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from wakeful.core.gates import ADMIT, Decision, Defer, Skip
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
+from wakeful.ports.store import Tx
+
+QUOTA: Final = "quota"
+
+SlotOf: TypeAlias = Callable[[Tx, Run], str | None]
+"""The slot that a run's schedule names."""
+
+
+class QuotaGate:
+    """Asked before a schedule's run starts. A person who asks for one is told at once."""
+
+    def __init__(self, slot_of: SlotOf) -> None:
+        self._slot_of = slot_of
+
+    def __call__(self, tx: Tx, run: Run, now: Instant) -> Decision:
+        name = self._slot_of(tx, run)
+        slot = None if name is None else tx.slots.by_names([name]).get(name)
+        until = None if slot is None else slot.exhausted_until
+        if until is None or until <= now:
+            return ADMIT
+        return Skip(QUOTA) if run.trigger == "manual" else Defer(until, QUOTA)

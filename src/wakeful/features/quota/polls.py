@@ -1,0 +1,151 @@
+"""The poll side: its alarms ask for errands that read the quota, or statistics, and note what was found."""
+
+import json
+from functools import partial
+from typing import Final
+
+from wakeful.core import slot_polls
+from wakeful.core.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.core.slot_polls import claimed, poll_due_at, stats_due_at
+from wakeful.core.slots import ReadFailure, Reading, Slot, decode_reading
+from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.reading import Notes
+from wakeful.features.quota.rows import save, tell
+from wakeful.features.quota.sharing import Sharing
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS
+from wakeful.ports.store import Tx
+
+POLL_TIMEOUT: Final[Duration] = 30 * SECOND
+STATS_TIMEOUT: Final[Duration] = 60 * SECOND
+CLAIM_MARGIN: Final[Duration] = 30 * SECOND
+UNUSABLE_EVERY: Final[Duration] = MINUTE
+"""A slot that cannot be worked with here is looked at this often: another node may know it."""
+
+
+class PollAlarms:
+    """Rings the poll side."""
+
+    brings_runs = False
+
+    def __init__(self, book: Book, notes: Notes, sharing: Sharing, clock: Clock) -> None:
+        self._book = book
+        self._notes = notes
+        self._sharing = sharing
+        self._clock = clock
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Claim every poll that is due."""
+        slots = tx.slots.due(ALARM_POLL, now=due_by, limit=limit)
+        errands = [errand for slot in slots if (errand := self._claim(tx, slot, now)) is not None]
+        return Rung((), len(slots), errands)
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        """The wake side does it for both: they share the row."""
+        return None
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """Whoever was reading is gone with its process."""
+        slots = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
+        for slot in slots.values():
+            defined = self._book.of(slot)
+            if isinstance(defined, Defined):
+                after = slot_polls.recovered(slot)
+                save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+
+    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> Errand | None:
+        defined = self._book.of(slot)
+        if isinstance(defined, Unusable):
+            tx.alarms.move_many(ALARM_POLL, [(slot.slot_id, now + UNUSABLE_EVERY)])
+            return None
+        has_statistics = defined.provider.has_statistics
+        due_at = poll_due_at(slot, defined.rules, now=now)
+        if due_at is None or due_at > now:  # a stale alarm: put it where the facts say
+            save(tx, slot, defined.rules, now=now, has_statistics=has_statistics)
+            return None
+        claim = claimed(slot, until=now + POLL_TIMEOUT + CLAIM_MARGIN)
+        save(tx, claim, defined.rules, now=now, has_statistics=has_statistics)
+        perform = partial(self._poll, slot.name, claim.slot_id, claim.poll_fence, defined, now)
+        return Errand(f"poll of slot {slot.name}", perform, POLL_TIMEOUT)
+
+    async def _poll(self, name: str, slot_id: int, fence: int, defined: Defined, began_at: Instant) -> Note:
+        provider = defined.provider
+        try:
+            found = await self._sharing.ask(("read", provider.mark), lambda: provider.read("background-quota-poll"))
+        except Exception as error:  # a provider's mistake is this slot's trouble, and counts as such
+            found = ReadFailure("unreadable", f"{type(error).__name__}: {error}")
+        return partial(self._note, slot_id=slot_id, fence=fence, found=found, began_at=began_at)
+
+    def _note(self, tx: Tx, *, slot_id: int, fence: int, found: Reading | ReadFailure, began_at: Instant) -> None:
+        slot = tx.slots.lock([slot_id]).get(slot_id)
+        if slot is None or slot.poll_fence != fence:
+            return  # removed, another key by now, or taken for lost
+        defined = self._book.of(slot)
+        if isinstance(defined, Unusable):
+            return
+        self._notes.note_poll(
+            tx,
+            slot,
+            defined.rules,
+            found,
+            began_at=began_at,
+            now=self._clock.read().now,
+            has_statistics=defined.provider.has_statistics,
+        )
+
+
+class StatsAlarms:
+    """Rings statistics: for people to look at, at a pace of their own. Nothing depends on them."""
+
+    brings_runs = False
+
+    def __init__(self, book: Book, sharing: Sharing, clock: Clock) -> None:
+        self._book = book
+        self._sharing = sharing
+        self._clock = clock
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        """Claim all statistics that are due."""
+        slots = tx.slots.due(ALARM_STATS, now=due_by, limit=limit)
+        errands = [errand for slot in slots if (errand := self._claim(tx, slot, now)) is not None]
+        return Rung((), len(slots), errands)
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        return None
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """The poll side does it for both."""
+
+    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> Errand | None:
+        defined = self._book.of(slot)
+        if isinstance(defined, Unusable) or not defined.provider.has_statistics:
+            tx.alarms.move_many(ALARM_STATS, [(slot.slot_id, None)])
+            return None
+        due_at = stats_due_at(slot, defined.rules)
+        reading = decode_reading(slot.reading)
+        if due_at is None or due_at > now or reading is None:
+            save(tx, slot, defined.rules, now=now)
+            return None
+        save(tx, slot._replace(stats_until=now + STATS_TIMEOUT + CLAIM_MARGIN), defined.rules, now=now)
+        perform = partial(self._ask, slot.slot_id, slot.key_mark, defined, reading, now)
+        return Errand(f"statistics of slot {slot.name}", perform, STATS_TIMEOUT)
+
+    async def _ask(self, slot_id: int, key_mark: str | None, defined: Defined, reading: Reading, now: Instant) -> Note:
+        provider = defined.provider
+        found = await self._sharing.ask(("statistics", provider.mark), lambda: provider.statistics(reading, now=now))
+        text = None if isinstance(found, ReadFailure) else json.dumps(dict(found), ensure_ascii=False)
+        return partial(self._note, slot_id=slot_id, key_mark=key_mark, stats=text)
+
+    def _note(self, tx: Tx, *, slot_id: int, key_mark: str | None, stats: str | None) -> None:
+        slot = tx.slots.lock([slot_id]).get(slot_id)
+        now = self._clock.read().now
+        if slot is None or slot.key_mark != key_mark:
+            return
+        defined = self._book.of(slot)
+        if isinstance(defined, Unusable):
+            return
+        # A failure keeps what was known: the charts have a gap, and the next try is at its usual pace.
+        after = slot._replace(stats_at=now, stats_until=None, stats=slot.stats if stats is None else stats)
+        save(tx, after, defined.rules, now=now)
+        tell(tx, after, "statistics", "quota-poller.statistics", isKept=stats is not None)

@@ -1,0 +1,169 @@
+"""Slots as they stand, for people and programs."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from wakeful.core.fields import shown
+from wakeful.core.instants import DAY, Duration, Instant, format_duration, format_instant
+from wakeful.core.refusals import NotFound
+from wakeful.core.slots import Slot, decode_reading, is_warm
+from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.rows import at_text, sides
+from wakeful.ports.slots import Read
+from wakeful.ports.store import Tx
+from wakeful.settings.one_slot import slot_json
+
+HISTORY_SHOWN: Final[Duration] = 7 * DAY
+HISTORY_MAX: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something amiss with a slot, and its cure."""
+
+    slot: str
+    level: Literal["warn", "bad"]
+    sentence: str
+    cure: str
+
+
+def all_slots(tx: Tx, book: Book, *, now: Instant) -> list[dict[str, Any]]:
+    """Every slot, in the order of their names."""
+    return [view(tx, book, slot, now=now) for slot in tx.slots.all()]
+
+
+def one_slot(tx: Tx, book: Book, name: str, *, now: Instant) -> dict[str, Any]:
+    """One slot."""
+    slot = tx.slots.by_names([name]).get(name)
+    if slot is None:
+        raise NotFound(f"there is no slot {shown(name)}")
+    return view(tx, book, slot, now=now)
+
+
+def troubles(tx: Tx, book: Book, *, now: Instant) -> list[Trouble]:
+    """What is amiss, slot by slot."""
+    found = (trouble_of(slot, book.of(slot), now=now) for slot in tx.slots.all())
+    return [trouble for trouble in found if trouble is not None]
+
+
+def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> Trouble | None:
+    """One clear sentence about what is wrong with a slot, the gravest first."""
+    name, again = slot.name, f"then: wakeful slots resume {slot.name}"
+    if isinstance(defined, Unusable):
+        return Trouble(name, "bad", f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot")
+    if not defined.rules.enabled:
+        return None
+    if slot.disabled_at is not None:
+        sentence = f"slot {name} is disabled after {slot.quota_errors} errors in a row, the last: {slot.error}"
+        return Trouble(name, "bad", sentence, f"correct the key, the address or the network, {again}")
+    if slot.wake_disabled_at is not None:
+        sentence = f"slot {name} is not woken any more after {slot.wake_errors} wake errors: {slot.wake_error}"
+        return Trouble(name, "bad", sentence, f"see that the key can be used, {again}")
+    if slot.quota_errors:
+        sentence = f"the quota of slot {name} cannot be read ({slot.quota_errors} errors in a row): {slot.error}"
+        return Trouble(
+            name, "warn", sentence, "correct the key, the address or the network; it is read again by itself"
+        )
+    if slot.wake_errors:
+        sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
+        return Trouble(name, "warn", sentence, "wait for the next try, or see that the key can be used")
+    if defined.rules.after_reset is not None and slot.last_reset_at is None and slot.read_at is not None:
+        sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset has no time"
+        return Trouble(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
+    return None
+
+
+def view(tx: Tx, book: Book, slot: Slot, *, now: Instant) -> dict[str, Any]:
+    """A slot as REST shows it."""
+    defined = book.of(slot)
+    history = [_point(read) for read in tx.slots.readings(slot.slot_id, since=now - HISTORY_SHOWN, limit=HISTORY_MAX)]
+    trouble = trouble_of(slot, defined, now=now)
+    shared = {
+        "name": slot.name,
+        "source": "settings" if slot.name in book.names else "store",
+        **_status(slot, defined, trouble, now),
+        **_quota(slot, now),
+        **_errors(slot),
+        **_wakes(slot),
+        "nextWake": None,
+        "nextPoll": None,
+        "stats": None if slot.stats is None else json.loads(slot.stats),
+        "history": history,
+        "createdAt": format_instant(slot.created_at),
+        "updatedAt": format_instant(max(slot.updated_at, slot.polled_at or 0, slot.read_at or 0)),
+        "version": slot.version,
+    }
+    if isinstance(defined, Unusable):
+        return {**shared, "enabled": False}
+    at = sides(slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+    return {**slot_json(defined.written), **shared, "nextWake": at_text(at.wake_at), "nextPoll": at_text(at.poll_at)}
+
+
+def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, now: Instant) -> dict[str, Any]:
+    if isinstance(defined, Unusable):
+        status = "invalid"
+    elif not defined.rules.enabled:
+        status = "off"
+    elif slot.disabled_at is not None:
+        status = "disabled"
+    elif slot.pending_at is not None or slot.wake_run_id is not None:
+        status = "waking"
+    elif slot.quota_errors:
+        status = "failing"
+    elif slot.exhausted_until is not None and slot.exhausted_until > now:
+        status = "exhausted"
+    elif slot.read_at is None:
+        status = "new"
+    else:
+        status = "warm" if is_warm(slot, now) else "cold"
+    return {"status": status, "statusReason": None if trouble is None else trouble.sentence}
+
+
+def _quota(slot: Slot, now: Instant) -> dict[str, Any]:
+    reading = decode_reading(slot.reading)
+    start = None
+    if reading is not None and reading.reset_at is not None and reading.window is not None:
+        start = reading.reset_at - reading.window
+    left = (
+        None if slot.reset_at is None or slot.reset_at <= now else format_duration((slot.reset_at - now) // 1000 * 1000)
+    )
+    return {
+        "warm": is_warm(slot, now),
+        "percentage": None if reading is None else reading.percentage,
+        "nextResetTime": at_text(slot.reset_at),
+        "lastResetTime": at_text(slot.last_reset_at),
+        "windowStart": at_text(start),
+        "timeToReset": left,
+        "exhaustedUntil": at_text(slot.exhausted_until if (slot.exhausted_until or 0) > now else None),
+        "level": None if reading is None else reading.level,
+        "limits": [] if reading is None else list(reading.limits),
+        "lastPoll": at_text(slot.polled_at),
+    }
+
+
+def _errors(slot: Slot) -> dict[str, Any]:
+    return {
+        "wakeErrors": slot.wake_errors,
+        "quotaErrors": slot.quota_errors,
+        "wakeDisabled": slot.wake_disabled_at is not None,
+        "disabled": slot.disabled_at is not None,
+        "lastError": slot.error or slot.wake_error,
+    }
+
+
+def _wakes(slot: Slot) -> dict[str, Any]:
+    return {
+        "wakePending": slot.pending_at is not None,
+        "lastWake": at_text(slot.woken_at),
+        "wakeRun": None if slot.wake_run_id is None else str(slot.wake_run_id),
+    }
+
+
+def _point(read: Read) -> dict[str, Any]:
+    reading = decode_reading(read.reading)
+    return {
+        "at": format_instant(read.read_at),
+        "percentage": None if reading is None else reading.percentage,
+        "nextResetTime": None if reading is None else at_text(reading.reset_at),
+    }

@@ -1,0 +1,135 @@
+"""Readings, noted: what a provider told becomes the slot's state, in one transaction with all that follows from it."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from wakeful.core.effects import Alert, Effect
+from wakeful.core.instants import Instant, format_duration, format_instant
+from wakeful.core.results import Done, Unconfirmed
+from wakeful.core.slot_polls import pause, polled, was_read
+from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules
+from wakeful.features.quota.rows import at_text, keep_history, replanned, save, tell
+from wakeful.ports.store import Tx
+
+Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
+CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
+"""Closes the run whose wake was looked for, and answers the slot without it."""
+
+
+class Notes:
+    """Writes down what was read."""
+
+    def __init__(self, apply: Apply, close_run: CloseRun) -> None:
+        self._apply = apply
+        self._close_run = close_run
+
+    def note_poll(
+        self,
+        tx: Tx,
+        slot: Slot,
+        rules: SlotRules,
+        found: Reading | ReadFailure,
+        *,
+        began_at: Instant,
+        now: Instant,
+        has_statistics: bool,
+    ) -> None:
+        """A poll has ended. The caller holds the slot and knows that the claim still stands."""
+        after = polled(slot, rules, found, began_at=began_at, now=now)
+        if isinstance(found, Reading):
+            self._tell_reading(tx, slot, after, now)
+        else:
+            self._tell_failure(tx, slot, after, rules, found, now)
+        if slot.is_starting and after.initial_at is not None and slot.initial_at is None:
+            tell(
+                tx, after, "initialWake", "quota-poller.initial-wake-trigger", f"slot {slot.name}: initial wake is due"
+            )
+        self._finish(tx, slot, after, rules, now, has_statistics)
+
+    def note_reading(
+        self, tx: Tx, slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant, has_statistics: bool
+    ) -> Slot:
+        """The quota was read before a wake."""
+        after = was_read(slot, rules, reading, now=now)
+        self._tell_reading(tx, slot, after, now)
+        return self._finish(tx, slot, after, rules, now, has_statistics)
+
+    def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
+        after = self._look_at_wake(tx, before, after, now)
+        save(tx, after, rules, now=now, has_statistics=has_statistics)
+        effects: list[Effect] = [*replanned(before, after), *_alerts(before, after)]
+        for effect in effects:
+            self._apply(tx, effect, now)
+        return after
+
+    def _look_at_wake(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> Slot:
+        """Whether the wake that was sent shows by now; its run ends with it."""
+        if before.pending_at is None:
+            return after
+        if after.pending_at is None and after.wake_disabled_at == before.wake_disabled_at:
+            text = f"slot {after.name}: wake confirmed, the window runs until {at_text(after.reset_at)}"
+            tell(tx, after, "confirmed", "quota-poller.wake-confirmed", text, resetAt=at_text(after.reset_at))
+            tell(tx, after, "pendingCleared", "wake.pending-cleared")
+            return self._close_run(tx, after, Done("finished", output="confirmed"), now)
+        if after.wake_errors == before.wake_errors:
+            return after
+        tell(
+            tx,
+            after,
+            "unconfirmed",
+            "quota-poller.wake-unconfirmed",
+            f"slot {after.name}: {after.wake_error} ({after.wake_errors} errors)",
+            level="warn",
+            wakeErrors=after.wake_errors,
+        )
+        if after.wake_disabled_at is not None:
+            tell_wake_disabled(tx, after)
+        if before.is_forced:
+            return self._close_run(tx, after, Unconfirmed(after.wake_error or "it does not show"), now)
+        return after
+
+    def _tell_reading(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> None:
+        keep_history(tx, after, now=now)
+        text = f"slot {after.name}: quota refreshed (next reset: {at_text(after.reset_at) or 'none, cold'})"
+        changed = before.reading != after.reading or before.read_at is None
+        data: dict[str, Any] = {"resetAt": at_text(after.reset_at), "warm": after.reset_at is not None}
+        tell(tx, after, "read", "quota-poller.refreshed", text if changed else None, **data)
+        if before.quota_errors:
+            errors = before.quota_errors
+            text = f"slot {after.name}: recovered after {errors} consecutive error(s)"
+            tell(tx, after, "recovered", "quota-poller.recovered", text, errors=errors)
+
+    def _tell_failure(
+        self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, found: ReadFailure, now: Instant
+    ) -> None:
+        count = f"{after.quota_errors}/{rules.errors_max} consecutive"
+        text = f"slot {after.name}: poll failed ({count}): {found.error}"
+        data: dict[str, Any] = {"error": found.error, "kind": found.kind, "quotaErrors": after.quota_errors}
+        tell(tx, after, "failed", "quota-poller.poll-failed", text, level="warn", **data)
+        if after.disabled_at is not None and before.disabled_at is None:
+            cure = f"wakeful slots resume {after.name}"
+            text = f"slot {after.name}: disabled after {after.quota_errors} errors in a row; {cure}"
+            tell(tx, after, "disabled", "quota-poller.auto-disabled", text, level="error", error=found.error)
+            return
+        wait = pause(after, rules, now=now)
+        text = f"slot {after.name}: backing off, next poll in {format_duration(wait)}"
+        tell(tx, after, "backoff", "quota-poller.backoff", text, nextPoll=format_instant(now + wait))
+
+
+def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
+    """Waking ended by itself."""
+    text = f"slot {slot.name}: waking disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
+    tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
+
+
+def _alerts(before: Slot, after: Slot) -> tuple[Alert, ...]:
+    """What a person should know, once."""
+    cure = f"put it right, then: wakeful slots resume {after.name}"
+    found: list[Alert] = []
+    if after.disabled_at is not None and before.disabled_at is None:
+        text = f"slot {after.name} is disabled after {after.quota_errors} errors, the last: {after.error}; {cure}"
+        found.append(Alert(f"slot-disabled:{after.name}", text))
+    if after.wake_disabled_at is not None and before.wake_disabled_at is None:
+        text = f"slot {after.name} is not woken any more after {after.wake_errors} errors: {after.wake_error}; {cure}"
+        found.append(Alert(f"slot-wake-disabled:{after.name}", text))
+    return tuple(found)

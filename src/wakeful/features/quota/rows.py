@@ -1,0 +1,89 @@
+"""A slot's row and its alarms, always written together: the alarms are derived, and both are under the row's lock."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from wakeful.core.effects import Replan
+from wakeful.core.instants import DAY, Duration, Instant, format_instant
+from wakeful.core.slot_polls import poll_due_at, stats_due_at
+from wakeful.core.slot_wakes import wake_due_at
+from wakeful.core.slots import Slot, SlotRules
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, Read
+from wakeful.ports.store import Alarm, Report, Tx
+
+STREAM: Final = "slots"
+HISTORY_KEPT: Final[Duration] = 30 * DAY
+OWNER: Final = "slot:"
+
+
+class Sides(NamedTuple):
+    """When each alarm of a slot rings."""
+
+    wake_at: Instant | None
+    poll_at: Instant | None
+    stats_at: Instant | None
+
+
+def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> Sides:
+    """Where the facts put its alarms."""
+    stats_at = stats_due_at(slot, rules) if has_statistics else None
+    return Sides(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
+
+
+def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> None:
+    """Write the slot back, and its alarms where the facts put them. The caller holds it."""
+    tx.slots.save_many([slot])
+    tx.alarms.set_many(alarms_of(slot, sides(slot, rules, now=now, has_statistics=has_statistics)))
+
+
+def alarms_of(slot: Slot, at: Sides) -> Sequence[Alarm]:
+    due = {ALARM_POLL: at.poll_at, ALARM_STATS: at.stats_at, ALARM_WAKE: at.wake_at}
+    return [Alarm(kind, slot.slot_id, due_at, 1, None, 0) for kind, due_at in due.items()]
+
+
+def silence(tx: Tx, slot: Slot) -> None:
+    """None of its alarms rings any more."""
+    for kind in SLOT_ALARMS:
+        tx.alarms.remove_many(kind, [slot.slot_id])
+
+
+def owner_of(tx: Tx, name: str) -> int:
+    """The id that the wakes of a slot carry in the ledger."""
+    return tx.owners.named(f"{OWNER}{name}")
+
+
+def slot_named(owner: str) -> str | None:
+    """The slot whose runs an owner's name stands for."""
+    return owner.removeprefix(OWNER) if owner.startswith(OWNER) else None
+
+
+def keep_history(tx: Tx, slot: Slot, *, now: Instant) -> None:
+    """The reading just taken goes to the charts: without the statistics that came with it."""
+    kept: dict[str, Any] = json.loads(slot.reading or "{}")
+    kept.pop("limits", None)
+    tx.slots.keep_reading(Read(slot.slot_id, now, json.dumps(kept)), since=now - HISTORY_KEPT)
+
+
+def replanned(before: Slot, after: Slot) -> tuple[Replan, ...]:
+    """What schedules that wait for the reset have to know."""
+    return () if before.last_reset_at == after.last_reset_at else (Replan(after.name, after.last_reset_at),)
+
+
+def tell(
+    tx: Tx,
+    slot: Slot,
+    what: str,
+    action: str,
+    text: str | None = None,
+    *,
+    level: Literal["debug", "info", "warn", "error"] = "info",
+    **data: Any,
+) -> None:
+    """Report a moment of a slot under the name the log has for it."""
+    tx.report(Report(STREAM, what, {"slot": slot.name, **data}, text, level, slot=slot.name, action=action))
+
+
+def at_text(at: Instant | None) -> str | None:
+    """An instant in JSON."""
+    return None if at is None else format_instant(at)

@@ -1,0 +1,93 @@
+"""The wake action: look whether a wake is needed, send it, and say how far it got."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from wakeful.core.results import Done, Failed, Result, Throttled
+from wakeful.core.runs import RungName
+from wakeful.core.slot_wakes import WARM, is_needed
+from wakeful.core.slots import ReadFailure, Reading
+from wakeful.features.quota.book import Book, Defined
+from wakeful.features.quota.reading import Notes
+from wakeful.features.quota.sharing import Sharing
+from wakeful.features.quota.wakes import REFUSED, SENT, WakeSpec
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.clock import Clock
+from wakeful.ports.quota import QuotaProvider, WakeFailure
+from wakeful.ports.store import Store, Tx
+
+PRE_CHECK: Final = "wake.pre-check"
+
+
+class WakeAction:
+    """Performs `WakeSpec`."""
+
+    is_local = False
+
+    def __init__(
+        self, book: Book, notes: Notes, sharing: Sharing, store: Store, clock: Clock, on_read: Callable[[], None]
+    ) -> None:
+        self._book = book
+        self._notes = notes
+        self._sharing = sharing
+        self._store = store
+        self._clock = clock
+        self._on_read = on_read
+
+    def proves(self, spec: Any) -> RungName:
+        return "finished"
+
+    def check(self, spec: Any) -> str | None:
+        return None
+
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
+        wanted: WakeSpec = spec
+        provider = await self._store.read(lambda tx: self._provider(tx, wanted.slot))
+        if provider is None:
+            return Failed("its slot is gone, or cannot be used any more", permanent=True, output=REFUSED)
+        if not provider.can_wake:
+            return Failed(f"slot {wanted.slot} does not say how it is woken", permanent=True, output=REFUSED)
+        if wanted.reads_first:
+            ended = await self._look(wanted, provider)
+            if ended is not None:
+                return ended
+        await ladder.climb("sent")
+        failure = await self._sharing.ask(("wake", provider.mark), lambda: provider.wake(wanted.action, fire, ladder))
+        return _result(failure)
+
+    async def close(self) -> None:
+        """Providers belong to the book."""
+
+    async def _look(self, wanted: WakeSpec, provider: QuotaProvider) -> Result | None:
+        """The pre-check: an ending if no wake is to be sent. What cannot be read is woken anyway."""
+        found = await self._sharing.ask(("read", provider.mark), lambda: provider.read(PRE_CHECK))
+        if isinstance(found, ReadFailure):
+            return Failed(found.error, permanent=True, output=REFUSED) if found.kind == "refused" else None
+        now = self._clock.read().now
+        await self._store.write(lambda tx: self._note(tx, wanted.slot, provider.mark, found))
+        self._on_read()
+        return None if is_needed(found, now) else Done("claimed", output=WARM)
+
+    def _note(self, tx: Tx, name: str, mark: str, reading: Reading) -> None:
+        known = tx.slots.by_names([name]).get(name)
+        slot = None if known is None else tx.slots.lock([known.slot_id]).get(known.slot_id)
+        if slot is None or slot.key_mark != mark:
+            return
+        defined = self._book.of(slot)
+        if isinstance(defined, Defined):
+            has_statistics = defined.provider.has_statistics
+            now = self._clock.read().now
+            self._notes.note_reading(tx, slot, defined.rules, reading, now=now, has_statistics=has_statistics)
+
+    def _provider(self, tx: Tx, name: str) -> QuotaProvider | None:
+        slot = tx.slots.by_names([name]).get(name)
+        defined = None if slot is None else self._book.of(slot)
+        return defined.provider if isinstance(defined, Defined) else None
+
+
+def _result(failure: WakeFailure | None) -> Result:
+    if failure is None:
+        return Done("accepted", output=SENT)
+    if failure.until is not None:
+        return Throttled(failure.error, failure.until)
+    return Failed(failure.error)

@@ -1,0 +1,82 @@
+"""Schedules that wait for the reset of a quota slot: the fact they rest on comes from elsewhere, and is kept here.
+
+Whoever keeps slots reports each reset as a `Replan`. The newest one of every slot is kept in the store, and the
+schedules that wait for it get their next instant, under their own locks. An instant that is due and not yet rung stays:
+the newer reset is found when it has been (`followed`), so each reset is served once, however late.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, TypeGuard
+
+from wakeful.core.cadence import Cadence, Rules, due_at
+from wakeful.core.effects import Replan
+from wakeful.core.instants import Instant
+from wakeful.core.timing import AfterReset, next_after
+from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
+from wakeful.ports.store import ALARM_SCHEDULE, Tx
+
+STEP: Final = 200
+
+
+def informed(tx: Tx, rules: Rules, next_at: Instant | None = None) -> Rules:
+    """The rules with the reset they rest on: the one of the instant that is planned, else the newest known."""
+    timing = rules.timing
+    if not isinstance(timing, AfterReset):
+        return rules
+    reset_at = _newest(tx, timing.slot) if next_at is None else next_at - timing.offset
+    return replace(rules, timing=replace(timing, reset_at=reset_at))
+
+
+def followed(tx: Tx, rules: Rules, cadence: Cadence) -> Cadence:
+    """The cadence with the instant of a reset that was reported while an earlier one was still to be decided."""
+    if not isinstance(rules.timing, AfterReset) or cadence.next_at is not None:
+        return cadence
+    return cadence._replace(next_at=next_after(informed(tx, rules).timing, cadence.planned_through))
+
+
+class Resets:
+    """Applies `Replan`."""
+
+    def __init__(self, compilations: Compilations) -> None:
+        self._compilations = compilations
+
+    def apply(self, tx: Tx, effect: Replan, now: Instant) -> None:
+        """Keep the reset, and plan every schedule that waits for it."""
+        if effect.reset_at is None:
+            return
+        tx.meta.set(_name(effect.slot), str(effect.reset_at))
+        after_id = 0
+        while schedules := tx.schedules.after_reset(after_id=after_id, limit=STEP):
+            after_id = schedules[-1].schedule_id
+            compiled = self._compilations.of(tx, [(one.schedule_id, one.version) for one in schedules])
+            _plan(tx, {one.schedule_id: one.rules for one in compiled.values() if _waits(one, effect.slot)}, now)
+
+
+def _plan(tx: Tx, rules: Mapping[int, Rules], now: Instant) -> None:
+    moved: list[Cadence] = []
+    for cadence in tx.cadences.lock(rules).values():
+        own = rules[cadence.schedule_id]
+        is_due = cadence.next_at is not None and cadence.next_at + own.offset <= now
+        if not is_due and cadence.state not in ("done", "invalid"):
+            moved.append(followed(tx, own, cadence._replace(next_at=None)))
+    moved.sort()
+    if moved:
+        tx.cadences.save_many(moved)
+        tx.alarms.move_many(ALARM_SCHEDULE, [(one.schedule_id, due_at(one, rules[one.schedule_id])) for one in moved])
+
+
+def _waits(compiled: Compiled | Broken, slot: str) -> TypeGuard[Compiled]:
+    if isinstance(compiled, Broken):
+        return False
+    timing = compiled.rules.timing
+    return isinstance(timing, AfterReset) and timing.slot == slot
+
+
+def _newest(tx: Tx, slot: str) -> Instant | None:
+    known = tx.meta.get(_name(slot))
+    return None if known is None else int(known)
+
+
+def _name(slot: str) -> str:
+    return f"reset:{slot}"

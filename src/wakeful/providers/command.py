@@ -1,0 +1,77 @@
+"""Any provider with a program that prints its quota as JSON."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.actions.command import CommandAction
+from wakeful.adapters.exchange import parse_json
+from wakeful.adapters.text import one_line
+from wakeful.core.actions import Command
+from wakeful.core.instants import Instant
+from wakeful.core.results import Done, Failed
+from wakeful.core.runs import RungName
+from wakeful.core.slots import ReadFailure, Reading
+from wakeful.ports.action import Fire, Ladder, Process
+from wakeful.ports.clock import Clock
+from wakeful.ports.quota import WakeFailure
+from wakeful.providers.keys import Key
+from wakeful.providers.reading import plain_reading
+from wakeful.settings.slots import CommandSlot
+
+OUTPUT_MAX: Final = 64 * 1024
+
+
+class _NoLadder:
+    """A reading is not in the ledger: how far it got is nobody's business."""
+
+    async def climb(self, rung: RungName, *, process: Process | None = None) -> None: ...
+
+
+class CommandProvider:
+    """A slot by its programs. They are ended with their whole session when time is up."""
+
+    has_statistics = False
+
+    def __init__(self, slot: str, written: CommandSlot, *, home: Path, clock: Clock) -> None:
+        self._slot = slot
+        self._written = written
+        self._env = {name: secret.reveal() for name, secret in written.env.items()}
+        self._key = Key(self._env.values())
+        self._home = str(home)
+        self._clock = clock
+        self._action = CommandAction()
+        self.can_wake = written.wake_argv is not None
+        told = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
+        self.mark = hashlib.sha256(told.encode()).hexdigest()[:24]
+
+    async def read(self, action: str) -> Reading | ReadFailure:
+        now = self._clock.read().now
+        fire = Fire(0, 0, f"slot:{self._slot}", now, now, "schedule", 1, f"{self._slot}-{now}", None)
+        result = await self._action.perform(self._command(self._written.quota_argv), fire, _NoLadder())
+        if isinstance(result, Failed):
+            return self._key.clean(ReadFailure("unreachable", f"{self._written.quota_argv[0]}: {result.error}"))
+        output = (result.output or "") if isinstance(result, Done) else ""
+        data = parse_json(output.strip())
+        if data is None:
+            said = one_line(output)[:200]
+            return self._key.clean(ReadFailure("unreadable", f"{self._written.quota_argv[0]} printed no JSON: {said}"))
+        found = plain_reading(data, self._written.percentage_key, self._written.reset_key, now)
+        return found if isinstance(found, Reading) else self._key.clean(found)
+
+    async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
+        result = await self._action.perform(self._command(self._written.wake_argv or ()), fire, ladder)
+        if isinstance(result, Failed):
+            return WakeFailure(self._key.redact(result.error))
+        return None if isinstance(result, Done) else WakeFailure(f"it ended as {type(result).__name__}")
+
+    async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
+        return ReadFailure("unreadable", "this provider has no statistics")
+
+    async def close(self) -> None:
+        await self._action.close()
+
+    def _command(self, argv: tuple[str, ...]) -> Command:
+        return Command(argv, self._home, self._env, None, OUTPUT_MAX)

@@ -1,0 +1,39 @@
+"""Providers as the settings, or a person over REST, describe them."""
+
+from pathlib import Path
+from typing import assert_never
+from zoneinfo import ZoneInfo
+
+from wakeful.adapters.exchange import Exchanges
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+from wakeful.ports.quota import QuotaProvider
+from wakeful.providers.command import CommandProvider
+from wakeful.providers.glm import GlmProvider
+from wakeful.providers.http import HttpProvider
+from wakeful.providers.keys import Key
+from wakeful.settings.slots import AnySlot, CommandSlot, GlmSlot, HttpSlot
+
+
+def make_provider(
+    name: str, slot: AnySlot, *, clock: Clock, home: Path, zone: str, listener: ExchangeListener | None = None
+) -> QuotaProvider:
+    """The provider of one slot; whoever listens hears of each of its exchanges under a flow id."""
+    match slot:
+        case GlmSlot():
+            return GlmProvider(
+                name,
+                Key([slot.api_key.reveal()]),
+                slot.base_url,
+                slot.model,
+                exchanges=Exchanges(clock, listener),
+                clock=clock,
+                zone=ZoneInfo(zone if slot.timezone == "local" else slot.timezone),
+            )
+        case HttpSlot():
+            key = Key([] if slot.api_key is None else [slot.api_key.reveal()])
+            return HttpProvider(name, slot, key, exchanges=Exchanges(clock, listener), clock=clock)
+        case CommandSlot():
+            return CommandProvider(name, slot, home=home, clock=clock)
+        case _:
+            assert_never(slot)
