@@ -31,8 +31,8 @@ ERRORS: Final[frozenset[Outcome]] = frozenset({"failed", "timedOut", "unconfirme
 RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", "finished")
 
 # From each outcome, the outcomes a run may move to. One that waits for another part of ours, or for a sign of what it
-# had sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late proof
-# may turn them into what really happened; the others are final.
+# had sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late
+# proof may turn them into what really happened; the others are final.
 TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
     "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "missed"}),
     "running": frozenset({"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped"}),
