@@ -120,6 +120,25 @@ async def test_active_hours_gate_beats_alone(world: World) -> None:
 
 
 @virtual
+async def test_a_beat_that_is_late_into_the_night_is_missed(world: World) -> None:
+    """It lay inside the hours, nobody ticked, and now is no time to catch it up."""
+    voice = Voice(world)
+    terms = replace(within("09:00", "13:00"), every=12 * HOUR)
+    app = await beating(world, voice, terms)
+    await world.until("01-01 11:00:00")
+    await app.stop()
+    await world.until("01-01 15:00:00")
+    app = await beating(world, voice, terms)
+    await world.until("01-02 12:30:00")
+    assert voice.began == ["01-02 12:00:00.250"]
+    assert await ledger(app, "heartbeat") == [
+        "01-01 12:00:00 missed (outage)",
+        "01-02 00:00:00 skipped (outside active hours)",
+        "01-02 12:00:00 succeeded (ok-ack)",
+    ]
+
+
+@virtual
 async def test_a_beat_on_an_open_turn_is_blocked_and_said_so(world: World) -> None:
     """A turn of 70 minutes blocks two beats, in one row that names it; the grid goes on."""
     voice = Voice(world)

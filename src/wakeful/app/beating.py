@@ -1,4 +1,4 @@
-"""The heartbeat in the hands of an app: asked for turns, asked how it stands, told what people say."""
+"""The heartbeat in the hands of an app: asked for turns, asked how it stands."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
 from wakeful.features.heartbeat.commands import reason_of, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.messages import message
 from wakeful.features.heartbeat.queries import HeartbeatView, standing
 from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.heartbeat.why import why
@@ -55,15 +54,6 @@ class Beating:
         )
         parts.engine.ring_bell()
         return coalesced
-
-    async def message(self, channel: str, to: str, text: str) -> int:
-        """Take what a person said on a channel; answers the run that answers it."""
-        now, terms = self._parts.clock.read().now, self._feature.terms
-        run_id = await self._parts.store.write(
-            lambda tx: message(tx, channel=channel, to=to, text=text, terms=terms, now=now)
-        )
-        self._parts.engine.ring_bell()
-        return run_id
 
     async def standing(self) -> tuple[HeartbeatView, list[RunView]]:
         """How it stands, with its last turns."""

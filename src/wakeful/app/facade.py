@@ -418,10 +418,6 @@ class Wakeful:
         `context_key`. A turn that asks through its tools gives its `run`: id and token."""
         return await self._beats.request_wake(reason, text=text, context_key=context_key, source=source, run=run)
 
-    async def message(self, channel: str, to: str, text: str) -> int:
-        """Take what a person said on a channel: a turn of its own, its reply to them; answers the run's id."""
-        return await self._beats.message(channel, to, text)
-
     async def heartbeat(self) -> tuple[HeartbeatView, builtins.list[RunView]]:
         """How the heartbeat stands, with its last turns."""
         return await self._beats.standing()
