@@ -89,6 +89,41 @@ class Asked(click.Command):
             ctx.exit(ended.code)
 
 
+class AskedGroup(click.Group):
+    """A command with commands under it; called alone, it runs its own function."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{**settings, "invoke_without_command": True})
+        self.params.extend(common_options())
+        self._own = Asked(self.name, callback=self.callback)
+        self.callback = self._alone
+
+    def _alone(self) -> None:
+        """Its own function, when no command under it was named."""
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            self._own.invoke(click.Context(self._own, parent=context, info_name=self.name))
+
+    def asked(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], Asked]:
+        """Decorate a function to be the command of that name under this one."""
+
+        def decorate(function: Callable[..., Any]) -> Asked:
+            made = command(name, **settings)(function)
+            self.add_command(made)
+            return made
+
+        return decorate
+
+
+def group(name: str, **settings: Any) -> Callable[[Callable[..., Any]], AskedGroup]:
+    """Decorate a function to be the command of that name, with commands under it."""
+
+    def decorate(function: Callable[..., Any]) -> AskedGroup:
+        return click.command(name, cls=AskedGroup, **settings)(function)
+
+    return decorate
+
+
 def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], Asked]:
     """Decorate a function to be the command of that name."""
 

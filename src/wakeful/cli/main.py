@@ -38,6 +38,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "heartbeat": ("wakes", "Show how the heartbeat stands, with its last turns."),
         "events": ("wakes", "List the system events that wait for the next turn."),
     },
+    "Workflows": {
+        "workflows": ("workflows", "List the workflows, or look after one of them."),
+    },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Put a copy back in the place of the database."),

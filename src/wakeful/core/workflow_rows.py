@@ -39,6 +39,11 @@ class Workflow(NamedTuple):
     session_id: int | None  # the session under way
     freed_at: Instant | None  # when its last run was let go
 
+    @property
+    def slug(self) -> str:
+        """Its name, as everything that is addressed by a name is asked for it."""
+        return self.name
+
 
 class Handler(NamedTuple):
     """Where a producer or a consumer stands."""

@@ -163,6 +163,7 @@ class _Daemon:
             sink=self._sink,
             listener=self._listener,
             beside=self._mirror if is_embedded(self._reload.loaded) else None,
+            workflow_modules=self._settings.workflows.modules,
             **conduct_of(self._settings),
         )
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))

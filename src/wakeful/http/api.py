@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
@@ -23,6 +24,8 @@ from wakeful.http import (
     stream,
     timeline,
     upcoming,
+    workflow_shapes,
+    workflows,
 )
 from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
@@ -35,6 +38,20 @@ _DESCRIPTION = (
     "The alarm clock for AI agents: schedules, and the ledger of what became of every planned instant. "
     "Instants are RFC 3339 in UTC with milliseconds; durations are texts such as 90s, 30m, 2h. "
     "A POST may bring an Idempotency-Key: sent again within a day, it is answered again and not done again."
+)
+
+
+# Bodies that routes read by themselves, which FastAPI does not see.
+_BODIES: Final[tuple[type[BaseModel], ...]] = (
+    shapes.Problem,
+    shapes.Definition,
+    shapes.Pause,
+    shapes.Receipt,
+    shapes.Wake,
+    shapes.HookCall,
+    workflow_shapes.WorkflowDefinition,
+    workflow_shapes.NewMessage,
+    workflow_shapes.Resolve,
 )
 
 
@@ -72,6 +89,7 @@ def make_app(
         timeline.routes(app),
         nodes.routes(app),
         heartbeat.routes(app, settings),
+        workflows.routes(app),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
@@ -95,7 +113,7 @@ def _openapi(api: FastAPI) -> dict[str, Any]:
     known = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         known.pop(name, None)
-    for shape in (shapes.Problem, shapes.Definition, shapes.Pause, shapes.Receipt, shapes.Wake, shapes.HookCall):
+    for shape in _BODIES:
         described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(described.pop("$defs", {}))
         known[shape.__name__] = described

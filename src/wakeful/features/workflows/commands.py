@@ -22,6 +22,7 @@ from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.publishing import Put, publish
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.standing import (
+    end_session,
     reached,
     read_flows,
     release,
@@ -184,9 +185,10 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
     if workflow.status != "active" or workflow.error is not None:
         stands = f"is {workflow.status}" if workflow.status != "active" else f"stopped: {workflow.error}"
         raise Conflict(f"workflow '{name}' {stands}; resume it first")
-    if workflow.open_run_id is not None or workflow.session_id is not None:
+    if workflow.open_run_id is not None:
         raise Conflict(f"workflow '{name}' is at work; wait until it has ended")
-    flow, session = open_session(tx, before, "manual", [one.name for one in before.producers], now)
+    flow = end_session(tx, before, "completed", None, now)
+    flow, session = open_session(tx, flow, "manual", [one.name for one in before.producers], now)
     save_flows(tx, [(before, flow)], now)
     return session.session_id
 

@@ -51,10 +51,11 @@ class Workflows:
         """A workflow to be written in Python; it is deployed at the start. Asking again gives the same one."""
         known = next((one for one in self._functions.all if one.name == name), None)
         if known is None:
-            self._add(known := Workflow(name))
+            self.add(known := Workflow(name))
         return known
 
-    def _add(self, workflow: Workflow) -> None:
+    def add(self, workflow: Workflow) -> None:
+        """Make a workflow that was written elsewhere one of this app's, before it starts."""
         self._functions.add(workflow)
         workflow.attach(self)
 
@@ -111,7 +112,7 @@ class Workflows:
         if not found:
             log.warning("'%s' holds no workflow; make one with Workflow(name) at its top level", module)
         for workflow in found:
-            self._add(workflow)
+            self.add(workflow)
 
     async def _deploy_python(self, workflow: Workflow) -> None:
         try:

@@ -1,0 +1,246 @@
+"""`wakeful workflows`: list, show, deploy, run, pause, resume, publish, resolve."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.invocation import Invocation, group
+from wakeful.cli.render import json_out, note, say
+
+NAME: Final = "ID"
+DEPLOY_TIMEOUT: Final = 600.0
+"""Deploying asks every handler once, and each has its own time."""
+
+
+@group("workflows")
+def workflows_command(asked: Invocation) -> None:
+    """List the workflows, or look after one of them."""
+    found = asked.daemon().pages("/api/workflows", "workflows")
+    if asked.is_json:
+        json_out({"workflows": found})
+    elif not found:
+        say("there are no workflows; deploy one: wakeful workflows deploy FILE")
+    else:
+        _list(found)
+
+
+@workflows_command.asked("show")
+@click.argument("name", metavar=NAME)
+@click.option("--sessions", type=click.IntRange(1, 500), default=5, show_default=True, help="How many to look back.")
+def show_command(asked: Invocation, name: str, sessions: int) -> None:
+    """Show one workflow: handlers, topics, and its last sessions."""
+    daemon = asked.daemon()
+    view = daemon.get(_path(name))
+    if asked.is_json:
+        json_out(view)
+        return
+    _show(view, daemon.get(_path(name, "/sessions"), limit=sessions)["sessions"])
+
+
+@workflows_command.asked("deploy")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--force", is_flag=True, help="Deploy although a handler cannot be reached.")
+@click.option("--dry-run", is_flag=True, help="Check it and try it out, and change nothing.")
+def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> None:
+    """Deploy a workflow from a JSON file, or from stdin with -."""
+    data = _read(file)
+    name = data.get("id")
+    if not isinstance(name, str):
+        raise Misused(f'{file} names no workflow; write "id": "…" into it')
+    query = {"force": force or None, "dryRun": dry_run or None}
+    answer = asked.daemon().ask("PUT", _path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
+    if dry_run:
+        json_out({"id": name, "isAccepted": True}) if asked.is_json else say(f"{name} would be accepted")
+    elif asked.is_json:
+        json_out(answer.body)
+    else:
+        done = "created" if answer.status == 201 else f"deployed, version {answer.body['version']}"
+        say(f"{name} {done}; it is {answer.body['status']}")
+
+
+@workflows_command.asked("run")
+@click.argument("name", metavar=NAME)
+def run_command(asked: Invocation, name: str) -> None:
+    """Begin a manual session: all producers, then what follows."""
+    started = asked.daemon().ask("POST", _path(name, "/run"), body={}).body
+    if asked.is_json:
+        json_out(started)
+    else:
+        say(f"{name} runs as session {started['sessionId']}; see how it goes: wakeful workflows show {name}")
+
+
+@workflows_command.asked("pause")
+@click.argument("name", metavar=NAME)
+def pause_command(asked: Invocation, name: str) -> None:
+    """Let nothing of it start until it is resumed."""
+    _tell(asked, asked.daemon().ask("POST", _path(name, "/pause"), body={}).body)
+
+
+@workflows_command.asked("resume")
+@click.argument("name", metavar=NAME)
+@click.option("--force", is_flag=True, help="Of a draft: although a handler cannot be reached.")
+def resume_command(asked: Invocation, name: str, force: bool) -> None:
+    """Let it go on, after a pause or an error."""
+    answer = asked.daemon().ask(
+        "POST", _path(name, "/resume"), query={"force": force or None}, body={}, timeout=DEPLOY_TIMEOUT
+    )
+    _tell(asked, answer.body)
+
+
+@workflows_command.asked("rm")
+@click.argument("name", metavar=NAME)
+def rm_command(asked: Invocation, name: str) -> None:
+    """Take a workflow away; its ledger stays."""
+    asked.daemon().ask("DELETE", _path(name))
+    json_out({"id": name, "removed": True}) if asked.is_json else say(f"{name} removed")
+
+
+@workflows_command.asked("publish")
+@click.argument("name", metavar=NAME)
+@click.argument("topic")
+@click.argument("message", metavar="JSON")
+@click.option("--id", "message_id", metavar="TEXT", help="The id of the message; without one it gets one.")
+def publish_command(asked: Invocation, name: str, topic: str, message: str, message_id: str | None) -> None:
+    """Publish a message: its payload, or {"id", "payload"}."""
+    try:
+        data = json.loads(message)
+    except ValueError as error:
+        raise Misused(f'JSON cannot be read ({error}); quote it, for example \'{{"subject": "hello"}}\'') from None
+    if not (isinstance(data, dict) and "payload" in data and data.keys() <= {"id", "payload"}):
+        data = {"payload": data}
+    if message_id is not None:
+        data["id"] = message_id
+    told = asked.daemon().ask("POST", _path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    json_out(told) if asked.is_json else say(f"{told['id']} {told['result']} in {topic}")
+
+
+@workflows_command.asked("resolve")
+@click.argument("name", metavar=NAME)
+@click.argument("run", metavar="RUN")
+@click.argument("choice", type=click.Choice(["retry", "didNotHappen", "skip"]))
+def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None:
+    """Say what became of a side effect nobody was sure of."""
+    if not run.isascii() or not run.isdigit():
+        raise Ended(f"there is no run {run!r}")
+    view = asked.daemon().ask("POST", _path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
+    json_out(view) if asked.is_json else say(f"run {run} of {name}: {choice}")
+
+
+def _path(name: str, question: str = "") -> str:
+    from wakeful.core.definition import SLUG_PATTERN
+
+    if not SLUG_PATTERN.fullmatch(name):
+        raise Ended(f"there is no workflow {name!r}")
+    return f"/api/workflows/{name}{question}"
+
+
+def _named(topic: str) -> str:
+    from wakeful.core.workflow_definition import NAME_PATTERN
+
+    if not NAME_PATTERN.fullmatch(topic):
+        raise Ended(f"there is no topic {topic!r}")
+    return topic
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise Misused(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise Misused(f"{file} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise Misused(f"{file} holds no workflow; write a JSON object")
+    return data
+
+
+def _tell(asked: Invocation, view: Mapping[str, Any]) -> None:
+    if asked.is_json:
+        json_out(view)
+    else:
+        say(f"{view['id']} is {view['status']}")
+        if view.get("error"):
+            note(f"  {view['error']}")
+
+
+def _list(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("WORKFLOW", least=16),
+        Column("STATUS", is_state=True),
+        Column("NEXT"),
+        Column("PENDING"),
+        Column("NOW", drop=2),
+        Column("ERROR", drop=1, least=20),
+    ]
+    table(columns, [_row(view, since) for view in found])
+
+
+def _row(view: Mapping[str, Any], since: Any) -> list[str]:
+    pending = sum(counts["pending"] for counts in view["topics"].values())
+    run = view.get("openRun")
+    return [
+        view["id"],
+        "stopped" if view.get("error") else view["status"],
+        times.relative(times.parse(view.get("nextRun")), since),
+        str(pending),
+        f"{run['handler']} {run['phase']}" if run else times.NONE,
+        view.get("error") or times.NONE,
+    ]
+
+
+def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, facts, table
+
+    since = times.now()
+    pairs: list[tuple[str, object]] = [("workflow", view["id"]), ("status", view["status"])]
+    if view.get("error"):
+        pairs.append(("error", view["error"]))
+    run = view.get("openRun")
+    if run:
+        awaits = f", waits for a person ({run['awaits']})" if run.get("awaits") else ""
+        pairs.append(("now", f"run {run['runId']}: {run['handler']}, {run['phase']}, {run['outcome']}{awaits}"))
+    for name, producer in view["producers"].items():
+        at = times.parse(producer.get("nextRun"))
+        queued = ", queued" if producer.get("queued") else ""
+        pairs.append((f"producer {name}", f"next {times.relative(at, since)}{queued}"))
+    for name, consumer in view["consumers"].items():
+        wake = times.parse(consumer.get("wakeAt"))
+        dirty = "to be looked at" if consumer.get("dirty") else "nothing new"
+        pairs.append((f"consumer {name}", dirty + (f", wakes {times.relative(wake, since)}" if wake else "")))
+    for name, counts in view["topics"].items():
+        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        pairs.append((f"topic {name}", told or "empty"))
+    facts(pairs)
+    if sessions:
+        say("")
+        table(
+            [
+                Column("SESSION"),
+                Column("KIND"),
+                Column("RESULT", is_state=True),
+                Column("WHEN"),
+                Column("RUNS", least=20),
+            ],
+            [_session_row(one, since) for one in sessions],
+        )
+
+
+def _session_row(session: Mapping[str, Any], since: Any) -> list[str]:
+    runs = " ".join(f"{run['handler']}:{run['phase']}" for run in session["runs"][:20])
+    return [
+        session["sessionId"],
+        session["kind"],
+        session["result"] or "running",
+        times.relative(times.parse(session["startedAt"]), since),
+        runs or times.NONE,
+    ]
