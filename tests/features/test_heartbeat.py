@@ -337,3 +337,19 @@ async def test_why_says_what_became_of_beats(world: World) -> None:
     assert "asked for by retry" in (await app.why("heartbeat")).sentence
     assert "ended as failed: the model is down" in (await app.why("heartbeat", at="2026-01-01T01:00:00.500Z")).sentence
     assert "Beats follow" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
+
+
+@virtual
+async def test_another_agent_begins_a_session_of_its_own(world: World) -> None:
+    """What one agent made is of no use to another, also if it is changed while a turn is under way."""
+    voice = Voice(world)
+    voice.script = [OK, 5 * MINUTE]
+    app = await beating(world, voice)
+    await world.sleep("1h1m")
+    assert (await app.heartbeat())[0].session_id == "session-heartbeat"
+    await app.feature.follow(replace(TERMS, agent="other"))  # type: ignore[attr-defined]
+    assert (await app.heartbeat())[0].session_id is None
+    await world.sleep("10m")
+    assert (await app.heartbeat())[0].session_id is None
+    await world.sleep("20m")
+    assert (await app.heartbeat())[0].session_id == "session-heartbeat"

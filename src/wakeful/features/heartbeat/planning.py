@@ -13,6 +13,7 @@ from wakeful.ports.store import Tx
 
 BY_SETTINGS: Final = "by the settings"
 RESTORED: Final = "restored"
+AGENT: Final = "heartbeat_agent"
 
 
 def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
@@ -24,12 +25,21 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     if not known:
         known[owner_id] = _begun(heartbeat, terms, now)
         tx.cadences.add_many([known[owner_id]])
-    before = Standing(heartbeat, known[owner_id])
+    before = Standing(heartbeat, _of_its_agent(tx, known[owner_id], terms))
     after, gaps = _followed(tx, before, terms, now)
     last_row_id = record_gaps(tx, before.cadence, gaps, now=now)
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
     cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
     save(tx, after.heartbeat._replace(held_until=None), cadence, terms.beats)
+
+
+def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
+    """A session belongs to the agent that made it: another agent begins its own."""
+    known = tx.meta.get(AGENT)
+    if known == terms.agent:
+        return cadence
+    tx.meta.set(AGENT, terms.agent)
+    return cadence if known is None else cadence._replace(session_id=None)
 
 
 def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:

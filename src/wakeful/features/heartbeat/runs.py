@@ -98,7 +98,8 @@ class TurnRuns:
             said += _acknowledge(tx, run)
         cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
-        cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
+        if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
+            cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
         is_failed = settlement.outcome in ERRORS
         if any(isinstance(effect, Recovered) for effect in effects):
             effects += (Recovered((FAILING,)),)
