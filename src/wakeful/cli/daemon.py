@@ -27,17 +27,24 @@ LOOK: Final = 0.05
 @click.option("--host", metavar="ADDRESS", help="Where to listen; default: [server] in wakeful.toml, or 127.0.0.1.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0: any that is free; default 8377.")
 @click.option("--store", metavar="URL", help="Where to keep everything: sqlite:///FILE or postgresql://…")
-def up_command(asked: Invocation, host: str | None, port: int | None, store: str | None) -> None:
+@click.option("--demo", is_flag=True, help="A look around: a home of its own (~/.wakeful-demo) where everything moves.")
+def up_command(asked: Invocation, host: str | None, port: int | None, store: str | None, demo: bool) -> None:
     """Start the daemon in the foreground. It ends with Ctrl-C, or with: wakeful down."""
     import logging
 
+    from wakeful.cli import demo as demonstration
     from wakeful.daemon import DaemonRefused, Listening, run
+
+    if demo:
+        demonstration.move_in(asked)
 
     def ready(listening: Listening) -> None:
         if asked.is_json:
             json_line({"running": True, "pid": os.getpid(), "url": listening.address, "home": str(asked.home)})
         else:
             say(f"Wakeful is listening on {listening.address}\nCtrl-C ends it.")
+        if demo:
+            demonstration.begin(asked, listening)
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:

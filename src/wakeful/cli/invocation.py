@@ -27,6 +27,8 @@ class Invocation:
 
     home: Path
     is_json: bool = False
+    is_home_named: bool = False
+    """Whether --home said which."""
 
     def daemon(self, *, what: str = "") -> Daemon:
         """The daemon of this home; raises `NoDaemon` if there is none, `what` saying what that means here."""
@@ -39,7 +41,7 @@ def invocation_of(context: click.Context) -> Invocation:
     """The invocation this context belongs to (made on the first call: options are read before any command runs)."""
     root = context.find_root()
     if root.obj is None:
-        root.obj = Invocation(_home(os.environ.get(HOME_VARIABLE) or "~/.wakeful"))
+        root.obj = Invocation(full_path(os.environ.get(HOME_VARIABLE) or "~/.wakeful"))
     found: Invocation = root.obj
     return found
 
@@ -140,7 +142,8 @@ def end(code: int = FAILED) -> None:
 
 def _set_home(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        invocation_of(context).home = _home(value)
+        asked = invocation_of(context)
+        asked.home, asked.is_home_named = full_path(value), True
 
 
 def _set_output(context: click.Context, _option: click.Parameter, value: str | None) -> None:
@@ -148,5 +151,6 @@ def _set_output(context: click.Context, _option: click.Parameter, value: str | N
         invocation_of(context).is_json = value == "json"
 
 
-def _home(text: str) -> Path:
+def full_path(text: str) -> Path:
+    """A folder as a person writes it: `~` is their own."""
     return Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - pathlib fails without a user's home

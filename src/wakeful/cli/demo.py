@@ -1,0 +1,55 @@
+"""`wakeful up --demo`: a home of its own, furnished over the API as soon as the daemon answers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from wakeful.cli.faults import Ended
+from wakeful.cli.invocation import Invocation, full_path
+from wakeful.cli.render import say
+from wakeful.demo import DEMO_HOME, PAUSED, NotTheDemo, prepare, things
+
+if TYPE_CHECKING:
+    from wakeful.cli.client import Daemon
+    from wakeful.daemon import Listening
+
+log = logging.getLogger("wakeful.demo")
+
+
+def move_in(asked: Invocation) -> None:
+    """Make the demo's home the home of this call; the user's own is used for nothing, unless --home names one."""
+    if not asked.is_home_named:
+        asked.home = full_path(DEMO_HOME)
+    try:
+        prepare(asked.home)
+    except NotTheDemo as error:
+        raise Ended(str(error), hint="name an empty folder with --home, or leave it out") from error
+    except OSError as error:
+        raise Ended(f"{asked.home} cannot be used: {error.strerror}", hint="name another --home") from error
+
+
+def begin(asked: Invocation, listening: Listening) -> None:
+    """Furnish it beside the daemon, whose loop must not wait for its own answers."""
+    if not asked.is_json:
+        say(f"This is the demo: open {listening.address} and watch.\nAsk it: wakeful --home {asked.home} ls")
+    threading.Thread(target=_furnish, args=(asked, listening), name="wakeful-demo", daemon=True).start()
+
+
+def _furnish(asked: Invocation, listening: Listening) -> None:
+    daemon = asked.daemon()
+    for thing in things(asked.home, listening.address):
+        try:
+            daemon.ask("PUT", thing.path, body=thing.body)
+        except Ended as error:
+            log.warning("the demo is without %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)]))
+    _settle_in(daemon)
+
+
+def _settle_in(daemon: Daemon) -> None:
+    try:
+        daemon.ask("POST", f"/api/schedule/{PAUSED}/pause", body={})
+        daemon.ask("POST", "/api/wake", body={"reason": "manual", "text": "Somebody is looking at the demo."})
+    except Ended as error:
+        log.warning("the demo is not quite as it should be: %s", error)

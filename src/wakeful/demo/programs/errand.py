@@ -1,0 +1,34 @@
+"""`errand.py tidy|import|crunch HOME`: an ordinary day. `import` fails every third time, `crunch` takes its time."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+LONG = 8.0
+
+
+def main(what: str, home: Path) -> int:
+    if what == "crunch":
+        time.sleep(LONG)
+        sys.stdout.write("crunched 12,000 rows\n")
+    elif what == "import":
+        return _import(home / "imported.json")
+    else:
+        sys.stdout.write("nothing left to tidy\n")
+    return 0
+
+
+def _import(file: Path) -> int:
+    """The second time is the first that fails, so that nobody waits long for one."""
+    times = json.loads(file.read_text()) if file.exists() else 0
+    file.write_text(json.dumps(times + 1))
+    if times % 3 == 1:
+        sys.stderr.write("the upstream said 503: try again later (it only pretends)\n")
+        return 1
+    sys.stdout.write("imported 3 records\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))

@@ -1,0 +1,68 @@
+"""`letters.py HOME`: the handlers of the demo's workflow: asked in JSON on stdin, they answer in JSON on stdout.
+
+`fetch` finds letters, `sort` passes the urgent ones on, `answer` writes one answer at a time: its one effect outside is
+a line in a file.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SUBJECTS = ("the boiler hums", "lunch?", "the server is on fire", "a poem", "invoice 17", "the cat is back")
+URGENT = ("the boiler hums", "the server is on fire")
+
+
+def main(home: Path) -> int:
+    asked = json.load(sys.stdin)
+    answer = PHASES[asked["handler"], asked["phase"]](asked, home)
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+def fetch(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
+    """Two more letters than last time."""
+    known = asked["state"] or 0
+    found = [
+        {"topic": "letters", "id": f"letter-{number}", "payload": {"subject": SUBJECTS[number % len(SUBJECTS)]}}
+        for number in range(known, known + 2)
+    ]
+    return {"messages": found, "state": known + 2}
+
+
+def take(asked: dict[str, Any], most: int) -> dict[str, Any]:
+    """Reserve the oldest that wait."""
+    taken = [(topic, one) for topic, waiting in asked["messages"].items() for one in waiting][:most]
+    topics = dict.fromkeys(topic for topic, _ in taken)
+    return {
+        "reservations": [{"topic": topic, "ids": [one["id"] for of, one in taken if of == topic]} for topic in topics],
+        "data": [{"id": one["id"], "subject": one["payload"]["subject"]} for _, one in taken],
+    }
+
+
+def pass_on(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
+    """Every urgent letter is published again, for who answers it."""
+    urgent = [one for one in asked["prepared"]["data"] or [] if one["subject"] in URGENT]
+    return {"messages": [{"topic": "urgent", "id": one["id"], "payload": one} for one in urgent]}
+
+
+def write(asked: dict[str, Any], home: Path) -> dict[str, Any]:
+    """The effect: one line."""
+    (letter,) = asked["prepared"]["data"]
+    with (home / "answers.txt").open("a", encoding="utf-8") as answers:
+        answers.write(f"{letter['id']}: thank you for writing about {letter['subject']!r}\n")
+    return {"result": letter["id"]}
+
+
+PHASES: dict[tuple[str, str], Callable[[dict[str, Any], Path], dict[str, Any]]] = {
+    ("fetch", "produce"): fetch,
+    ("sort", "prepare"): lambda asked, _home: take(asked, 20),
+    ("sort", "next"): pass_on,
+    ("answer", "prepare"): lambda asked, _home: take(asked, 1),
+    ("answer", "mutate"): write,
+    ("answer", "next"): lambda _asked, _home: {},
+}
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

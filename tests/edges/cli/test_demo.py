@@ -1,0 +1,110 @@
+"""`wakeful up --demo`: as a process, in a home of its own, and everything moves within a minute."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edges.cli.kit import WITHIN, Cli
+
+MINUTE = 60.0
+
+
+@contextmanager
+def demo(user: Path, *options: str) -> Iterator[Cli]:
+    """The demo of a user, who has a home of their own as well."""
+    theirs = Cli(user / "own")
+    child = theirs.start("up", "--demo", "--port", "0", "-o", "json", *options, HOME=str(user))
+    try:
+        assert child.stdout is not None and child.stderr is not None
+        told = child.stdout.readline()
+        assert told, child.stderr.read()
+        yield Cli(Path(json.loads(told)["home"]))
+    finally:
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=WITHIN)
+    assert child.returncode == 0
+    assert not theirs.home.exists()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A demo, from its first second on."""
+    with demo(tmp_path_factory.mktemp("demo")) as one:
+        yield one
+
+
+def within_a_minute(cli: Cli, found: Callable[[], Any]) -> Any:
+    """What is found, once it is; a busy machine has twice the time."""
+    give_up_at = time.monotonic() + 2 * MINUTE
+    while not (one := found()):
+        assert time.monotonic() < give_up_at, cli.ask("runs", "--limit", "50").out
+        time.sleep(0.25)
+    return one
+
+
+def runs(cli: Cli, outcome: str) -> list[Any]:
+    return cli.ask("runs", "--outcome", outcome, "--limit", "200", "-o", "json").json["runs"]  # type: ignore[no-any-return]
+
+
+def test_it_has_a_home_of_its_own(running: Cli) -> None:
+    """Not the one of the variable, and not ~/.wakeful."""
+    assert running.home.name == ".wakeful-demo"
+    assert not (running.home.parent / ".wakeful").exists()
+    assert running.home.stat().st_mode & 0o077 == 0
+
+
+def test_everything_moves(running: Cli) -> None:
+    """Agents, programs and addresses succeed, something fails and is held off, the heartbeat beats and speaks."""
+
+    def seen() -> bool:
+        good = {run["slug"] for run in runs(running, "succeeded")}
+        return good >= {"haiku", "tidy", "import", "crunch", "is-it-up", "heartbeat"} and bool(runs(running, "failed"))
+
+    within_a_minute(running, seen)
+    assert {run["slug"] for run in runs(running, "failed")} == {"import"}
+    reasons = {run["reason"] for run in runs(running, "succeeded") if run["slug"] == "heartbeat"}
+    assert reasons >= {"ok-ack", "sent"}
+    kettle = within_a_minute(running, lambda: [run for run in runs(running, "succeeded") if run["slug"] == "kettle"])
+    assert kettle[0]["rung"] == "finished"  # a turn that carried the event has succeeded
+    assert running.ask("show", "newsletter", "-o", "json").json["status"] == "paused"
+
+
+def test_why_has_something_to_tell(running: Cli) -> None:
+    """What failed, and what was left out because of it."""
+    within_a_minute(running, lambda: runs(running, "failed"))
+    failed = runs(running, "failed")[0]
+    said = running.ask("why", "import", "--at", failed["plannedAt"]).out
+    assert "503" in said
+
+
+def test_nothing_in_it_is_refused(running: Cli) -> None:
+    """Every thing of the demo was accepted: the doctor and the log know of no complaint."""
+    said = running.ask("doctor")
+    assert said.code == 0, said.out + said.err
+    assert len(running.ask("ls", "-o", "json").json["schedules"]) == 13
+
+
+def test_a_second_start_finds_it_as_it_was(tmp_path: Path) -> None:
+    """Nothing is written twice: each definition still has its first version."""
+    for _ in range(2):
+        with demo(tmp_path) as cli:
+            within_a_minute(cli, lambda: len(cli.ask("ls", "-o", "json").json["schedules"]) == 13)
+            within_a_minute(cli, lambda: cli.ask("show", "newsletter", "-o", "json").json["status"] == "paused")
+            listed = cli.ask("ls", "-o", "json").json["schedules"]
+            assert {one["version"] for one in listed} == {1}
+
+
+def test_somebody_elses_home_is_left_alone(alone: Cli) -> None:
+    """A home with settings or schedules of its own is refused, and stays as it is; --home may name an empty one."""
+    alone.home.mkdir()
+    (alone.home / "wakeful.toml").write_text("# mine\n")
+    said = alone.run("up", "--demo", "--port", "0", "--home", str(alone.home))
+    assert (said.code, said.out) == (1, "")
+    assert "is not the demo's" in said.err
+    assert [file.name for file in alone.home.iterdir()] == ["wakeful.toml"]
