@@ -112,13 +112,14 @@ def main() -> None:
         postgres = stores.postgres
         facts = machine.facts(stores.folder, postgres.version if postgres is not None else None)
         results = Runner(stores, groups, sizes.process_seconds).work()
-    judged = [
-        verdict for verdict in verdicts(results) if (verdict.target.measure, verdict.target.store) in results.values
-    ]
-    sys.stdout.write(report.table(results, judged, facts, sizes.note))
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    written = report.as_json(results, judged, facts, sizes.note, is_quick=options.quick)
-    options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        judged = [
+            verdict for verdict in verdicts(results) if (verdict.target.measure, verdict.target.store) in results.values
+        ]
+        sys.stdout.write(report.table(results, judged, facts, sizes.note))
+        sys.stdout.flush()  # clearing up may take a while on a busy disk
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        written = report.as_json(results, judged, facts, sizes.note, is_quick=options.quick)
+        options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 
 def _say(text: str) -> None:
