@@ -17,6 +17,7 @@ KIND = "poll"
 class Polls:
     """One alarm that asks for an errand each minute; its claim runs out after ten seconds."""
 
+    kind = KIND
     brings_runs = False
 
     def __init__(self, ground: Ground, perform: Callable[[int], object]) -> None:
@@ -26,10 +27,7 @@ class Polls:
         self.noted: list[int] = []
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
-        alarm = tx.alarms.by_refs(KIND, [1]).get(1)
-        if alarm is None:
-            tx.alarms.set_many([Alarm(KIND, 1, now + MINUTE, 1, None, 0)])
-            return Rung((), 0)
+        alarm = tx.alarms.by_refs(KIND, [1])[1]
         if alarm.due_at is None or alarm.due_at > due_by:
             return Rung((), 0)
         tx.alarms.move_many(KIND, [(1, now + 10 * SECOND)])
@@ -53,7 +51,9 @@ class Polls:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        tx.alarms.move_many(KIND, [(1, now)])
+        """The first time it begins to poll; later, what was under way is nobody's."""
+        known = tx.alarms.by_refs(KIND, [1])
+        tx.alarms.set_many([Alarm(KIND, 1, now if known else now + MINUTE, 1, None, 0)])
 
 
 async def start(world: World, perform: Callable[[int], object]) -> tuple[Polls, Bench]:

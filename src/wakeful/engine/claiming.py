@@ -54,11 +54,12 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     alerts: list[Alert] = []
     if not tx.nodes.hold(node_id):
         return Claimed([], False, None, [], [], is_lost=True)
-    waiting = tx.runs.due(now=now, limit=room) if room > 0 else []
+    due_kinds = tx.alarms.due_kinds(now=now)
+    waiting = tx.runs.due(now=now, limit=room) if room > 0 and ALARM_RUN in due_kinds else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
-    for handler in seams.alarms if is_ringing else ():
+    for handler in (one for one in seams.alarms if is_ringing and (one.kind is None or one.kind in due_kinds)):
         left = room - len(claims)
         is_held_back = handler.brings_runs and left <= 0
         limit = min(left, RING_BATCH) if handler.brings_runs and left > 0 else RING_BATCH

@@ -80,6 +80,11 @@ class AlarmHandler(Protocol):
     the answer says that its kind is `full`."""
 
     @property
+    def kind(self) -> str | None:
+        """The kind of alarm it rings: it is asked only when one of these is due. None: it is asked at every tick."""
+        ...
+
+    @property
     def brings_runs(self) -> bool:
         """Whether ringing may bring runs forth: then it is held back while there is no room for them."""
         ...

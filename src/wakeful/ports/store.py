@@ -251,6 +251,10 @@ class Alarms(Protocol):
 
     def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]: ...
 
+    def due_kinds(self, *, now: Instant) -> set[str]:
+        """The kinds of which something not parked is due."""
+        ...
+
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
         """The earliest due time of anything not parked; alarms of the kinds `besides` names are left out."""
         ...

@@ -183,6 +183,22 @@ class TestCadences:
         await store.write(lambda tx: tx.cadences.save_settled([settled._replace(planned_through=NOW + 99)]))
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
 
+    async def test_the_kinds_that_are_due_are_told(self, make_store: MakeStore) -> None:
+        """Due by now, that very moment included, whatever its priority; what rests, is parked or comes later is not."""
+        store = await make_store()
+        alarms = [
+            Alarm("a", 1, NOW, 1, None, 0),
+            Alarm("b", 1, NOW + 1, 0, None, 0),
+            Alarm("b", 2, NOW - 5, 1, None, 0),
+            Alarm("c", 1, NOW + 1, 1, None, 0),
+            Alarm("d", 1, None, 1, None, 0),
+            Alarm("e", 1, NOW - 9, 1, "lane", 1),
+        ]
+        assert await store.read(lambda tx: tx.alarms.due_kinds(now=NOW)) == set()
+        await store.write(lambda tx: tx.alarms.set_many(alarms))
+        assert await store.read(lambda tx: tx.alarms.due_kinds(now=NOW)) == {"a", "b"}
+        assert await store.write(lambda tx: tx.alarms.due_kinds(now=NOW + 1)) == {"a", "b", "c"}
+
     async def test_moving_an_alarm_changes_its_due_time_alone(self, make_store: MakeStore) -> None:
         """Alarms of that kind ring at another time, or rest; an alarm of another kind with the same ref stays."""
         store = await make_store()

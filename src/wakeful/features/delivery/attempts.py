@@ -50,6 +50,7 @@ Raise = Callable[[Tx, Alert | Recovered, Instant], None]
 class Attempts:
     """The handler of the alarms of addressees."""
 
+    kind = ALARM_DELIVERY
     brings_runs = False
 
     def __init__(

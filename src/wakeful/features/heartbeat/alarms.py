@@ -15,7 +15,7 @@ from wakeful.features.heartbeat.planning import taken
 from wakeful.features.heartbeat.standing import find, record_gaps, save, set_alarm
 from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.ports.handlers import Due, Rung
-from wakeful.ports.store import Report, Tx
+from wakeful.ports.store import ALARM_HEARTBEAT, Report, Tx
 
 BUDGET: Final = "heartbeat:budget"
 # Whoever asked like this waits for the answer.
@@ -25,6 +25,7 @@ _PERSONS: Final = frozenset({"message", "manual", "hook"})
 class HeartbeatAlarms:
     """Rings the heartbeat, by the terms that hold at each ring."""
 
+    kind = ALARM_HEARTBEAT
     brings_runs = True
 
     def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:

@@ -27,6 +27,7 @@ UNUSABLE_EVERY: Final[Duration] = MINUTE
 class PollAlarms:
     """Rings the poll side."""
 
+    kind = ALARM_POLL
     brings_runs = False
 
     def __init__(self, book: Book, notes: Notes, sharing: Sharing, clock: Clock) -> None:
@@ -98,6 +99,7 @@ class PollAlarms:
 class StatsAlarms:
     """Rings statistics: for people to look at, at a pace of their own. Nothing depends on them."""
 
+    kind = ALARM_STATS
     brings_runs = False
 
     def __init__(self, book: Book, sharing: Sharing, clock: Clock) -> None:

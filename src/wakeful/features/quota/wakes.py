@@ -71,6 +71,7 @@ class WakeSpec(NamedTuple):
 class WakeAlarms:
     """Rings the wake side."""
 
+    kind = ALARM_WAKE
     brings_runs = True
 
     def __init__(self, book: Book) -> None:

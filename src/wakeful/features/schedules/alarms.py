@@ -25,6 +25,7 @@ REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
 class ScheduleAlarms:
     """Rings schedules, by the terms that hold at each ring."""
 
+    kind = ALARM_SCHEDULE
     brings_runs = True
 
     def __init__(self, compilations: Compilations, terms: Live[Terms] | None = None) -> None:

@@ -47,6 +47,7 @@ class _Begun(NamedTuple):
 class WorkflowAlarms:
     """Rings workflows."""
 
+    kind = None  # it also clears away what removed workflows left behind
     brings_runs = True
 
     def __init__(self, compilations: Compilations) -> None:

@@ -47,7 +47,7 @@ REMOVE = "DELETE FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 BY_REFS = f"SELECT {_COLUMNS} FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 
 # The earliest alarm of each kind and priority, but for some kinds: a walk over the few there are, one seek each.
-NEXT_DUE_AT = """
+_WALK = """
 WITH RECURSIVE walk AS (
   (
     SELECT kind, priority, due_at FROM alarms
@@ -61,8 +61,9 @@ WITH RECURSIVE walk AS (
     ORDER BY kind, priority, due_at LIMIT 1
   ) AS next
 )
-SELECT min(due_at) FROM walk WHERE kind <> ALL($1::text[])
 """
+NEXT_DUE_AT = f"{_WALK} SELECT min(due_at) FROM walk WHERE kind <> ALL($1::text[])"
+DUE_KINDS = f"{_WALK} SELECT kind FROM walk WHERE due_at <= $1"
 
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
 SHIFT_WAITING = """
@@ -106,6 +107,9 @@ class PostgresAlarms:
     def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]:
         rows = map(Alarm._make, self._session.rows(BY_REFS, kind, ids(refs)))
         return {row.ref: row for row in rows}
+
+    def due_kinds(self, *, now: Instant) -> set[str]:
+        return {kind for (kind,) in self._session.rows(DUE_KINDS, now)}
 
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
         ((earliest,),) = self._session.rows(NEXT_DUE_AT, texts(besides))

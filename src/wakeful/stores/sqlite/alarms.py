@@ -1,6 +1,6 @@
 """What will ring, in SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
@@ -86,17 +86,21 @@ class SqliteAlarms:
         rows = map(Alarm._make, self._connection.execute(BY_REFS, (ids(refs), kind)))
         return {row.ref: row for row in rows}
 
+    def due_kinds(self, *, now: Instant) -> set[str]:
+        return {kind for kind, due_at in self._heads() if due_at <= now}
+
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
-        earliest: Instant | None = None
+        return min((due_at for kind, due_at in self._heads() if kind not in besides), default=None)
+
+    def _heads(self) -> Iterator[tuple[str, Instant]]:
+        """The earliest alarm of each kind and priority."""
         found = self._connection.execute(NEXT_KIND, ("",)).fetchone()
         while found is not None:
             kind, priority, due_at = found
-            if kind not in besides:
-                earliest = due_at if earliest is None else min(earliest, due_at)
+            yield kind, due_at
             found = self._connection.execute(NEXT_PRIORITY, (kind, priority)).fetchone()
             if found is None:
                 found = self._connection.execute(NEXT_KIND, (kind,)).fetchone()
-        return earliest
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
         return self._connection.execute(SHIFT_WAITING, (by, beyond)).rowcount
