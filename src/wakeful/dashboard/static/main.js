@@ -129,7 +129,13 @@ const side = h(
 );
 const veil = h("button", { class: "veil hidden", type: "button", "aria-label": "Close the menu", onclick: closeMenu });
 const connection = h("span", { class: "pill", role: "status" }, h("i"), h("span", null, "connecting"));
-const health = h("a", { class: "pill", href: "#/health" }, h("i"), h("span", null, "…"));
+const health = h(
+  "a",
+  { class: "pill", href: "#/health" },
+  h("i"),
+  h("span", { class: "unseen" }, "Health: "),
+  h("span", null, "…"),
+);
 
 function brand() {
   return h(
@@ -178,7 +184,7 @@ document.getElementById("frame").append(
       brand(),
       h(
         "button",
-        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or do" },
+        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or do… Ctrl K" },
         icon("search"),
         h("span", null, "Search or do…"),
         h("kbd", null, "Ctrl K"),
@@ -232,7 +238,6 @@ const lookAtHealth = throttled(async () => {
     level === "bad" ? "needs help" : running ? `${running} running` : level === "warn" ? "look here" : "all well",
   );
   health.style.setProperty("--tint", `var(${{ ok: "--succeeded", warn: "--dawn", bad: "--failed" }[level]})`);
-  health.setAttribute("aria-label", `Health: ${level}; ${running} running`);
 }, 2_000);
 stream.hear((events) => {
   if (events.some((event) => event.stream !== "schedules")) lookAtHealth();

@@ -51,17 +51,8 @@ export function runDetails(run) {
               .join(", ")
           : null,
       ],
-      [
-        "Delivery",
-        run.delivery
-          ? quoted(
-              typeof run.delivery === "string"
-                ? run.delivery
-                : [run.delivery.status, run.delivery.channel].filter(Boolean).join(" · ") ||
-                    JSON.stringify(run.delivery),
-            )
-          : null,
-      ],
+      ["Delivery", run.delivery ? delivered(run.delivery) : null],
+      ["Woken by", run.reasons?.length ? quoted(run.reasons.join(", ")) : null],
     ]),
     run.log?.length
       ? h(
@@ -92,6 +83,20 @@ export function runDetails(run) {
   ];
 }
 
+/** What became of the reply on its way to a person: a fact of its own. */
+function delivered(one) {
+  const look =
+    { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" }[one.status] ?? "unknown";
+  const where = [one.channel, one.to].filter(Boolean).join(" → ");
+  return [
+    chip(look, { words: one.status === "dead" ? "dead letter" : one.status }),
+    " ",
+    quoted(where, { class: "soft" }),
+    one.lastError ? h("p", { class: "small" }, quoted(one.lastError)) : null,
+    one.status === "dead" ? h("p", null, h("a", { href: "#/outbox?status=dead" }, "To the dead letters")) : null,
+  ];
+}
+
 function logLine(line) {
   const about = Object.entries(line.details ?? {})
     .filter(([name]) => name !== "runId")
@@ -118,6 +123,8 @@ const labelled = (name, text) =>
 /** A row that opens. `key` is kept, so that what was open stays open. */
 export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false } = {}) {
   const inside = h("div", { class: "inside" });
+  const of = withSlug ? h("p", null, h("a", { href: placeOf(run.slug) }, "To ", quoted(run.slug))) : null;
+  const shown = () => [of, ...runDetails(run)].filter(Boolean);
   const row = h(
     "details",
     {
@@ -125,7 +132,7 @@ export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false 
       open: isOpen,
       data: { run: run.runId },
       ontoggle: () => {
-        if (row.open && !inside.childNodes.length) inside.append(...runDetails(run).filter(Boolean));
+        if (row.open && !inside.childNodes.length) inside.append(...shown());
         ontoggle?.(row.open);
       },
     },
@@ -136,7 +143,7 @@ export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false 
       h(
         "span",
         { class: "cut wide" },
-        withSlug ? [h("a", { href: placeOf(run.slug) }, quoted(run.slug)), " "] : null,
+        withSlug ? [h("b", null, quoted(run.slug)), " "] : null,
         quoted(
           run.error ??
             run.reply ??
@@ -150,6 +157,6 @@ export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false 
     ),
     inside,
   );
-  if (isOpen) inside.append(...runDetails(run).filter(Boolean));
+  if (isOpen) inside.append(...shown());
   return row;
 }

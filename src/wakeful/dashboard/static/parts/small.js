@@ -121,7 +121,7 @@ export function facts(pairs) {
 export function table(label, columns, rows) {
   return h(
     "div",
-    { class: "table-wrap" },
+    { class: "table-wrap", tabindex: 0, role: "region", "aria-label": label },
     h(
       "table",
       { "aria-label": label },

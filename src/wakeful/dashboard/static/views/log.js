@@ -4,6 +4,7 @@ import { get } from "../lib/api.js";
 import { h, quoted, say } from "../lib/dom.js";
 import { placeOf, short } from "../lib/text.js";
 import { at, format } from "../lib/time.js";
+import { icon } from "../parts/icons.js";
 import { mark } from "../parts/marks.js";
 import { button, choices, head } from "../parts/small.js";
 
@@ -92,7 +93,7 @@ export default async function log(visit) {
         pause,
         button("Clear", () => lines.replaceChildren()),
       ),
-      h("div", { class: "search" }, filter),
+      h("div", { class: "search" }, icon("search"), filter),
       lines,
     ),
   };
@@ -161,4 +162,8 @@ const KNOWN = new Set([
   "usage",
   "sessionId",
   "version",
+  "delivery",
+  "reasons",
+  "log",
+  "stuck",
 ]);

@@ -306,7 +306,10 @@ function line(one, actions) {
       h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
       quoted(actionWords(one), { class: "does cut" }),
     ),
-    quoted(one.description ?? "cannot be read any more", { class: "say", title: one.description }),
+    quoted(one.description?.replace(/, on the grid of .*/, "") ?? "cannot be read any more", {
+      class: "say",
+      title: one.description,
+    }),
     h("div", { class: "c-next" }, when(one.nextRun)),
     h(
       "div",

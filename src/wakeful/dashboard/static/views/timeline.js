@@ -63,7 +63,7 @@ export default async function timeline(visit) {
       LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome))),
     ),
   );
-  const soon = h("div", { class: "soon", role: "list", "aria-label": "What is next" });
+  const soon = h("nav", { class: "soon", "aria-label": "What is next" });
   const none = h(
     "div",
     { class: "panel hidden" },
@@ -172,7 +172,7 @@ export default async function timeline(visit) {
       firsts.map((fire) =>
         h(
           "a",
-          { href: `#/schedules/${fire.slug}`, role: "listitem" },
+          { href: `#/schedules/${fire.slug}` },
           when(iso(fire.at)),
           quoted(fire.slug, { class: "cut" }),
           h("span", { class: "small soft cut" }, clock(fire.at)),
