@@ -7,6 +7,7 @@ import { format, keepTime, localZone } from "./lib/time.js";
 import { Visit } from "./lib/view.js";
 import { askText } from "./parts/asking.js";
 import { icon } from "./parts/icons.js";
+import { keepBadges } from "./parts/badges.js";
 import { openPalette } from "./parts/palette.js";
 import { button, link, loading, trouble } from "./parts/small.js";
 
@@ -291,5 +292,9 @@ tick();
 setInterval(tick, 1_000);
 keepTime();
 stream.start();
+keepBadges(
+  stream,
+  Object.fromEntries([...side.querySelectorAll("[data-place]")].map((one) => [one.dataset.place, one])),
+);
 show();
 globalThis.wakeful = { stream }; // for those who look under the bonnet, and for the browser tests

@@ -87,7 +87,7 @@ export function openPalette(places, deeds) {
   const matches = (text, words) => text.split(/\s+/).every((part) => words.toLowerCase().includes(part));
   let asked = 0;
   const search = settled(async (text) => {
-    const mine = ++asked;
+    const mine = asked;
     if (!text) return;
     try {
       const found = await get("/api/schedule", { q: text, limit: FOUND_MAX });
@@ -114,6 +114,7 @@ export function openPalette(places, deeds) {
     }
   }, 120);
   input.addEventListener("input", () => {
+    asked += 1; // an answer to what was typed before must not take the place of what is typed now
     const text = input.value.trim().toLowerCase();
     show(fixed.filter((entry) => matches(text, entry.words)));
     search(text);

@@ -3,60 +3,88 @@
 import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/parts-there.js";
+import { placeOf } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt } from "../parts/asking.js";
-import { button, empty, head, notBuilt, panel } from "../parts/small.js";
+import { button, choices, empty, head, notBuilt, panel } from "../parts/small.js";
 
 const WORDS =
   "A channel that is always there: whatever has no other way to you is kept here, so that nothing is dropped.";
+const BEGIN = 'wakeful add morning --times 08:00 --prompt "What should I know today?" --deliver inbox';
+const PAGE = 50;
+const HELD_MAX = 300;
 
 export default async function inbox(visit) {
-  const isOwn = await has("/api/inbox");
-  if (!isOwn && !(await has("/api/deliveries")))
+  if (!(await has("/api/inbox"))) {
     return { title: "Inbox", element: h("div", { class: "stack" }, head("Inbox"), panel(null, notBuilt(WORDS))) };
-  const canRemove = await has("/api/inbox/{id}");
-  const canRead = await has("/api/inbox/{id}/read");
+  }
+  let isUnread = false;
+  let items = [];
+  let next = null;
   const list = h("div");
-  const load = async () => {
-    const told = isOwn
-      ? await get("/api/inbox", {}, visit.signal)
-      : await get("/api/deliveries", { status: "delivered" }, visit.signal);
-    const found = (told.messages ?? told.inbox ?? told.deliveries ?? []).filter(
-      (one) => isOwn || one.channel === "inbox",
-    );
-    const act = (action) => attempt(action).then(() => load().catch(visit.ignore));
-    fill(
-      list,
-      found.length
-        ? found.map((one) =>
-            h(
-              "article",
-              { class: "message" },
-              h(
-                "div",
-                { class: "row small soft" },
-                when(one.at ?? one.receivedAt ?? one.deliveredAt ?? one.enqueuedAt),
-                one.slug ? h("a", { href: `#/schedules/${one.slug}` }, quoted(one.slug)) : null,
-                one.runId ? h("a", { href: `#/runs/${one.runId}` }, `run ${one.runId}`) : null,
-                one.readAt === null && canRead
-                  ? button("Mark as read", () => act(() => post(`/api/inbox/${one.id}/read`)), { kind: "small quiet" })
-                  : null,
-                canRemove
-                  ? button("", () => act(() => ask("DELETE", `/api/inbox/${one.id}`)), {
-                      kind: "small quiet",
-                      symbol: "trash",
-                      label: "Remove",
-                    })
-                  : null,
-              ),
-              h("p", null, quoted(one.text)),
-            ),
-          )
-        : empty("inbox", "Nothing for you yet", WORDS, {
-            command: 'wakeful add morning --times 08:00 --prompt "What should I know today?" --deliver inbox',
-          }),
-    );
+  const more = button("Older", () => older().catch(visit.ignore));
+  const page = (cursor) => get("/api/inbox", { unread: isUnread || null, limit: PAGE, cursor }, visit.signal);
+  const act = async (action) => {
+    await attempt(action);
+    dispatchEvent(new Event("inbox")); // what is unread is counted anew
+    await load().catch(visit.ignore);
   };
-  await visit.keep(["inbox", "deliveries", "delivery", "outbox"], load);
-  return { title: "Inbox", element: h("div", { class: "stack" }, head("Inbox", WORDS), panel(null, list)) };
+
+  const message = (one) =>
+    h(
+      "article",
+      { class: one.readAt ? "message" : "message unread", data: { item: one.id } },
+      h(
+        "div",
+        { class: "row small soft" },
+        when(one.at),
+        one.slug ? h("a", { href: placeOf(one.slug) }, quoted(one.slug)) : null,
+        one.runId ? h("a", { href: `#/runs/${one.runId}` }, `run ${one.runId}`) : null,
+        button(
+          one.readAt ? "Unread" : "Read",
+          () => act(() => post(`/api/inbox/${one.id}/read`, { read: !one.readAt })),
+          {
+            kind: "small quiet",
+          },
+        ),
+        button("", () => act(() => ask("DELETE", `/api/inbox/${one.id}`)), {
+          kind: "small quiet",
+          symbol: "trash",
+          label: "Remove",
+        }),
+      ),
+      h("p", null, quoted(one.text)),
+    );
+  const show = () => {
+    const none = isUnread ? "All of it was read" : "Nothing for you yet";
+    fill(list, items.length ? items.map(message) : empty("inbox", none, WORDS, { command: isUnread ? null : BEGIN }));
+    more.classList.toggle("hidden", next === null);
+  };
+  const load = async () => {
+    const told = await page(null);
+    items = told.items;
+    next = told.next;
+    show();
+  };
+  const older = async () => {
+    const told = await page(next);
+    items = [...items, ...told.items].slice(-HELD_MAX);
+    next = told.next;
+    show();
+  };
+  await visit.keep(["inbox", "deliveries"], load);
+  const filter = choices(
+    "Show",
+    [
+      ["all", "All"],
+      ["unread", "Unread"],
+    ],
+    "all",
+    (chosen) => {
+      isUnread = chosen === "unread";
+      load().catch(visit.ignore);
+    },
+  );
+  const element = h("div", { class: "stack" }, head("Inbox", WORDS, filter), panel(null, list), h("div", null, more));
+  return { title: "Inbox", element };
 }

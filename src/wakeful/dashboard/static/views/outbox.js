@@ -99,7 +99,7 @@ export default async function outbox(visit) {
     next = found.next;
     show();
   };
-  await visit.keep(["deliveries", "delivery", "outbox"], load);
+  await visit.keep(["deliveries"], load);
   const filter = choices(
     "Status",
     [

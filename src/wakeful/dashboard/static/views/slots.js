@@ -13,6 +13,18 @@ const WORDS =
 const BEGIN =
   '[slots.main]\nprovider = "glm"\napi_key = {env = "GLM_KEY"}\ntimes = ["09:00", "14:00"]\nafter_reset = "1m"';
 
+const LOOKS = {
+  new: "waiting",
+  warm: "succeeded",
+  cold: "skipped",
+  waking: "running",
+  exhausted: "timedOut",
+  failing: "failed",
+  disabled: "failed",
+  off: "disabled",
+  invalid: "invalid",
+};
+
 export default async function slots(visit) {
   if (!(await has("/api/slots")))
     return {
@@ -40,17 +52,10 @@ export default async function slots(visit) {
     const reset = at(slot.nextResetTime);
     const countdown = h("b", { data: { countdown: slot.name } });
     if (reset !== null) counted.push([countdown, reset]);
-    const state =
-      slot.disabled || slot.enabled === false
-        ? ["disabled", "off"]
-        : slot.warm
-          ? ["succeeded", "warm"]
-          : slot.wakePending
-            ? ["running", "waking"]
-            : ["skipped", "cold"];
+    const words = slot.status === "off" ? "switched off" : slot.status;
     return panel(
       quoted(slot.name),
-      { actions: chip(state[0], { words: state[1] }) },
+      { actions: chip(LOOKS[slot.status] ?? "unknown", { words }) },
       body(
         gauge(slot.percentage, `${slot.name}: ${slot.percentage ?? "unknown"} percent used`),
         h(
@@ -61,6 +66,18 @@ export default async function slots(visit) {
             : [countdown, h("span", { class: "soft small" }, `until it begins anew, at ${wall(reset)}`)],
         ),
         windowBar(slot),
+        slot.statusReason && !["warm", "off"].includes(slot.status)
+          ? h(
+              "div",
+              { class: "note" },
+              h(
+                "div",
+                null,
+                quoted(slot.statusReason),
+                slot.cure ? h("p", { class: "soft small" }, quoted(slot.cure)) : null,
+              ),
+            )
+          : null,
         slot.lastError ? h("div", { class: "note bad" }, quoted(slot.lastError)) : null,
         facts([
           ["Next wake", slot.nextWake ? when(slot.nextWake) : null],
@@ -68,7 +85,7 @@ export default async function slots(visit) {
           ["Wake errors", slot.wakeErrors || null],
           ["Quota errors", slot.quotaErrors || null],
           ["Waking", slot.wakeDisabled ? "off, after too many errors" : null],
-          ["Read", slot.updatedAt ? when(slot.updatedAt) : null],
+          ["Read", slot.lastPoll ? when(slot.lastPoll) : null],
         ]),
         history(slot.history),
         h(
@@ -89,7 +106,7 @@ export default async function slots(visit) {
   const tick = () => {
     for (const [element, reset] of counted) say(element, reset > Date.now() ? clockOf(reset - Date.now()) : "now");
   };
-  await visit.keep(["slots", "slot", "quota"], load);
+  await visit.keep(["slots"], load);
   visit.every(1_000, tick);
   return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS), cards, none) };
 }

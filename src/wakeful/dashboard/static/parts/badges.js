@@ -1,0 +1,37 @@
+// What waits for a person, as numbers beside the places where it waits: unread messages, dead letters.
+
+import { get } from "../lib/api.js";
+import { h, say, throttled } from "../lib/dom.js";
+import { has } from "../lib/parts-there.js";
+
+/** Keep the numbers beside these places (by name) up to date. */
+export function keepBadges(stream, places) {
+  const look = throttled(async () => {
+    try {
+      if (await has("/api/inbox")) set(places.inbox, (await get("/api/inbox", { limit: 1 })).unread, "unread");
+      if (await has("/api/channels")) {
+        const told = await get("/api/channels");
+        set(
+          places.outbox,
+          told.channels.reduce((sum, one) => sum + one.dead, 0),
+          "dead letters",
+        );
+      }
+    } catch {
+      // The next event asks again.
+    }
+  }, 2_000);
+  stream.hear((events) => {
+    if (events.some((event) => ["deliveries", "inbox", "reset"].includes(event.stream))) look();
+  });
+  addEventListener("inbox", look);
+  look();
+}
+
+function set(place, number, words) {
+  let badge = place.querySelector(".badge");
+  if (!badge) place.append((badge = h("span", { class: "badge" })));
+  badge.classList.toggle("hidden", !number);
+  say(badge, number > 99 ? "99+" : String(number));
+  badge.setAttribute("aria-label", `${number} ${words}`);
+}
