@@ -1,5 +1,6 @@
 """The other parts on the page: the heartbeat and its wakes, what is on its way to people, workflows, quota slots."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,20 @@ from playwright.sync_api import Browser, expect
 from edges.http.kit import Daemon, daemon
 from page.kit import ask, window
 
+# Finds one mail each time, and takes one message each time.
+HANDLER = """
+import json, sys
+asked = json.load(sys.stdin)
+if asked["phase"] == "produce":
+    n = (asked.get("state") or {}).get("n", 0) + 1
+    answer = {"messages": [{"topic": "mail", "id": f"m{n}", "payload": n}], "state": {"n": n}}
+elif asked["phase"] == "prepare":
+    ids = [one["id"] for one in (asked.get("messages") or {}).get("mail", [])][:1]
+    answer = {"reservations": [{"topic": "mail", "ids": ids}] if ids else [], "data": {}}
+else:
+    answer = {}
+print(json.dumps(answer))
+"""
 SETTINGS = """
 [heartbeat]
 enabled = true
@@ -41,3 +56,29 @@ def test_the_agent_is_woken_from_the_page(browser: Browser, running: Daemon) -> 
         expect(turn.locator("pre").first).to_contain_text("the kettle boils")
         expect(page.get_by_text("Nothing waits to be told")).to_be_visible()
     assert ask(running, "GET", "/api/heartbeat")["budget"]["turnsInLastHour"] == 1
+
+
+def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
+    """Producers, topics and consumers, what waits in between, and the session that a person asks for, as it runs."""
+    handler = {"command": {"argv": [sys.executable, "-c", HANDLER]}}
+    flow = {
+        "producers": {"poll": {"schedule": {"type": "manual"}, "publishes": ["mail"], "handler": handler}},
+        "consumers": {"digest": {"subscribe": ["mail"], "handler": handler}},
+    }
+    ask(running, "PUT", "/api/workflows/letters", {**flow, "status": "active"})
+    with window(browser, running) as one:
+        page = one.page
+        one.go("workflows")
+        graph = page.get_by_label("1 producers, 1 topics, 1 consumers")
+        expect(graph).to_contain_text("digest")
+        page.get_by_role("link", name="letters").click()
+        expect(page.get_by_role("heading", name="letters", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Run now").click()
+        session = page.get_by_role("table", name="Sessions").locator("tbody tr").filter(has_text="manual").first
+        expect(session).to_contain_text("completed")
+        expect(session).to_contain_text("1 published")
+        expect(session).to_contain_text("1 taken")
+        session.get_by_role("link", name="digest").first.click()
+        expect(page.locator("h1")).to_contain_text("Run ")
+        expect(page.locator(".chip.boxed")).to_have_text("succeeded")
+    assert ask(running, "GET", "/api/workflows/letters")["topics"]["mail"]["consumed"] >= 1
