@@ -50,7 +50,7 @@ async def read_json(request: Request) -> Any:
 
 async def read_object(request: Request, *, known: tuple[str, ...]) -> Mapping[str, Any]:
     """A body that may be left out, with these fields and no other."""
-    if not (await request.body()).strip():
+    if not await request.body():
         return {}
     data = await read_json(request)
     if not isinstance(data, Mapping):

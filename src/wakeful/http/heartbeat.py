@@ -99,7 +99,7 @@ def _asking_run(data: Mapping[str, Any]) -> tuple[int, str] | None:
 
 async def _called_with(request: Request) -> Mapping[str, Any]:
     """The body of a hook, which may be left out."""
-    if not (await request.body()).strip():
+    if not await request.body():
         return {}
     data = await read_json(request)
     if not isinstance(data, Mapping):
