@@ -6,8 +6,9 @@ ways of asking read that with the product's own code. `quota_server` serves the 
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from features.kit import Bench, World, short
@@ -292,6 +293,22 @@ async def quota_server(accounts: dict[str, Account]) -> AsyncIterator[Served]:
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def quota_server_beside(accounts: dict[str, Account]) -> Iterator[Served]:
+    """The same in a thread of its own, for tests that wait for processes."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="quota-server")
+    thread.start()
+    serving = quota_server(accounts)
+    try:
+        yield asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(10)
+    finally:
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
 
 
 async def _serve(

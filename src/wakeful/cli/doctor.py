@@ -157,8 +157,20 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
         yield from _settings_of_daemon(daemon, asked.home)
         yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)
+        yield from _slots(daemon)
     except Ended as ended:
         yield Finding("daemon", "wrong", str(ended), ended.hint)
+
+
+def _slots(daemon: Daemon) -> Iterator[Finding]:
+    """Quota slots in trouble, each with its cause; without slots there is nothing to say."""
+    slots = daemon.get("/api/slots")["slots"]
+    troubled = [one for one in slots if one["statusReason"]]
+    for one in troubled:
+        is_over = one["disabled"] or one["wakeDisabled"] or one["status"] == "invalid"
+        yield Finding("slots", "wrong" if is_over else "warning", one["statusReason"], one["cure"])
+    if slots and not troubled:
+        yield Finding("slots", "ok", f"{len(slots)}, none of them in trouble")
 
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_line, json_out, note
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
+SLOT: Final = "slot:"
 OUTCOMES: Final = (
     *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
     *("skipped", "missed", "running", "waiting"),
@@ -100,6 +101,10 @@ def outcome_of(run: Mapping[str, Any]) -> str:
 
 
 def _runs_path(slug: str | None) -> str:
+    if slug is not None and slug.startswith(SLOT):
+        from wakeful.cli.slots import slot_path
+
+        return slot_path(slug.removeprefix(SLOT), "/runs")
     return "/api/runs" if slug is None else schedule_path(slug, "/runs")
 
 

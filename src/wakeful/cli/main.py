@@ -41,6 +41,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Workflows": {
         "workflows": ("workflows", "List the workflows, or look after one of them."),
     },
+    "Quota": {
+        "slots": ("slots", "List the quota slots, or wake, poll or resume one."),
+    },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Put a copy back in the place of the database."),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from wakeful.app import Wakeful
     from wakeful.app.conduct import Changes
+    from wakeful.app.quota import QuotaSlots
     from wakeful.bootstrap import Agents, Parts
     from wakeful.daemon.mirroring import LiveMirror
     from wakeful.features.heartbeat.terms import HeartbeatTerms
@@ -92,6 +93,7 @@ class _Daemon:
         self._watch: SettingsWatch | None = None
         self._watchers: Watchers | None = None
         self._telemetry: Telemetry | None = None
+        self._quota: QuotaSlots | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
         with bound(self._reload.loaded) as door, signals_heard() as signal:
@@ -141,6 +143,7 @@ class _Daemon:
     def _app(self, *, receipts_at: str) -> Wakeful:
         from wakeful.agents.from_settings import AgentBook
         from wakeful.app import Wakeful
+        from wakeful.app.quota import QuotaSlots
         from wakeful.bootstrap import resolve_zone
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
@@ -150,6 +153,8 @@ class _Daemon:
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
 
+        file = str(self._reload.loaded.file)
+        self._quota = QuotaSlots(self._settings, home=self._home, file=file, learn=self._redactor.learn)
         local_zone = resolve_zone("local")
 
         def terms(settings: Settings) -> HeartbeatTerms:
@@ -159,6 +164,7 @@ class _Daemon:
             store_of(self._home, self._reload.loaded),
             heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
             agents=agents(self._settings),
+            features=[self._quota.plug],
             receipts_at=receipts_at,
             sink=self._sink,
             listener=self._listener,
@@ -208,6 +214,7 @@ class _Daemon:
             watchers=self._watchers,
             figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
             log_of_run=None if self._telemetry is None else self._telemetry.log_of_run,
+            quota=None if (slots := self._quota) is None else lambda: slots.quota,
         )
         return make_server(api)
 

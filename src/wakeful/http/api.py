@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
+from wakeful.features.quota.feature import Quota
 from wakeful.http import (
     config,
     front,
@@ -21,6 +22,7 @@ from wakeful.http import (
     runs,
     schedules,
     shapes,
+    slots,
     stream,
     timeline,
     upcoming,
@@ -31,6 +33,7 @@ from wakeful.http.asking import only_known_parameters
 from wakeful.http.doorway import BODY_MAX, Access, Doorway
 from wakeful.http.kept_answers import KeptAnswers
 from wakeful.http.repeats import Repeats
+from wakeful.http.slot_shapes import SlotDefinition
 from wakeful.settings import Standing
 from wakeful.telemetry.metrics import Gauges
 
@@ -49,6 +52,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     shapes.Receipt,
     shapes.Wake,
     shapes.HookCall,
+    SlotDefinition,
     workflow_shapes.WorkflowDefinition,
     workflow_shapes.NewMessage,
     workflow_shapes.Resolve,
@@ -65,6 +69,7 @@ def make_app(
     watchers: stream.Watchers | None = None,
     figures: Callable[[Gauges], bytes] | None = None,
     log_of_run: runs.LogOfRun | None = None,
+    quota: Callable[[], Quota] | None = None,
 ) -> ASGIApp:
     """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
 
@@ -90,6 +95,7 @@ def make_app(
         nodes.routes(app),
         heartbeat.routes(app, settings),
         workflows.routes(app),
+        *([] if quota is None else [slots.routes(app, quota)]),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),

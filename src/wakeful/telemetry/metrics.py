@@ -34,6 +34,7 @@ from wakeful.ports.sink import (
     Ticked,
     Wrote,
 )
+from wakeful.telemetry.slot_gauges import SlotGauges
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -72,6 +73,13 @@ METRICS: Final = (
     MetricName("wakeful_runs_waiting", "gauge", (), "runs that wait for something"),
     MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be ended"),
     MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest alarm that should have rung is overdue"),
+    MetricName("wakeful_slot_percentage", "gauge", ("slot",), "how much of a quota slot's window is used, in per cent"),
+    MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window runs, as last read"),
+    MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "failed readings of a quota slot in a row"),
+    MetricName("wakeful_slot_wake_errors", "gauge", ("slot",), "failed or unconfirmed wakes of a quota slot in a row"),
+    MetricName(
+        "wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot, or waking it, is disabled by errors"
+    ),
     MetricName("wakeful_log_lines_lost", "counter", (), "lines of the log that could not be written"),
     MetricName("wakeful_stream_subscribers", "gauge", (), "who watches the live stream"),
 )
@@ -140,6 +148,7 @@ class Metrics(Collector):
         self._lag = 0.0
         self._last_tick_at: Instant = 0
         self._gauges = Gauges()
+        self._slots = SlotGauges()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -173,6 +182,7 @@ class Metrics(Collector):
                     counts["wakeful_alerts"][incident.partition(":")[0]] += 1
                 case Reported(_, reports):
                     counts["wakeful_reports"].update(f"{report.stream}-{report.what}" for report in reports)
+                    self._slots.listen(reports)
                 case ClockJumped():
                     counts["wakeful_clock_jumps"][""] += 1
                 case LeaseLost():
@@ -216,6 +226,8 @@ class Metrics(Collector):
                 histogram = HistogramMetricFamily(metric.name, metric.means)
                 histogram.add_metric([], buckets, total)
                 yield histogram
+            elif metric.kind == "gauge" and metric.labels:
+                yield self._slots.family(metric.name, metric.means)
             elif metric.kind == "gauge":
                 yield GaugeMetricFamily(metric.name, metric.means, value=states[metric.name])
             else:

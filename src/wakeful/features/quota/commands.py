@@ -54,7 +54,7 @@ class Commands:
         slot = self._mine(tx, name)
         guard(slot)
         before = {} if slot is None or slot.definition is None else json.loads(slot.definition)
-        data = with_secrets_of(data, before)
+        data = {field: value for field, value in with_secrets_of(data, before).items() if value is not None}
         defined = self._book.define(name, data)
         text = json.dumps(data, ensure_ascii=False, sort_keys=True)
         if slot is None:

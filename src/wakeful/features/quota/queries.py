@@ -117,7 +117,11 @@ def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, no
         status = "new"
     else:
         status = "warm" if is_warm(slot, now) else "cold"
-    return {"status": status, "statusReason": None if trouble is None else trouble.sentence}
+    return {
+        "status": status,
+        "statusReason": None if trouble is None else trouble.sentence,
+        "cure": None if trouble is None else trouble.cure,
+    }
 
 
 def _quota(slot: Slot, now: Instant) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from wakeful.core.effects import Replan
 from wakeful.core.instants import DAY, Duration, Instant, format_instant
 from wakeful.core.slot_polls import poll_due_at, stats_due_at
 from wakeful.core.slot_wakes import wake_due_at
-from wakeful.core.slots import Slot, SlotRules
+from wakeful.core.slots import Slot, SlotRules, decode_reading
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, Read
 from wakeful.ports.store import Alarm, Report, Tx
 
@@ -81,7 +81,18 @@ def tell(
     **data: Any,
 ) -> None:
     """Report a moment of a slot under the name the log has for it."""
-    tx.report(Report(STREAM, what, {"slot": slot.name, **data}, text, level, slot=slot.name, action=action))
+    reading = decode_reading(slot.reading)
+    facts = {
+        "slot": slot.name,
+        "percentage": None if reading is None else reading.percentage,
+        "resetAt": at_text(slot.reset_at),
+        "quotaErrors": slot.quota_errors,
+        "wakeErrors": slot.wake_errors,
+        "wakePending": slot.pending_at is not None,
+        "isDisabled": slot.disabled_at is not None,
+        "isWakeDisabled": slot.wake_disabled_at is not None,
+    }
+    tx.report(Report(STREAM, what, {**facts, **data}, text, level, slot=slot.name, action=action))
 
 
 def at_text(at: Instant | None) -> str | None:
