@@ -198,8 +198,9 @@ class Wakeful:
                 name=self._name,
                 agents=self._agents,
                 receipts_at=self._receipts_at,
-                listener=None if self._make_listener is None else self._make_listener(),
+                # The sink first: whoever listens to exchanges is made with it.
                 sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
+                listener=None if self._make_listener is None else self._make_listener(),
                 features=self._features,
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,
