@@ -1,5 +1,7 @@
 """Seed 001, "Execution Flow" and "Session Management", over the real protocol."""
 
+from typing import Any
+
 from seed001.kit import Desk, until
 
 
@@ -78,6 +80,23 @@ def test_every_exchange_has_a_flow_id(desk: Desk) -> None:
     assert len(flows) == len(set(flows)) > 3
 
 
+def test_the_requests_of_http_schedules_are_heard_as_well(desk: Desk) -> None:
+    """One flow id for the request and its answer; the query, where keys are often put, is in neither."""
+    url = f"{desk.server.url}/api/sessions?key=hidden"
+    status, _ = desk.api.ask(
+        "PUT", f"/api/schedule/{desk.slug}", {"schedule": {"type": "manual"}, "http": {"url": url, "method": "GET"}}
+    )
+    assert status == 201
+    assert desk.run()["outcome"] == "succeeded"
+    lines = until(lambda: found if len(found := _lines(desk, "http-request")) == 2 else None)
+    assert lines[0]["flow_id"] == lines[1]["flow_id"] and lines[1]["details"]["status"] == 200
+    assert "hidden" not in str(lines)
+
+
+def _lines(desk: Desk, action: str) -> list[dict[str, Any]]:
+    return [line for line in desk.log_lines() if line["action"] == action]
+
+
 def _message_lines(desk: Desk) -> list[dict[str, object]] | None:
-    lines = [line for line in desk.log_lines() if line["action"] == "agent-message"]
+    lines = _lines(desk, "agent-message")
     return lines if len(lines) == 2 else None
