@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.daemon")
 
 COLLECT_EVERY: Final = (20_000, 10, 10)
-"""Objects that come before they go, between two looks of the collector: a burst makes thousands that go by themselves."""
+"""New objects between two looks of the collector: a burst makes thousands that go by themselves."""
 
 OnReady = Callable[[Listening], None]
 
