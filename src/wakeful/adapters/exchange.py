@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from wakeful.adapters.body import Body
+from wakeful.adapters.guard import check_literal, public_resolver
 from wakeful.adapters.retry_after import retry_after
 from wakeful.adapters.text import one_line
 from wakeful.adapters.threads import in_thread
-from wakeful.adapters.trouble import NoAnswer, NoConnection, host, no_answer, translated
+from wakeful.adapters.trouble import NoAnswer, NoConnection, NotAllowed, host, no_answer, translated
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About, ExchangeListener, Flow
@@ -28,7 +29,7 @@ from wakeful.ports.exchange import About, ExchangeListener, Flow
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Exchanges", "NoAnswer", "NoConnection", "Request", "Response"]
+__all__ = ["Exchanges", "NoAnswer", "NoConnection", "NotAllowed", "Request", "Response"]
 
 T = TypeVar("T")
 
@@ -50,6 +51,7 @@ class Request(NamedTuple):
     read_max: int = READ_MAX  # reading stops there; a packed answer counts as it is unpacked
     keep_max: int | None = None  # its beginning and its end are kept up to this; None: all that is read
     redirects_max: int = 0
+    shown: str | None = None  # what the log may say of the address; None: all but login and query
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,9 @@ async def within(clock: Clock, duration: Duration, work: Coroutine[Any, Any, T])
 class Exchanges:
     """Sends requests; an adapter makes one for itself and closes it with itself."""
 
-    def __init__(self, clock: Clock, listener: ExchangeListener | None = None) -> None:
+    def __init__(self, clock: Clock, listener: ExchangeListener | None = None, *, is_public_only: bool = False) -> None:
         self._clock = clock
+        self._is_public_only = is_public_only  # see `guard`
         self._listener = listener
         self._session: aiohttp.ClientSession | None = None
 
@@ -170,7 +173,7 @@ class Exchanges:
         if self._listener is None:
             return None
         flow = self._listener.flow(about.action, slug=about.slug, slot=about.slot)
-        flow.request(method=request.method, url=_public(request.url))
+        flow.request(method=request.method, url=request.shown or _public(request.url))
         return flow
 
     async def _open(self) -> "aiohttp.ClientSession":
@@ -179,11 +182,13 @@ class Exchanges:
         # In a thread: importing it takes a good part of a second, and the clock must not stand still meanwhile.
         await in_thread(_import_aiohttp, name="import")
         if self._session is None:  # another exchange may have been first
-            self._session = _session()
+            self._session = _session(is_public_only=self._is_public_only)
         return self._session
 
     async def _ask(self, session: "aiohttp.ClientSession", request: Request, limit: Duration | None) -> Response:
         try:
+            if self._is_public_only:
+                check_literal(request.url)
             asking = _exchange(session, request)
             return await (asking if limit is None else within(self._clock, limit, asking))
         except TimeoutError:
@@ -231,11 +236,15 @@ def _import_aiohttp() -> None:
     import aiohttp  # noqa: F401 - only who sends requests pays for it
 
 
-def _session() -> "aiohttp.ClientSession":
+def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
     import aiohttp
 
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=True, limit=0),  # how many there are is their sender's business
+        connector=aiohttp.TCPConnector(
+            force_close=True,
+            limit=0,  # how many there are is their sender's business
+            resolver=public_resolver() if is_public_only else None,
+        ),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),  # and so is how long they take
         auto_decompress=False,  # unpacked by `Body`, which knows when to stop

@@ -10,6 +10,17 @@ class NoConnection(Exception):
     """The request never left: it is certain that the target did not get it."""
 
 
+class NotAllowed(NoConnection):
+    """The request never left, because it may not go there."""
+
+
+class PrivateAddress(OSError):
+    """A host that lies on this machine or in a private network."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} lies on this machine or in a private network")
+
+
 class NoAnswer(Exception):
     """The request left and no answer came of it: the target may have got it."""
 
@@ -31,6 +42,8 @@ def translated(error: Exception, url: str, redirects_max: int) -> NoConnection |
     match error:
         case NoAnswer():
             return error
+        case PrivateAddress() | aiohttp.ClientConnectorError(os_error=PrivateAddress()):
+            kind, said = NotAllowed, "lies on this machine or in a private network; if that is meant, allow_private"
         case aiohttp.TooManyRedirects():
             kind, said = NoAnswer, f"redirected more than {redirects_max} times; write the final address"
         case aiohttp.ClientConnectorError(os_error=socket.gaierror()):

@@ -27,6 +27,7 @@ from wakeful.features.delivery.views import (
 )
 from wakeful.ports.channel import Channel
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Plug
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import Delivery, DeliveryStatus, public_id
@@ -34,8 +35,8 @@ from wakeful.ports.store import Tx
 
 T = TypeVar("T")
 
-MakeChannels: TypeAlias = Callable[[Clock], Mapping[str, Channel]]
-"""Makes the channels of this process, once its clock is known."""
+MakeChannels: TypeAlias = Callable[[Clock, ExchangeListener | None], Mapping[str, Channel]]
+"""Makes the channels of this process, once its clock is known, and who hears of requests to others."""
 
 
 class Channels(NamedTuple):
@@ -66,7 +67,7 @@ class Delivering:
         self._ground = ground
         self._registry.begin(InboxChannel(ground.store))
         if self._make_channels is not None:
-            self._registry.configure(self._make_channels(ground.clock))
+            self._registry.configure(self._make_channels(ground.clock, ground.listener))
         return plug(
             ground.store,
             ground.clock,
@@ -92,7 +93,7 @@ class Delivering:
         if channels is not None:
             self._make_channels = channels
             if self._ground is not None:
-                self._retired += self._registry.configure(channels(self._ground.clock))
+                self._retired += self._registry.configure(channels(self._ground.clock, self._ground.listener))
 
     def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel that is a function; answers how to take it away."""

@@ -44,6 +44,11 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Quota": {
         "slots": ("slots", "List the quota slots, or wake, poll or resume one."),
     },
+    "People": {
+        "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),
+        "channels": ("people", "List the channels, and where a person was last heard of."),
+        "inbox": ("people", "Read the inbox."),
+    },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Put a copy back in the place of the database."),

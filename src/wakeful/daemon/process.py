@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from wakeful.app import Wakeful
     from wakeful.app.conduct import Changes
+    from wakeful.app.delivering import MakeChannels
     from wakeful.app.quota import QuotaSlots
     from wakeful.bootstrap import Agents, Parts
+    from wakeful.core.delivery import DeliveryLimits
     from wakeful.daemon.mirroring import LiveMirror
     from wakeful.features.heartbeat.terms import HeartbeatTerms
     from wakeful.http.stream import Watchers
@@ -154,6 +156,7 @@ class _Daemon:
         from wakeful.app import Wakeful
         from wakeful.app.quota import QuotaSlots
         from wakeful.bootstrap import resolve_zone
+        from wakeful.channels.from_settings import ChannelBook
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
 
@@ -169,11 +172,18 @@ class _Daemon:
         def terms(settings: Settings) -> HeartbeatTerms:
             return terms_of(settings.heartbeat, local_zone=local_zone)
 
+        channels = ChannelBook()
+
+        def ways(settings: Settings) -> MakeChannels:
+            return lambda clock, listener: channels.channels(settings.channels, clock, listener)
+
         app = Wakeful(
             store_of(self._home, self._reload.loaded),
             heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
             agents=agents(self._settings),
             features=[self._quota.plug],
+            channels=ways(self._settings),
+            delivery=delivery_of(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,
             listener=self._listener,
@@ -182,6 +192,12 @@ class _Daemon:
             **conduct_of(self._settings),
         )
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
+        self._reload.listen(
+            "channels",
+            lambda old, new: app.delivering.change(
+                channels=None if old.channels == new.channels else ways(new), limits=delivery_of(new)
+            ),
+        )
         self._reload.listen(
             "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
         )
@@ -234,6 +250,14 @@ class _Daemon:
         log.info("listening on %s", listening.address)
         if on_ready is not None:
             on_ready(listening)
+
+
+def delivery_of(settings: Settings) -> DeliveryLimits:
+    """How long to go on trying to deliver."""
+    from wakeful.core.delivery import DeliveryLimits
+
+    one = settings.delivery
+    return DeliveryLimits(one.retries_max, one.recovery_budget, one.age_max)
 
 
 def conduct_of(settings: Settings) -> Changes:

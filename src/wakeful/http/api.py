@@ -12,12 +12,16 @@ from starlette.types import ASGIApp
 from wakeful.app import Wakeful
 from wakeful.features.quota.feature import Quota
 from wakeful.http import (
+    channels,
     config,
+    deliveries,
     front,
     health,
     heartbeat,
+    inbox,
     metrics,
     nodes,
+    people_shapes,
     problems,
     runs,
     schedules,
@@ -56,6 +60,10 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     workflow_shapes.WorkflowDefinition,
     workflow_shapes.NewMessage,
     workflow_shapes.Resolve,
+    people_shapes.NewDelivery,
+    people_shapes.Touch,
+    people_shapes.PersonsMessage,
+    people_shapes.Read,
 )
 
 
@@ -96,6 +104,9 @@ def make_app(
         heartbeat.routes(app, settings),
         workflows.routes(app),
         *([] if quota is None else [slots.routes(app, quota)]),
+        deliveries.routes(app),
+        channels.routes(app),
+        inbox.routes(app),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),

@@ -26,12 +26,15 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
     )
     async def get_metrics() -> Response:
         health = await app.health()
+        channels = (await app.delivering.channels()).channels
         gauges = Gauges(
             nodes_live=len(health.nodes),
             running=health.running,
             waiting=health.waiting,
             stuck=health.stuck,
             overdue_seconds=health.overdue / SECOND,
+            deliveries_pending=sum(one.pending for one in channels),
+            deliveries_dead=sum(one.dead for one in channels),
         )
         return Response(render(gauges), media_type=CONTENT_TYPE)
 

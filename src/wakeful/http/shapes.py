@@ -250,6 +250,19 @@ class Attempt(Shape):
     error: str | None
 
 
+class RunDelivery(Shape):
+    """What became of what a run had to say; the run's outcome does not depend on it."""
+
+    status: Literal["pending", "delivered", "dead", "suppressed"]
+    reason: Annotated[str | None, Field(description="of a suppressed one: why there is nothing to deliver")] = None
+    id: str | None = None
+    channel: str | None = None
+    to: str | None = None
+    attempts: int = 0
+    last_error: str | None = None
+    ended_at: At | None = None
+
+
 class Run(Shape):
     """One row of the ledger."""
 
@@ -273,7 +286,7 @@ class Run(Shape):
     reply: str | None = None
     output: str | None = None
     usage: dict[str, int] | None = None
-    delivery: Any = None
+    delivery: RunDelivery | None = None
     blocked_by: RunId | None = None
     stuck: bool = False
     reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from wakeful.adapters.guard import is_public
 from wakeful.core.active_hours import parse_time_of_day
 from wakeful.core.errors import Invalid
 from wakeful.core.fields import shown as shown_plain
@@ -397,10 +398,10 @@ def is_loopback(name: str) -> bool:
 def is_private(name: str) -> bool:
     """Whether the host, as written, lies on this machine or in a private network."""
     try:
-        address = ipaddress.ip_address(name)
+        ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
         return is_loopback(name)
-    return not address.is_global
+    return not is_public(name)
 
 
 def url(*, https: bool = False) -> Kind:

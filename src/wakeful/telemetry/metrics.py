@@ -80,6 +80,8 @@ METRICS: Final = (
     MetricName(
         "wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot, or waking it, is disabled by errors"
     ),
+    MetricName("wakeful_deliveries_pending", "gauge", (), "deliveries on their way"),
+    MetricName("wakeful_deliveries_dead", "gauge", (), "dead letters that wait for a person"),
     MetricName("wakeful_log_lines_lost", "counter", (), "lines of the log that could not be written"),
     MetricName("wakeful_stream_subscribers", "gauge", (), "who watches the live stream"),
 )
@@ -109,6 +111,8 @@ class Gauges(NamedTuple):
     overdue_seconds: float = 0.0
     log_lines_lost: int = 0
     stream_subscribers: int = 0
+    deliveries_pending: int = 0
+    deliveries_dead: int = 0
 
 
 class Buckets:
@@ -255,6 +259,8 @@ class Metrics(Collector):
             "wakeful_runs_waiting": gauges.waiting,
             "wakeful_runs_stuck": gauges.stuck,
             "wakeful_overdue_seconds": gauges.overdue_seconds,
+            "wakeful_deliveries_pending": gauges.deliveries_pending,
+            "wakeful_deliveries_dead": gauges.deliveries_dead,
             "wakeful_stream_subscribers": gauges.stream_subscribers,
         }
 

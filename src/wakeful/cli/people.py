@@ -1,0 +1,173 @@
+"""What is said to people: the outbox, the channels, the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note
+
+OUTBOX_ACTIONS: Final = ("show", "retry", "discard")
+INBOX_ACTIONS: Final = ("read", "unread", "rm")
+STATUSES: Final = ("pending", "delivered", "dead")
+LIMIT: Final = 50
+
+
+@command("outbox")
+@click.argument("action", type=click.Choice(OUTBOX_ACTIONS), required=False)
+@click.argument("delivery_id", metavar="[ID]", required=False)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="How many at most.")
+def outbox_command(
+    asked: Invocation, action: str | None, delivery_id: str | None, status: str | None, limit: int
+) -> None:
+    """List the deliveries, newest first; show one, try it now, or discard it."""
+    if action is None:
+        _list_outbox(asked, status, limit)
+        return
+    path = f"/api/deliveries/{_id(action, delivery_id)}"
+    if action == "discard":
+        asked.daemon().ask("DELETE", path)
+        if asked.is_json:
+            json_out({"discarded": delivery_id})
+        else:
+            click.echo(f"{delivery_id} is discarded")
+        return
+    answer = asked.daemon().ask("POST", f"{path}/retry").body if action == "retry" else asked.daemon().get(path)
+    if asked.is_json:
+        json_out(answer)
+    elif action == "retry":
+        click.echo(f"{answer['id']} is tried now; see it with: wakeful outbox show {answer['id']}")
+    else:
+        _show(answer)
+
+
+@command("channels")
+def channels_command(asked: Invocation) -> None:
+    """List the channels in the order in which they are asked, and where a person was last heard of."""
+    answer = asked.daemon().get("/api/channels")
+    if asked.is_json:
+        json_out(answer)
+        return
+    from wakeful.cli.tables import Column, table
+
+    columns = [Column("NAME"), Column("TYPE"), Column("TO", least=8, drop=1), Column("FROM", drop=2), Column("PENDING")]
+    columns += [Column("DEAD"), Column("TROUBLE", least=12)]
+    rows = [
+        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], one["incident"] or ""]
+        for one in answer["channels"]
+    ]
+    table(columns, rows)
+    last = answer["last"]
+    if last is not None:
+        to = "" if last["to"] is None else f", {last['to']}"
+        note(f"last heard of: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
+
+
+@command("inbox")
+@click.argument("action", type=click.Choice(INBOX_ACTIONS), required=False)
+@click.argument("item_id", metavar="[ID]", required=False)
+@click.option("--unread", is_flag=True, help="Only what nobody has read.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="How many at most.")
+def inbox_command(asked: Invocation, action: str | None, item_id: str | None, unread: bool, limit: int) -> None:
+    """Read the inbox, newest first; say that an item was read, or take it away."""
+    if action is not None:
+        path = f"/api/inbox/{_id(action, item_id)}"
+        if action == "rm":
+            asked.daemon().ask("DELETE", path)
+        else:
+            asked.daemon().ask("POST", f"{path}/read", body={"read": action == "read"})
+        if asked.is_json:
+            json_out({action: item_id})
+        else:
+            click.echo(f"{item_id} is {'taken away' if action == 'rm' else action}")
+        return
+    answer = asked.daemon().get("/api/inbox", unread="true" if unread else "false", limit=limit)
+    if asked.is_json:
+        json_out(answer)
+    elif not answer["items"]:
+        note("the inbox is empty" if not unread else "nothing is unread")
+    else:
+        _items(answer["items"])
+
+
+def _id(action: str, given: str | None) -> str:
+    if given is None:
+        raise click.UsageError(f"{action} needs an ID; see the list for those there are")
+    return quote(given, safe="")
+
+
+def _list_outbox(asked: Invocation, status: str | None, limit: int) -> None:
+    asked_for = {"limit": limit} if status is None else {"limit": limit, "status": status}
+    answer = asked.daemon().get("/api/deliveries", **asked_for)
+    if asked.is_json:
+        json_out(answer)
+        return
+    if not answer["deliveries"]:
+        note("nothing was delivered yet" if status is None else f"nothing is {status}")
+        return
+    from wakeful.cli.tables import Column, table
+
+    columns = [
+        Column("ID"),
+        Column("QUEUED"),
+        Column("STATUS", is_state=True),
+        Column("CHANNEL", least=8),
+        Column("TO", least=6, drop=2),
+        Column("TRIES", drop=3),
+        Column("TEXT", least=12),
+        Column("ERROR", least=12, drop=1),
+    ]
+    since = times.now()
+    table(columns, [_row(one, since) for one in answer["deliveries"]])
+
+
+def _row(one: Mapping[str, Any], since: Any) -> Sequence[object]:
+    return [
+        one["id"],
+        times.relative(times.parse(one["enqueuedAt"]), since),
+        one["status"],
+        one["channel"],
+        one["to"] or "",
+        one["attempts"],
+        one["text"],
+        one["lastError"] or "",
+    ]
+
+
+def _show(one: Mapping[str, Any]) -> None:
+    from wakeful.cli.tables import facts
+
+    names = {
+        "id": "id",
+        "status": "status",
+        "channel": "channel",
+        "to": "to",
+        "attempts": "attempts",
+        "lastError": "error",
+        "enqueuedAt": "queued",
+        "nextAttemptAt": "next attempt",
+        "endedAt": "ended",
+        "slug": "of",
+        "runId": "run",
+        "text": "text",
+    }
+    facts([(said, one[name]) for name, said in names.items() if one[name] is not None])
+
+
+def _items(items: Sequence[Mapping[str, Any]]) -> None:
+    from wakeful.cli.tables import paragraph
+
+    since = times.now()
+    for number, one in enumerate(items):
+        if number:
+            click.echo()
+        mark = " " if one["readAt"] else "*"
+        of = "" if one["slug"] is None else f"  {one['slug']}"
+        click.echo(f"{mark} {one['id']}  {times.relative(times.parse(one['at']), since)}{of}")
+        paragraph(one["text"], label="    ")

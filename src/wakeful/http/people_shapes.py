@@ -1,0 +1,124 @@
+"""The shapes of what concerns people: deliveries, channels, the inbox."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from wakeful.core.fields import Fields
+from wakeful.http.shapes import At, RunId, Shape, Text
+
+DeliveryStatus = Literal["pending", "delivered", "dead"]
+Next = Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class NewDelivery(Shape):
+    """A text for a person."""
+
+    text: Text
+    channel: Annotated[str | None, Field(description="a channel, or last; left out: by routing")] = None
+    to: str | None = None
+
+
+class Delivery(Shape):
+    """A text on its way to a person."""
+
+    id: Annotated[str, Field(description="the same on every send")]
+    channel: str
+    to: str | None
+    text: str
+    purpose: Literal["message", "alert", "note"]
+    status: DeliveryStatus
+    attempts: int
+    last_error: str | None
+    enqueued_at: At
+    next_attempt_at: At | None
+    ended_at: At | None
+    run_id: RunId | None
+    slug: str | None
+
+
+class Deliveries(Shape):
+    """A page of the outbox, newest first."""
+
+    deliveries: list[Delivery]
+    next: Next
+
+
+class Channel(Shape):
+    """A way to a person."""
+
+    name: str
+    type: str
+    to: Annotated[str | None, Field(description="who gets what is sent without a recipient")]
+    source: Annotated[str, Field(description="settings, program, built-in; missing: only its deliveries are there")]
+    inbound: bool
+    pending: int
+    dead: int
+    incident: Annotated[str | None, Field(description="why people were told that it does not deliver")]
+
+
+class Interaction(Shape):
+    """Where a person was last heard of."""
+
+    channel: str
+    to: str | None
+    at: At
+
+
+class Channels(Shape):
+    """Every channel, and the last interaction."""
+
+    channels: list[Channel]
+    last: Interaction | None
+
+
+class Touch(Shape):
+    """Who was heard of."""
+
+    to: str | None = None
+
+
+class PersonsMessage(Shape):
+    """What a person said."""
+
+    to: Text
+    text: Text
+
+
+class Taken(Shape):
+    """It was taken."""
+
+    status: Literal["taken"]
+
+
+class InboxItem(Shape):
+    """Something to read."""
+
+    id: str
+    text: str
+    slug: str | None
+    run_id: RunId | None
+    at: At
+    read_at: At | None
+
+
+class Inbox(Shape):
+    """A page of the inbox, newest first."""
+
+    items: list[InboxItem]
+    next: Next
+    unread: int
+
+
+class Read(Shape):
+    """Whether it was read."""
+
+    read: bool = True
+
+
+def fields_of(data: Any, known: tuple[str, ...]) -> Fields:
+    """The fields of a body, and no others."""
+    fields = Fields(data if isinstance(data, Mapping) else {known[0]: data})
+    fields.refuse_unknown(known)
+    return fields

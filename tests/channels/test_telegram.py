@@ -1,0 +1,136 @@
+"""The telegram channel against a server that speaks its API."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from channels.receiver import Got, Receiver, status
+from wakeful.channels.telegram import PART_MAX, PARTS_MAX, Bot, ListeningTelegramChannel, TelegramChannel, parts
+from wakeful.core.instants import SECOND
+from wakeful.engine.clock import SystemClock
+from wakeful.ports.channel import Heard, Letter, Outcome, Refused, Sent, Unsent
+
+LETTER = Letter("abc-7", "phone", None, "hello <b>*you*</b>", None, None, 0)
+
+
+async def send(receiver: Receiver, letter: Letter = LETTER) -> Outcome:
+    """Send one letter."""
+    channel = TelegramChannel(Bot("123:secret", receiver.url, SystemClock(), None), "42", SystemClock())
+    try:
+        return await channel.send(letter)
+    finally:
+        await channel.close()
+
+
+async def test_a_letter_is_a_plain_message(receiver: Receiver) -> None:
+    """To the chat of the settings, or to the one it is for; markup stays text."""
+    assert await send(receiver) == Sent()
+    assert await send(receiver, LETTER._replace(to="99")) == Sent()
+    assert [got.path for got in receiver.got] == ["/bot123:secret/sendMessage"] * 2
+    assert [got.body for got in receiver.got] == [
+        {"chat_id": "42", "text": "hello <b>*you*</b>"},
+        {"chat_id": "99", "text": "hello <b>*you*</b>"},
+    ]
+
+
+async def test_what_it_says_about_errors_counts(receiver: Receiver) -> None:
+    """A chat that is not there is a no; too many requests is a later."""
+    receiver.script = [
+        status(400, {"ok": False, "description": "Bad Request: chat not found"}),
+        status(429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 33}}),
+        status(502),
+        status(200, {"ok": False}),
+        lambda _: web.Response(text="<html>welcome to the hotel's network</html>"),
+    ]
+    assert await send(receiver) == Refused("HTTP 400 Bad Request: Bad Request: chat not found")
+    before = SystemClock().read().now
+    slow = await send(receiver)
+    assert isinstance(slow, Unsent)
+    assert slow.retry_at is not None
+    assert 0 <= slow.retry_at - before - 33 * SECOND < 30 * SECOND
+    for _ in range(3):
+        assert isinstance(await send(receiver), Unsent)
+
+
+async def test_a_long_letter_goes_in_pieces_and_goes_on_where_it_was_stopped(receiver: Receiver) -> None:
+    """Nobody gets the first half twice because of the second."""
+    text = "\n".join(f"line {n:05}" for n in range(1_000))
+    receiver.script = [receiver.usual, status(429, {"ok": False, "parameters": {"retry_after": 1}})]
+    stopped = await send(receiver, LETTER._replace(text=text))
+    assert isinstance(stopped, Unsent)
+    assert stopped.parts_sent == 1
+    assert await send(receiver, LETTER._replace(text=text, parts_sent=stopped.parts_sent)) == Sent()
+    sent = [got.body["text"] for n, got in enumerate(receiver.got) if n != 1]
+    assert "".join(sent) == text
+    assert all(len(piece) <= PART_MAX for piece in sent)
+
+
+@given(st.text(alphabet=st.sampled_from("ab \n😀é"), max_size=30_000))
+def test_pieces_fit_and_lose_nothing(text: str) -> None:
+    """In UTF-16, which is how the other side counts."""
+    pieces = parts(text, "abc-7")
+    assert all(len(piece.encode("utf-16-le")) // 2 <= PART_MAX for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_what_is_far_too_long_ends_with_where_the_rest_is() -> None:
+    """Ten messages are enough for anyone's phone."""
+    pieces = parts("😀" * 60_000, "abc-7")
+    assert len(pieces) == PARTS_MAX
+    assert pieces[-1].endswith("characters more; the whole text: wakeful outbox show abc-7]")
+    assert all(len(piece.encode("utf-16-le")) // 2 <= PART_MAX for piece in pieces)
+
+
+async def test_messages_of_those_who_may_speak_are_heard_once(receiver: Receiver) -> None:
+    """Others only move the mark; what was heard is not asked for again, whatever trouble comes between."""
+    updates = [
+        {"update_id": 10, "message": {"chat": {"id": 42}, "text": "hi"}},
+        {"update_id": 11, "message": {"chat": {"id": 666}, "text": "let me in"}},
+        {"update_id": 12, "edited_message": {}},
+        {"update_id": 13, "message": {"chat": {"id": 7, "username": "ann"}, "text": "me too"}},
+        {"update_id": 14, "message": {"chat": {"id": 42}, "photo": []}},
+        "nonsense",
+    ]
+    done = asyncio.Event()
+    heard: list[Heard] = []
+
+    async def answer(got: Got) -> web.StreamResponse:
+        offset = got.body["offset"]
+        if offset > 14:
+            done.set()
+            await asyncio.sleep(30)
+        fresh: list[Any] = [one for one in updates if isinstance(one, str) or one["update_id"] >= offset]
+        return web.json_response({"ok": True, "result": fresh[:3]})
+
+    async def hear(one: Heard) -> None:
+        heard.append(one)
+
+    receiver.script = [status(502), lambda _: web.Response(text="not json")]
+    receiver.usual = answer
+    channel = ListeningTelegramChannel(
+        Bot("123:secret", receiver.url, Hurried(), None), "42", Hurried(), frozenset({"@ann"})
+    )
+    listening = asyncio.create_task(channel.listen("10", hear))
+    async with asyncio.timeout(30):
+        await done.wait()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await channel.close()
+    assert heard == [
+        Heard("11", "42", "hi"),
+        Heard("12", None),
+        Heard("13", None),
+        Heard("14", "7", "me too"),
+        Heard("15", None),
+    ]
+    assert {got.path for got in receiver.got} == {"/bot123:secret/getUpdates"}
+
+
+class Hurried(SystemClock):
+    """A clock on which waiting takes no time."""
+
+    async def sleep(self, duration: int) -> None:
+        await asyncio.sleep(0)
