@@ -375,3 +375,32 @@ async def test_a_clock_that_comes_back_causes_one_wake_at_most_and_no_silence(wo
     await world.sleep("3h")
     assert 2 <= len(account.woken) - before <= 4
     assert world.now < instant("01-02 00:00:00")
+
+
+@virtual
+async def test_restarts_more_frequent_than_the_interval_do_not_postpone_it(world: World) -> None:
+    """Field notes 18: an interval that begins anew with each start never comes due; this one is on record."""
+    shop = Shop(world)
+    shop.account("sk-main").warm("9h")  # whatever is due is not needed, and says so
+    given = config(world, {"main": {"interval": "60m"}})
+    opened = await open_quota(world, shop, given)
+    for _ in range(6):
+        await world.sleep("25m")
+        await opened.app.stop()
+        opened = await open_quota(world, shop, given)
+    await world.sleep("1m")
+    assert await opened.rows() == ["01-01 01:00:00 skipped (warm) x2"]
+
+
+@virtual
+async def test_a_suspended_laptop_wakes_its_slot_once_when_it_is_back(world: World) -> None:
+    """Field notes 19: the wall moved on and the monotonic clock did not; sleep is downtime, with the same rules."""
+    shop = Shop(world)
+    account = shop.account("sk-main")
+    account.warm("1h")
+    opened = await open_quota(world, shop, config(world, {"main": {"interval": "2h", "times": ["03:00"]}}))
+    await world.sleep("30m")
+    world.wall.step(8 * HOUR)
+    await world.sleep("2m")
+    assert len(account.woken) == 1
+    assert [row.partition(" ")[2].partition(" ")[2] for row in await opened.rows()] == ["missed (clock)", "succeeded"]

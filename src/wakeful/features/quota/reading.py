@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from wakeful.core.effects import Alert, Effect
+from wakeful.core.effects import Alert, Effect, Recovered
 from wakeful.core.instants import Instant, format_duration, format_instant
 from wakeful.core.results import Done, Unconfirmed
 from wakeful.core.slot_polls import pause, polled, was_read
@@ -57,7 +57,7 @@ class Notes:
     def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
         after = self._look_at_wake(tx, before, after, now)
         save(tx, after, rules, now=now, has_statistics=has_statistics)
-        effects: list[Effect] = [*replanned(before, after), *_alerts(before, after)]
+        effects: list[Effect] = [*replanned(before, after), *_alerts(before, after), *_recoveries(before, after)]
         for effect in effects:
             self._apply(tx, effect, now)
         return after
@@ -120,6 +120,16 @@ def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
     """Waking ended by itself."""
     text = f"slot {slot.name}: waking disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
     tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
+
+
+def _recoveries(before: Slot, after: Slot) -> tuple[Recovered, ...]:
+    """What was told as an incident and is right again; `resume` forgets the counts, but not what was wrong."""
+    well: list[str] = []
+    if before.error is not None and after.error is None:
+        well.append(f"slot-disabled:{after.name}")
+    if before.pending_at is not None and after.pending_at is None and after.wake_disabled_at is None:
+        well.append(f"slot-wake-disabled:{after.name}")
+    return (Recovered(tuple(well)),) if well else ()
 
 
 def _alerts(before: Slot, after: Slot) -> tuple[Alert, ...]:
