@@ -158,6 +158,14 @@ function closeMenu() {
   veil.classList.add("hidden");
 }
 
+/** For a screen that nobody sits at: the view alone, as large as it can be. */
+function onWall(isOn) {
+  document.documentElement.classList.toggle("wall", isOn);
+  if (isOn) document.documentElement.requestFullscreen?.().catch(() => {});
+  else if (document.fullscreenElement) document.exitFullscreen();
+  dispatchEvent(new Event("resize"));
+}
+
 const palette = () =>
   openPalette(
     places.map(([name, words, symbol]) => [words, `#/${name}`, symbol]),
@@ -170,6 +178,7 @@ const palette = () =>
         "plus",
       ],
       ["Switch between dark and light", switchTheme, "sun"],
+      ["Wall view: only what is to be seen from afar (Esc leaves it)", () => onWall(true), "timeline"],
     ],
   );
 
@@ -239,7 +248,7 @@ const lookAtHealth = throttled(async () => {
     level === "bad" ? "needs help" : running ? `${running} running` : level === "warn" ? "look here" : "all well",
   );
   health.style.setProperty("--tint", `var(${{ ok: "--succeeded", warn: "--dawn", bad: "--failed" }[level]})`);
-}, 2_000);
+}, 5_000); // the daemon tries a write each time it is asked
 stream.hear((events) => {
   if (events.some((event) => event.stream !== "schedules")) lookAtHealth();
 });
@@ -265,6 +274,9 @@ whenTokenNeeded(async () => {
   }
 });
 
+addEventListener("fullscreenchange", () => {
+  if (!document.fullscreenElement) onWall(false);
+});
 addEventListener("hashchange", show);
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, textarea, select, dialog");
@@ -280,6 +292,7 @@ addEventListener("keydown", (event) => {
     location.hash = "#/new";
   } else if (event.key === "Escape") {
     closeMenu();
+    if (!isTyping) onWall(false);
   }
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -1,0 +1,57 @@
+"""When the daemon goes away and comes back, and when it wants to know who asks."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, expect
+
+from edges.http.kit import EVERY, daemon
+from page.kit import ask, window
+
+TOKEN = "s3cret-of-the-page"
+SETTINGS = f'[server]\nhost = "0.0.0.0"\ntoken = "{TOKEN}"\n'
+
+
+def test_the_page_comes_back_with_the_daemon(browser: Browser, tmp_path: Path) -> None:
+    """It says that it is not connected, and reads anew what happened meanwhile, without being loaded again."""
+    with daemon(tmp_path / "home") as first:
+        ask(first, "PUT", "/api/schedule/before", EVERY)
+        with window(browser, first, may_refuse=True) as one:
+            page = one.page
+            one.go("schedules")
+            state = page.locator(".bar .pill").first
+            expect(state).to_have_text("live")
+            expect(page.locator("[data-slug=before]")).to_be_visible()
+            first.end()
+            expect(state).to_have_text("not connected")
+            with daemon(tmp_path / "home", "--port", str(urlsplit(first.address).port)) as second:
+                ask(second, "PUT", "/api/schedule/meanwhile", EVERY)
+                expect(state).to_have_text("live")
+                expect(page.locator("[data-slug=meanwhile]")).to_be_visible()
+                ask(second, "PUT", "/api/schedule/afterwards", EVERY)
+                expect(page.locator("[data-slug=afterwards]")).to_be_visible()
+                assert page.evaluate("performance.getEntriesByType('navigation').length") == 1
+
+
+def test_a_token_is_asked_for_where_one_is_needed(browser: Browser, tmp_path: Path) -> None:
+    """A wrong one is asked for again; the right one is kept for this tab only, and nowhere in an address."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "wakeful.toml").write_text(SETTINGS)
+    with daemon(home) as started:
+        one_here = started._replace(address=f"http://127.0.0.1:{urlsplit(started.address).port}")
+        with window(browser, one_here, may_refuse=True) as one:
+            page = one.page
+            page.goto(one_here.address)
+            page.get_by_label("Token", exact=True).fill("wrong")
+            page.get_by_role("button", name="Use it").click()
+            expect(page.get_by_label("Token", exact=True)).to_have_value("")
+            page.get_by_label("Token", exact=True).fill(TOKEN)
+            page.get_by_role("button", name="Use it").click()
+            expect(page.get_by_role("heading", name="Nothing is planned yet")).to_be_visible()
+            expect(page.locator(".bar .pill").first).to_have_text("live")
+            page.reload()
+            expect(page.get_by_role("heading", name="Nothing is planned yet")).to_be_visible()
+            assert TOKEN not in page.url
+            assert page.evaluate("localStorage.length") == 0
+            assert {line.partition(" ")[0] for line in one.seen.refused} == {"401"}
