@@ -1,5 +1,6 @@
 """The other parts on the page: the heartbeat and its wakes, what is on its way to people, workflows, quota slots."""
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +25,20 @@ else:
     answer = {}
 print(json.dumps(answer))
 """
-SETTINGS = """
+QUOTA = """
+import json, time
+print(json.dumps({"percentage": 42, "nextResetTime": int(time.time() * 1000) + 3_600_000}))
+"""
+SETTINGS = f"""
 [heartbeat]
 enabled = true
 every = "1h"
+
+[slots.main]
+provider = "command"
+quota_argv = [{json.dumps(sys.executable)}, "-c", {json.dumps(QUOTA)}]
+wake_argv = ["true"]
+interval = "60m"
 """
 
 
@@ -82,3 +93,26 @@ def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
         expect(page.locator("h1")).to_contain_text("Run ")
         expect(page.locator(".chip.boxed")).to_have_text("succeeded")
     assert ask(running, "GET", "/api/workflows/letters")["topics"]["mail"]["consumed"] >= 1
+
+
+def test_a_slot_counts_down(browser: Browser, running: Daemon) -> None:
+    """Its share on the gauge, the time until it begins anew, second by second, and its window on the time axis."""
+    with window(browser, running) as one:
+        page = one.page
+        one.go("slots")
+        expect(page.get_by_label("main: 42 percent used")).to_be_visible()
+        countdown = page.locator("[data-countdown=main]")
+        first = countdown.inner_text()
+        expect(countdown).not_to_have_text(first)
+        assert seconds(first) > seconds(countdown.inner_text()) > 3_000
+        page.get_by_role("button", name="Look now").click()
+        expect(page.get_by_text("main is being read")).to_be_visible()
+        ask(running, "PUT", "/api/schedule/beside", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}})
+        one.go("timeline")
+        expect(page.get_by_text("window of a quota slot")).to_be_visible()
+
+
+def seconds(text: str) -> int:
+    """A countdown as a number."""
+    hours, minutes, rest = map(int, text.split(":"))
+    return hours * 3_600 + minutes * 60 + rest

@@ -137,8 +137,8 @@ export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] }
     if (x > 20 && x < scale.width - 20 && Math.abs(x - nowX) > 44) pen.fillText(tick.words, x, 32);
   }
   for (const one of windows) {
-    pen.fillStyle = colour["accent"];
-    pen.globalAlpha = 0.75;
+    pen.fillStyle = colour.waiting;
+    pen.globalAlpha = 0.85;
     pen.fillRect(scale.x(one.from), 42, Math.max(2, scale.x(one.until) - scale.x(one.from) - 2), 4);
     pen.globalAlpha = 1;
   }

@@ -3,6 +3,7 @@
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted, s, say } from "../lib/dom.js";
 import { has } from "../lib/parts-there.js";
+import { windowOf } from "../lib/slots.js";
 import { at, length, wall, when } from "../lib/time.js";
 import { attempt } from "../parts/asking.js";
 import { chip } from "../parts/marks.js";
@@ -119,8 +120,9 @@ function clockOf(ms) {
 
 /** Where the window stands: how much of its time has passed. */
 function windowBar(slot) {
-  const [start, end] = [at(slot.windowStart), at(slot.nextResetTime)];
-  if (start === null || end === null || end <= start) return null;
+  const window = windowOf(slot);
+  if (window === null || slot.windowStart === null) return null;
+  const [start, end] = [window.from, window.until];
   const share = Math.min(1, Math.max(0, (Date.now() - start) / (end - start)));
   const bar = s(
     "svg",

@@ -3,6 +3,7 @@
 import { get } from "../lib/api.js";
 import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
 import { has } from "../lib/parts-there.js";
+import { windowOf } from "../lib/slots.js";
 import { count, outcomeWords } from "../lib/text.js";
 import { DAY, HOUR, MINUTE, at, clock, localZone, wall, when, zoneChanges } from "../lib/time.js";
 import { ROWS_MAX, TimelineData, iso } from "../lib/timeline-data.js";
@@ -51,6 +52,8 @@ export default async function timeline(visit) {
   const scroll = h("div", { class: "tl-scroll" }, layer, names);
   const corner = h("div", { class: "tl-corner" });
   const tip = h("div", { class: "tl-tip hidden", role: "tooltip" });
+  const windowsMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch window" }), "window of a quota slot");
+  const changesMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch change" }), "clocks change");
   const chart = h(
     "div",
     { class: "panel timeline" },
@@ -61,6 +64,8 @@ export default async function timeline(visit) {
       "div",
       { class: "tl-foot", "aria-label": "What the shapes mean" },
       LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome))),
+      windowsMean,
+      changesMean,
     ),
   );
   const soon = h("nav", { class: "soon", "aria-label": "What is next" });
@@ -88,7 +93,12 @@ export default async function timeline(visit) {
     if (isFollowing) [from, until] = [now - span[0], now + span[1]];
     const scale = scaleNow();
     const left = names.offsetWidth;
-    const extras = { changes, windows: windows(slots, from, until) };
+    const extras = {
+      changes,
+      windows: slots.map(windowOf).filter((one) => one && one.until > from && one.from < until),
+    };
+    windowsMean.classList.toggle("hidden", extras.windows.length === 0);
+    changesMean.classList.toggle("hidden", changes.length === 0);
     axis.style.setProperty("left", `${left}px`);
     field.style.setProperty("left", `${left}px`);
     drawAxis(fit(axis, scale.width, 46), scale, colour, now, extras);
@@ -419,12 +429,4 @@ function told(row, cell) {
   }
   if (cell.size > 1) lines.push(h("span", { class: "faint small" }, `and ${count(cell.size - 1, "other")} here`));
   return lines;
-}
-
-/** The windows of quota slots between two times: the one that runs, and what is known of it. */
-function windows(slots, from, until) {
-  return slots.flatMap((slot) => {
-    const [start, end] = [at(slot.windowStart), at(slot.nextResetTime)];
-    return start !== null && end !== null && end > from && start < until ? [{ from: start, until: end }] : [];
-  });
 }
