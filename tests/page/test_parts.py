@@ -3,13 +3,15 @@
 import json
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
-from page.kit import ask, window
+from page.kit import PHONE, ask, window
 
 # Finds one mail each time, and takes one message each time.
 HANDLER = """
@@ -42,11 +44,49 @@ interval = "60m"
 """
 
 
+class Door(ThreadingHTTPServer):
+    """Where a webhook leads: it refuses for good until it is opened, and remembers what came."""
+
+    is_open = False
+    taken: list[str]
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Knock)
+        self.taken = []
+
+
+class Knock(BaseHTTPRequestHandler):
+    """One message at the door."""
+
+    server: Door
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.is_open:
+            self.server.taken.append(body["text"])
+        self.send_response(200 if self.server.is_open else 410)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is said."""
+
+
 @pytest.fixture(scope="module")
-def running(home: Path) -> Iterator[Daemon]:
+def door() -> Iterator[Door]:
+    with Door() as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def running(home: Path, door: Door) -> Iterator[Daemon]:
     """A daemon that has all of them."""
     home.mkdir(mode=0o700)
-    (home / "wakeful.toml").write_text(SETTINGS)
+    hook = f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{door.server_port}/"\nallow_private = true\n'
+    (home / "wakeful.toml").write_text(SETTINGS + hook)
     with daemon(home) as one:
         yield one
 
@@ -82,7 +122,7 @@ def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
         one.go("workflows")
         graph = page.get_by_label("1 producers, 1 topics, 1 consumers")
         expect(graph).to_contain_text("digest")
-        page.get_by_role("link", name="letters").click()
+        page.get_by_role("link", name="letters", exact=True).click()
         expect(page.get_by_role("heading", name="letters", exact=True)).to_be_visible()
         page.get_by_role("button", name="Run now").click()
         session = page.get_by_role("table", name="Sessions").locator("tbody tr").filter(has_text="manual").first
@@ -116,3 +156,53 @@ def seconds(text: str) -> int:
     """A countdown as a number."""
     hours, minutes, rest = map(int, text.split(":"))
     return hours * 3_600 + minutes * 60 + rest
+
+
+def test_a_dead_letter_is_read_and_sent_again(browser: Browser, running: Daemon, door: Door) -> None:
+    """It arrives on the page as it dies, says why, and goes its way when a person sends it; another is discarded."""
+    for left in ask(running, "GET", "/api/deliveries?status=dead")["deliveries"]:  # of other tests
+        ask(running, "DELETE", f"/api/deliveries/{left['id']}")
+    with window(browser, running) as one:
+        page = one.page
+        one.go("outbox?status=dead")
+        expect(page.get_by_text("No dead letters")).to_be_visible()
+        for text in ("<b>the first</b>", "the second"):
+            ask(running, "POST", "/api/deliveries", {"text": text, "channel": "hook"})
+        letter = page.locator(".run").filter(has_text="<b>the first</b>")
+        expect(letter).to_contain_text("dead letter")
+        expect(page.locator("[data-place=outbox] .badge")).to_have_text("2")
+        letter.locator("summary").click()
+        expect(letter.locator(".note.bad")).to_contain_text("410")
+        expect(letter.locator("pre")).to_have_text("<b>the first</b>")
+        door.is_open = True
+        letter.get_by_role("button", name="Send again").click()
+        expect(letter).to_have_count(0)
+        page.get_by_role("button", name="Delivered").click()
+        expect(page.locator(".run").filter(has_text="the first")).to_contain_text("delivered")
+        page.get_by_role("button", name="Dead letters").click()
+        other = page.locator(".run").filter(has_text="the second")
+        other.locator("summary").click()
+        other.get_by_role("button", name="Discard").click()
+        page.locator("dialog").get_by_role("button", name="Discard").click()
+        expect(page.get_by_text("No dead letters")).to_be_visible()
+        one.go("channels")
+        expect(page.locator(".panel").filter(has_text="webhook")).to_contain_text("hook")
+    assert door.taken.count("<b>the first</b>") == 1
+    assert "the second" not in door.taken
+
+
+def test_the_inbox_is_read(browser: Browser, running: Daemon) -> None:
+    """What has no other way to a person lies there, unread, counted beside its place; and is read and taken away."""
+    with window(browser, running, size=PHONE) as one:
+        page = one.page
+        one.go("inbox")
+        ask(running, "POST", "/api/deliveries", {"text": "tea is ready", "channel": "inbox"})
+        message = page.locator(".message.unread").filter(has_text="tea is ready")
+        expect(message).to_be_visible()
+        message.get_by_role("button", name="Read").click()
+        expect(message).to_have_count(0)
+        seen = page.locator(".message").filter(has_text="tea is ready")
+        expect(seen.get_by_role("button", name="Unread")).to_be_visible()
+        seen.get_by_role("button", name="Remove").click()
+        expect(seen).to_have_count(0)
+    assert "tea is ready" not in [one["text"] for one in ask(running, "GET", "/api/inbox")["items"]]
