@@ -29,6 +29,10 @@ _ALL: Final = (
     Measure("idle cpu", "s per 20 s", "less", "a full store and nothing due"),
     Measure("idle rss", "MB", "less", "a full store and nothing due"),
     Measure("start", "s", "less", "from the first import to ticking on a full store"),
+    Measure(
+        "workflow messages", "/s", "more", "from producer through topic to consumer, in three phases, 20 workflows"
+    ),
+    Measure("tick, idle workflows", "ms", "less", "one look of the engine with 10,000 workflows asleep"),
     Measure("next cron", "/s", "more", "geometric mean of four common expressions in Europe/Berlin"),
     Measure("next cron, rare", "/s", "more", "0 0 29 2 *"),
 )

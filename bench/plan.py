@@ -49,6 +49,7 @@ def plan(sizes: Sizes) -> list[Group]:
         *(_lateness(sizes, store) for store in _STORES),
         *(_lateness_of_many(sizes, store) for store in _STORES),
         *(_idle(sizes, store) for store in _STORES),
+        *(_workflows(sizes, store) for store in _STORES),
         _cron(sizes),
     ]
 
@@ -220,6 +221,16 @@ def _idle(sizes: Sizes, store: Store) -> Group:
             else case("procrastinate", "peers.procrastinate_", theirs, CONCURRENCY),
         ),
         ("idle cpu", "idle rss", "start"),
+    )
+
+
+def _workflows(sizes: Sizes, store: Store) -> Group:
+    return Group(
+        "workflows",
+        store,
+        sizes.lateness_repeats,
+        (Case(OURS, "ours.workflows", _args(messages=sizes.messages, idle=sizes.idle_workflows)),),
+        ("workflow messages", "tick, idle workflows"),
     )
 
 

@@ -28,6 +28,8 @@ class Sizes:
     idle_jobs_peers: int
     idle_seconds: int
     idle_seconds_peers: int
+    messages: int
+    idle_workflows: int
     cron_steps: int
     cron_repeats: int
 
@@ -58,6 +60,8 @@ FULL: Final = Sizes(
     idle_jobs_peers=100_000,
     idle_seconds=20,
     idle_seconds_peers=20,
+    messages=40_000,
+    idle_workflows=10_000,
     cron_steps=20_000,
     cron_repeats=3,
 )
@@ -81,6 +85,8 @@ QUICK: Final = Sizes(
     idle_jobs_peers=5_000,
     idle_seconds=4,
     idle_seconds_peers=2,
+    messages=10_000,
+    idle_workflows=10_000,
     cron_steps=2_000,
     cron_repeats=1,
 )
