@@ -41,7 +41,7 @@ async def test_one_that_is_disabled_again_is_told_of_again(world: World) -> None
 
 @virtual
 async def test_the_same_trouble_all_night_is_one_alert_and_survives_a_restart(world: World) -> None:
-    """An agent that never confirms: one alert, however often, and one note in the morning."""
+    """An agent that never confirms: one alert, however often, and one note in the morning (note 38)."""
     app, people = await reachable(world, "phone")
     bot = Bot(world, Unconfirmed("no sign of life"))
     await app.add("agent", every("1h"), call=bot, max_consecutive_errors=0)

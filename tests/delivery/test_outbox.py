@@ -40,7 +40,7 @@ async def test_it_is_written_before_it_is_sent(world: World) -> None:
 
 @virtual
 async def test_retries_follow_the_ladder_and_then_it_is_a_dead_letter(world: World) -> None:
-    """5 s, 25 s, 2 min, 10 min, 10 min: six attempts under one id, and the text is kept."""
+    """5 s, 25 s, 2 min, 10 min, 10 min: six attempts under one id, and the text is kept (note 37)."""
     app, people = await reachable(world, "phone", usual=DOWN)
     made = await app.delivering.send("hello")
     await world.sleep("1h")
@@ -126,7 +126,7 @@ async def test_an_addressee_gets_one_at_a_time(world: World) -> None:
 
 @virtual
 async def test_what_is_too_old_is_not_sent(world: World) -> None:
-    """A day, unless the settings say otherwise; it stays as a dead letter with its error."""
+    """A day, unless the settings say otherwise; it stays as a dead letter with its error (note 36)."""
     app, people = await reachable(world, "phone", delivery=DeliveryLimits(age_max=HOUR))
     people["phone"].usual = lambda _: Unsent("slow down", retry_at=world.now + DAY)
     made = await app.delivering.send("old")

@@ -119,7 +119,7 @@ async def test_a_channel_nobody_has_is_refused_with_its_cure_and_accepted_once_i
 
 @virtual
 async def test_no_reply_is_not_an_empty_reply(world: World) -> None:
-    """Nothing is delivered, and the run says why; one that asked for nothing says nothing."""
+    """Nothing is delivered, and the run says why; one that asked for nothing says nothing (note 34)."""
     app, people = await reachable(world, "phone")
     silent = await said(world, app, Done(), slug="silent", deliver={"channel": "last"})
     empty = await said(world, app, Done(reply=" \n"), slug="empty", deliver={"channel": "last"})
@@ -143,7 +143,7 @@ async def test_what_a_target_gave_back_is_its_reply(world: World) -> None:
 
 @virtual
 async def test_a_delivery_never_changes_its_runs_outcome_nor_the_other_way_round(world: World) -> None:
-    """The run is green although nothing arrived, and says both; its row of errors stays empty."""
+    """The run is green although nothing arrived, and says both; its row of errors stays empty (notes 32, 33)."""
     app, _ = await reachable(world, "phone", usual=RuntimeError("boom"))
     run = await said(world, app, Done(reply="x"), deliver={"channel": "phone"})
     await world.sleep("25m")

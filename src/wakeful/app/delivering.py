@@ -165,7 +165,7 @@ class Delivering:
         apply = self._open.apply
 
         def take(tx: Tx, now: Instant) -> None:
-            commands.touch(tx, channel, to, registry=self._registry, now=now)
+            commands.known(channel, self._registry)
             if not apply(tx, TakeMessage(channel, to, said), now):
                 raise NobodyAnswers("nothing here answers messages; enable the heartbeat under [heartbeat]")
 

@@ -33,6 +33,7 @@ from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
+from wakeful.features.delivery.views import DeliveryView
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.queries import HeartbeatView
 from wakeful.features.heartbeat.terms import HEARTBEAT
@@ -433,6 +434,10 @@ class Wakeful:
     def delivering(self) -> Delivering:
         """The outbox, the channels and the inbox."""
         return self._delivering
+
+    async def deliver(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
+        """Say something to a person: by this channel, else where they were last heard of, else the first there is."""
+        return await self._delivering.send(text, channel=channel, to=to)
 
     async def touch(self, channel: str, to: str | None = None) -> None:
         """A person was heard of there: what has no channel of its own goes there from now on."""

@@ -74,9 +74,14 @@ def discard(tx: Tx, delivery_id: int) -> None:
 
 def touch(tx: Tx, channel: str, to: str | None, *, registry: ChannelRegistry, now: Instant) -> None:
     """A person was heard of there: what has no channel of its own goes there from now on."""
+    known(channel, registry)
+    tx.channels.touch(channel, to, at=now)
+
+
+def known(channel: str, registry: ChannelRegistry) -> None:
+    """Say so if there is no such channel."""
     if registry.get(channel) is None:
         raise NotFound(f"there is no channel {shown(channel)}; {there_are(registry)}")
-    tx.channels.touch(channel, to, at=now)
 
 
 def mark_read(tx: Tx, item_id: int, *, at: Instant | None) -> None:

@@ -88,7 +88,7 @@ class Ears:
             tx.meta.set(_mark(name), heard.mark)
             if heard.to is None or not text.strip():
                 return True
-            tx.channels.touch(name, heard.to, at=now)
+            tx.channels.touch(name, heard.to, at=now)  # also when nobody answers: this is where the person is
             return self._take(tx, TakeMessage(name, heard.to, text), now)
 
         if not await self._store.write(take):

@@ -35,11 +35,12 @@ _POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
 
 
 def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, now: Instant) -> int:
-    """Take what a person said; answers the run that will answer it."""
+    """Take what a person said, and that they were heard of there; answers the run that will answer it."""
     if not text.strip():
         refuse("text", "is empty; say something")
     if len(text) > TEXT_MAX:
         refuse("text", f"has {len(text)} characters; send at most {TEXT_MAX}")
+    tx.channels.touch(channel, to, at=now)
     owner_id = tx.owners.named(conversation(channel, to))
     if not tx.cadences.lock([owner_id]):
         tx.cadences.add_many([begin(owner_id, 1, _RULES, now=now, state="active", reason=None)])
