@@ -15,7 +15,20 @@ from wakeful.core.slots import Slot
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
 from wakeful.stores import sqlite
-from wakeful.stores.sqlite import alarms, answers, cadences, lanes, meta, runs, schedules, slots
+from wakeful.stores.sqlite import (
+    alarms,
+    answers,
+    cadences,
+    channels,
+    deliveries,
+    inbox,
+    incidents,
+    lanes,
+    meta,
+    runs,
+    schedules,
+    slots,
+)
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.migrate import migrations
@@ -34,6 +47,15 @@ HOT = {
     "cadences.SAVE": cadences.SAVE,
     "cadences.SAVE_PLANNED_ALIKE": cadences.SAVE_PLANNED_ALIKE,
     "cadences.SAVE_SETTLED_ALIKE": cadences.SAVE_SETTLED_ALIKE,
+    "channels.TOUCH": channels.TOUCH,
+    "deliveries.DUE": deliveries.DUE,
+    "deliveries.FIND": deliveries.FIND,
+    "deliveries.HEAD": deliveries.HEAD,
+    "deliveries.OF_RUNS": deliveries.OF_RUNS,
+    "deliveries.PAGE_OF_STATUS": deliveries.PAGE_OF_STATUS,
+    "deliveries.PRUNE": deliveries.PRUNE,
+    "inbox.PAGE_OF_UNREAD": inbox.PAGE_OF_UNREAD,
+    "incidents.OPEN_OF": incidents.OPEN_OF,
     "lanes.HOLDERS_OF": lanes.HOLDERS_OF,
     "lanes.FREE": lanes.FREE,
     "lanes.UNPARK_HEADS": lanes.UNPARK_HEADS,
@@ -79,7 +101,13 @@ WHOLE = (
     "SCAN CONSTANT",
 )
 # These sort a bounded handful: what is due, what a node holds, what lies ahead.
-MAY_SORT = {"cadences.DUE", *(f"slots.DUE {kind}" for kind in slots.DUE), "runs.OF_NODES", "runs.GAPS_AHEAD"}
+MAY_SORT = {
+    "deliveries.DUE",
+    "cadences.DUE",
+    *(f"slots.DUE {kind}" for kind in slots.DUE),
+    "runs.OF_NODES",
+    "runs.GAPS_AHEAD",
+}
 
 
 @pytest.fixture

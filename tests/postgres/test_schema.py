@@ -8,7 +8,17 @@ import psycopg
 import pytest
 
 from postgres.server import Server, schema_of
-from wakeful.stores.postgres import DatabaseRefused, PostgresStore, alarms, cadences, lanes, nodes, runs, schedules
+from wakeful.stores.postgres import (
+    DatabaseRefused,
+    PostgresStore,
+    alarms,
+    cadences,
+    deliveries,
+    lanes,
+    nodes,
+    runs,
+    schedules,
+)
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Patience, connect
 from wakeful.stores.postgres.migrate import migrations, version_of
@@ -101,6 +111,10 @@ HOT = {
     "schedules.BY_SLUGS": schedules.BY_SLUGS,
     "schedules.BY_IDS": schedules.BY_IDS,
     "schedules.PAGE": schedules.PAGE,
+    "deliveries.DUE": deliveries.DUE,
+    "deliveries.FIND": deliveries.FIND,
+    "deliveries.HEAD": deliveries.HEAD,
+    "deliveries.PAGE_OF_STATUS": deliveries.PAGE_OF_STATUS,
     "nodes.WITH_LEFTOVERS": nodes.WITH_LEFTOVERS,
 }
 # `nodes` has a row for each incarnation of the last weeks; `walk` and the like are the query's own.
