@@ -24,6 +24,25 @@ export function splitWords(line) {
 export const joinWords = (words) =>
   words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
+/** What a schedule reads back with, and nobody writes. */
+export const READ_BACK = new Set([
+  "slug",
+  "status",
+  "statusReason",
+  "lastRun",
+  "lastResult",
+  "lastError",
+  "sessionId",
+  "nextRun",
+  "consecutiveErrors",
+  "createdAt",
+  "updatedAt",
+  "version",
+  "description",
+  "next",
+  "recent",
+]);
+
 const trimmed = (text) => text.trim();
 const parsed = (text) => (text.trim() ? JSON.parse(text) : undefined);
 

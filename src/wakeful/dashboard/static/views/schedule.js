@@ -1,34 +1,19 @@
 // One schedule: what it is, why it stands as it does, when it runs, how it went, and everything that can be done with it.
 
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
-import { fill, h, quoted, s, throttled } from "../lib/dom.js";
-import { actionKind, outcomeWords } from "../lib/text.js";
-import { at, length, localZone, wall, when } from "../lib/time.js";
+import { fill, h, quoted, throttled } from "../lib/dom.js";
+import { READ_BACK } from "../lib/definition.js";
+import { actionKind } from "../lib/text.js";
+import { at, localZone, wall, when } from "../lib/time.js";
 import { RUNGS } from "../parts/ladder.js";
 import { attempt, confirm } from "../parts/asking.js";
-import { chip, runWords } from "../parts/marks.js";
+import { chip } from "../parts/marks.js";
+import { record } from "../parts/record.js";
 import { runRow } from "../parts/run.js";
 import { body, button, empty, facts, link, panel } from "../parts/small.js";
 
 const RUNS = 25;
 const KEPT_MAX = 200;
-const READ_BACK = new Set([
-  "slug",
-  "status",
-  "statusReason",
-  "lastRun",
-  "lastResult",
-  "lastError",
-  "sessionId",
-  "nextRun",
-  "consecutiveErrors",
-  "createdAt",
-  "updatedAt",
-  "version",
-  "description",
-  "next",
-  "recent",
-]);
 
 export default async function schedule(visit) {
   const [slug] = visit.params;
@@ -180,32 +165,7 @@ export default async function schedule(visit) {
             ),
           ),
     );
-  const showStats = (stats) => {
-    const total = Object.values(stats.counts).reduce((sum, n) => sum + n, 0);
-    fill(
-      figures,
-      h(
-        "div",
-        { class: "figures" },
-        figure(stats.successRate === null ? "–" : `${Math.round(stats.successRate * 1000) / 10}%`, "succeeded"),
-        figure(length(stats.p50DurationMs), "half take less"),
-        figure(length(stats.p95DurationMs), "95 of 100 less"),
-        figure(
-          stats.streak === 0 ? "–" : String(Math.abs(stats.streak)),
-          stats.streak < 0 ? "errors in a row" : "good in a row",
-        ),
-        figure(total.toLocaleString(), "instants"),
-      ),
-      durations(runs),
-      h(
-        "div",
-        { class: "row small" },
-        Object.entries(stats.counts)
-          .filter(([, n]) => n)
-          .map(([outcome, n]) => chip(outcome, { words: `${n.toLocaleString()} ${outcomeWords(outcome)}` })),
-      ),
-    );
-  };
+  const showStats = (stats) => fill(figures, record(stats, runs));
 
   // --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -340,45 +300,8 @@ function climb(run, event) {
 }
 
 const zoneOf = (one) => one.schedule?.timezone ?? null;
-const figure = (value, words) => h("div", null, h("b", null, value), h("span", null, words));
 
 function localInput(ms) {
   const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return shifted.toISOString().slice(0, 19);
-}
-
-/** How long the last runs took, oldest first, each in the colour of its outcome. */
-function durations(runs) {
-  const measured = runs
-    .filter((run) => run.startedAt && run.endedAt)
-    .slice(0, 40)
-    .reverse();
-  if (measured.length < 2) return null;
-  const most = Math.max(1, ...measured.map((run) => at(run.endedAt) - at(run.startedAt)));
-  const wide = 400 / Math.max(12, measured.length);
-  return s(
-    "svg",
-    {
-      class: "chart",
-      viewBox: "0 0 400 74",
-      role: "img",
-      "aria-label": `How long the last ${measured.length} runs took; the longest ${length(most)}`,
-    },
-    s("line", { x1: 0, x2: 400, y1: 73, y2: 73 }),
-    measured.map((run, index) => {
-      const tall = Math.max(3, (66 * (at(run.endedAt) - at(run.startedAt))) / most);
-      return s(
-        "rect",
-        {
-          x: index * wide + 1,
-          y: 73 - tall,
-          width: Math.max(2, wide - 3),
-          height: tall,
-          rx: 2,
-          data: { o: run.outcome },
-        },
-        s("title", null, `${wall(at(run.startedAt))}: ${runWords(run)}`),
-      );
-    }),
-  );
 }

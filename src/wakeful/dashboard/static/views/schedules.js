@@ -1,12 +1,11 @@
 // Every schedule: found, filtered, sorted; where it stands, when it runs, how it went; on and off, and run now.
 
 import { get, post, schedulePath } from "../lib/api.js";
-import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
-import { actionWords } from "../lib/text.js";
-import { at, when } from "../lib/time.js";
+import { fill, h, perFrame, say, settled, throttled } from "../lib/dom.js";
+import { at } from "../lib/time.js";
 import { attempt } from "../parts/asking.js";
 import { icon } from "../parts/icons.js";
-import { chip, strip } from "../parts/marks.js";
+import { isOn, scheduleRow } from "../parts/schedule-row.js";
 import { button, choices, empty, head, link } from "../parts/small.js";
 
 const PAGE = 100;
@@ -54,7 +53,7 @@ export default async function schedules(visit) {
       let item = shown.get(one.slug);
       if (!item || item.of !== one) {
         item?.element.remove();
-        item = { of: one, element: line(one, actions) };
+        item = { of: one, element: scheduleRow(one, actions) };
         shown.set(one.slug, item);
         space.append(item.element);
       }
@@ -287,51 +286,4 @@ export default async function schedules(visit) {
     none,
   );
   return { title: "Schedules", element };
-}
-
-const isOn = (one) => one.enabled && one.status !== "paused";
-
-function line(one, actions) {
-  return h(
-    "div",
-    { class: "list-row", role: "listitem", data: { slug: one.slug } },
-    h(
-      "div",
-      { class: "c-state", title: one.statusReason },
-      chip(one.status, { words: one.status === "disabled" ? "off" : one.status }),
-    ),
-    h(
-      "div",
-      { class: "name" },
-      h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
-      quoted(actionWords(one), { class: "does cut" }),
-    ),
-    quoted(one.description?.replace(/, on the grid of .*/, "") ?? "cannot be read any more", {
-      class: "say",
-      title: one.description,
-    }),
-    h("div", { class: "c-next" }, when(one.nextRun)),
-    h(
-      "div",
-      { class: "c-last", title: one.lastError },
-      one.lastResult ? chip(one.lastResult === "error" ? "failed" : "succeeded", { words: "" }) : null,
-      " ",
-      when(one.lastRun, { none: "never" }),
-    ),
-    h("div", { class: "c-strip" }, strip(one.recent)),
-    h(
-      "div",
-      { class: "end" },
-      button("Run", () => actions.run(one), { kind: "small", symbol: "play", label: `Run ${one.slug} now` }),
-      h("button", {
-        type: "button",
-        class: "switch",
-        role: "switch",
-        "aria-checked": String(isOn(one)),
-        "aria-label": `${one.slug} on or off`,
-        title: isOn(one) ? "On; pause it" : "Off; let it go on",
-        onclick: () => actions.toggle(one),
-      }),
-    ),
-  );
 }

@@ -4,12 +4,13 @@ import { get } from "../lib/api.js";
 import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
 import { has } from "../lib/parts-there.js";
 import { windowOf } from "../lib/slots.js";
-import { count, outcomeWords } from "../lib/text.js";
-import { DAY, HOUR, MINUTE, at, clock, localZone, wall, when, zoneChanges } from "../lib/time.js";
+import { outcomeWords } from "../lib/text.js";
+import { DAY, HOUR, MINUTE, at, clock, when, zoneChanges } from "../lib/time.js";
 import { ROWS_MAX, TimelineData, iso } from "../lib/timeline-data.js";
 import { ROW, Scale, colours, drawAxis, drawField, drawNow, drawRow, fit } from "../parts/axis.js";
+import { markWords, rowWords } from "../parts/axis-words.js";
 import { icon } from "../parts/icons.js";
-import { chip, mark, runWords } from "../parts/marks.js";
+import { mark } from "../parts/marks.js";
 import { button, choices, empty, head, link } from "../parts/small.js";
 
 const SPANS = { "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
@@ -91,6 +92,7 @@ export default async function timeline(visit) {
     if (visit.signal.aborted || !chart.isConnected) return;
     const now = Date.now();
     if (isFollowing) [from, until] = [now - span[0], now + span[1]];
+    if (until > data.window[1] && data.window[1]) reload(); // the axis moved on beyond what was read
     const scale = scaleNow();
     const left = names.offsetWidth;
     const extras = {
@@ -140,7 +142,7 @@ export default async function timeline(visit) {
             },
             mark(row.status),
             quoted(row.slug, { class: "cut", title: row.slug }),
-            h("span", { class: "unseen" }, summary(row)),
+            h("span", { class: "unseen" }, rowWords(row)),
           ),
         ),
       ),
@@ -295,7 +297,7 @@ export default async function timeline(visit) {
     tip.classList.toggle("hidden", !found?.cell);
     field.style.setProperty("cursor", found?.cell ? "pointer" : "crosshair");
     if (!found?.cell) return;
-    fill(tip, told(found.row, found.cell));
+    fill(tip, markWords(found.row, found.cell));
     const x = names.offsetWidth + found.cell.x;
     const y = scroll.offsetTop + found.top + ROW + 4;
     tip.style.setProperty("left", `${Math.max(8, Math.min(x - 40, chart.clientWidth - tip.offsetWidth - 8))}px`);
@@ -363,7 +365,6 @@ export default async function timeline(visit) {
     draw();
   });
   visit.every(1_000, draw);
-  visit.every(5 * MINUTE, () => isFollowing && reload()); // the axis moved on, and new instants came into sight
   scroll.addEventListener(
     "scroll",
     () => {
@@ -393,40 +394,4 @@ export default async function timeline(visit) {
   await load();
   await loadSoon();
   return { title: "Timeline", element };
-}
-
-function summary(row) {
-  const last = row.runs[0];
-  return `: ${row.status}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "nothing planned"}; ${count(row.runs.length, "run")} in sight`;
-}
-
-function told(row, cell) {
-  const run = cell.what;
-  const lines = [h("b", null, quoted(row.slug))];
-  if (cell.isPlanned)
-    lines.push(
-      chip("planned", { words: `planned for ${wall(run.plannedAt)}` }),
-      row.timezone && row.timezone !== localZone
-        ? h("span", { class: "soft" }, `${wall(run.plannedAt, row.timezone)} in ${row.timezone}`)
-        : null,
-    );
-  else {
-    lines.push(
-      chip(run.outcome, {
-        words: runWords({
-          ...run,
-          startedAt: run.startedAt && new Date(run.startedAt).toISOString(),
-          endedAt: run.endedAt && new Date(run.endedAt).toISOString(),
-        }),
-      }),
-      h(
-        "span",
-        { class: "soft" },
-        `planned ${wall(run.plannedAt)}${run.plannedUntil ? ` until ${wall(run.plannedUntil)}` : ""}, ${run.trigger}`,
-      ),
-    );
-    if (run.error) lines.push(quoted(run.error, { class: "small" }));
-  }
-  if (cell.size > 1) lines.push(h("span", { class: "faint small" }, `and ${count(cell.size - 1, "other")} here`));
-  return lines;
 }

@@ -1,0 +1,45 @@
+// The time axis in words.
+
+import { h, quoted } from "../lib/dom.js";
+import { count } from "../lib/text.js";
+import { localZone, wall } from "../lib/time.js";
+import { iso } from "../lib/timeline-data.js";
+import { chip, runWords } from "./marks.js";
+
+/** A row of the axis in a sentence, for those who do not see it. */
+export function rowWords(row) {
+  const last = row.runs[0];
+  return `: ${row.status}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "nothing planned"}; ${count(row.runs.length, "run")} in sight`;
+}
+
+/** What a mark says when it is pointed at. */
+export function markWords(row, cell) {
+  const run = cell.what;
+  const lines = [h("b", null, quoted(row.slug))];
+  if (cell.isPlanned)
+    lines.push(
+      chip("planned", { words: `planned for ${wall(run.plannedAt)}` }),
+      row.timezone && row.timezone !== localZone
+        ? h("span", { class: "soft" }, `${wall(run.plannedAt, row.timezone)} in ${row.timezone}`)
+        : null,
+    );
+  else {
+    lines.push(
+      chip(run.outcome, {
+        words: runWords({
+          ...run,
+          startedAt: run.startedAt && iso(run.startedAt),
+          endedAt: run.endedAt && iso(run.endedAt),
+        }),
+      }),
+      h(
+        "span",
+        { class: "soft" },
+        `planned ${wall(run.plannedAt)}${run.plannedUntil ? ` until ${wall(run.plannedUntil)}` : ""}, ${run.trigger}`,
+      ),
+    );
+    if (run.error) lines.push(quoted(run.error, { class: "small" }));
+  }
+  if (cell.size > 1) lines.push(h("span", { class: "faint small" }, `and ${count(cell.size - 1, "other")} here`));
+  return lines;
+}

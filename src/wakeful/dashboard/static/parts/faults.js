@@ -1,0 +1,46 @@
+// What is wrong with what was written: each fault at its field, and those that belong to none above all of them.
+
+import { Problem } from "../lib/api.js";
+import { fill, h, quoted } from "../lib/dom.js";
+
+/** The faults that an error tells of. */
+export const faultsOf = (error) =>
+  error instanceof Problem && error.errors.length
+    ? error.errors
+    : [{ field: error.field ?? "", message: error.message }];
+
+/** Show them in a form; none takes away what was shown before. */
+export function showFaults(form, general, faults, { isAtFields = true } = {}) {
+  for (const control of form.querySelectorAll("[data-field]")) {
+    control.removeAttribute("aria-invalid");
+    form.querySelector(`#${control.id}-wrong`)?.replaceChildren();
+  }
+  const homeless = [];
+  for (const fault of faults) {
+    const control = isAtFields || fault.field === "slug" ? controlOf(form, fault.field) : null;
+    if (!control) {
+      homeless.push(fault);
+      continue;
+    }
+    control.setAttribute("aria-invalid", "true");
+    control.closest("details")?.setAttribute("open", "");
+    form.querySelector(`#${control.id}-wrong`).append(quoted(fault.message));
+  }
+  general.classList.toggle("hidden", homeless.length === 0);
+  fill(
+    general,
+    homeless.map((fault) =>
+      h("li", { class: "note bad" }, quoted(fault.field ? `${fault.field}: ${fault.message}` : fault.message)),
+    ),
+  );
+}
+
+/** The field a fault is about: itself, one of its parts, or the whole it is a part of. */
+function controlOf(form, name) {
+  for (let path = name.replace(/\[\d+\]|\.\d+/g, ""); path; path = path.slice(0, Math.max(0, path.lastIndexOf(".")))) {
+    const [exact, part] = [`[data-field="${CSS.escape(path)}"]`, `[data-field^="${CSS.escape(path)}."]`];
+    const found = form.querySelector(exact) ?? form.querySelector(part);
+    if (found) return found;
+  }
+  return null;
+}
