@@ -19,6 +19,7 @@ PEEK_MAX: Final = 100
 
 MESSAGE_ID_MAX: Final = 500
 MESSAGES_MAX: Final = 10_000
+_LISTS: Final = ("messages", "reservations")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -97,10 +98,8 @@ def read_message(data: Any, topic: str) -> NewMessage:
 def _fields(data: Any, known: tuple[str, ...], *, cannot: tuple[str, ...] = ()) -> Fields:
     if not isinstance(data, Mapping):
         raise WrongAnswer(f"answered {shown(data)}, which is no JSON object; answer {{{', '.join(known)}}}")
-    try:
-        check_plain(data)
-    except Invalid as invalid:
-        raise WrongAnswer(f"answered what cannot be kept: {invalid}") from None
+    # Long lists are looked at one by one where they are read: as one text, their many brackets look like great depth.
+    _must_be_plain({name: one for name, one in data.items() if not (name in _LISTS and isinstance(one, list | tuple))})
     forbidden = [name for name in cannot if data.get(name)]
     if forbidden:
         raise WrongAnswer(
@@ -109,6 +108,13 @@ def _fields(data: Any, known: tuple[str, ...], *, cannot: tuple[str, ...] = ()) 
     fields = Fields(data)
     fields.refuse_unknown((*known, *cannot))
     return fields
+
+
+def _must_be_plain(data: Any, place: str = "") -> None:
+    try:
+        check_plain(data)
+    except Invalid as invalid:
+        raise WrongAnswer(f"answered what cannot be kept: {place}{invalid}") from None
 
 
 def _finish(fields: Fields) -> None:
@@ -142,6 +148,7 @@ def _message(fields: Fields, data: Any, place: str, publishes: Sequence[str]) ->
     if not isinstance(data, Mapping):
         fields.fail(place, f"{shown(data)} is not an object; write {{topic, id, payload}}")
         return None
+    _must_be_plain(data, f"{place}.")
     inner = Fields(data, f"{place}.")
     inner.refuse_unknown(("topic", "id", "payload"))
     topic = inner.filled("topic", "name the topic")
@@ -172,6 +179,7 @@ def _reservations(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[s
         if not isinstance(data, Mapping):
             fields.fail(place, f"{shown(data)} is not an object; write {{topic, ids}}")
             continue
+        _must_be_plain(data, f"{place}.")
         inner = Fields(data, f"{place}.")
         inner.refuse_unknown(("topic", "ids"))
         topic, ids = inner.filled("topic", "name the topic"), inner.raw("ids")

@@ -28,6 +28,10 @@ TopicKey: TypeAlias = tuple[int, str]
 """A workflow's id and the name of a topic of it."""
 
 
+# What becomes of a message after it was published, besides its key.
+MOVED_COLUMNS: Final = ("seq", "status", "attempt", "run_id", "updated_at")
+
+
 class NewWorkflow(NamedTuple):
     """A workflow about to be written; the store gives it its id."""
 
@@ -120,6 +124,10 @@ class Messages(Protocol):
 
     def put_many(self, rows: Sequence[Message]) -> None:
         """Write messages, new or known."""
+        ...
+
+    def save_many(self, rows: Sequence[Message]) -> None:
+        """Write known messages back: what reserving, consuming and releasing change (`MOVED_COLUMNS`)."""
         ...
 
     def pending(self, workflow_id: int, topic: str, *, limit: int) -> list[Message]:

@@ -191,6 +191,21 @@ class TestMessages:
         assert known["t", "m1"] == again
         assert await store.read(lambda tx: tx.messages.by_ids(one, [])) == {}
 
+    async def test_what_becomes_of_a_message_is_written_back_by_its_key(self, make_store: MakeStore) -> None:
+        """Status, attempt, sequence and run; its place, its payload and others of the same id stay."""
+        store = await make_store()
+        one, two = await store.write(lambda tx: _add(tx, "a", "b"))
+        same = [a_message(one, "t", "m", 1), a_message(one, "u", "m", 1), a_message(two, "t", "m", 1)]
+        await store.write(lambda tx: tx.messages.put_many(same))
+        moved = same[0]._replace(status="reserved", run_id=5, attempt=2, seq=9, updated_at=NOW + 50)
+        await store.write(lambda tx: tx.messages.save_many([moved]))
+        await store.write(lambda tx: tx.messages.save_many([]))
+        assert await store.read(lambda tx: tx.messages.by_ids(one, [("t", "m"), ("u", "m")])) == {
+            ("t", "m"): moved,
+            ("u", "m"): same[1],
+        }
+        assert await store.read(lambda tx: tx.messages.pending(two, "t", limit=9)) == [same[2]]
+
     async def test_what_a_run_holds_is_what_it_has_reserved(self, make_store: MakeStore) -> None:
         """What it consumed is not held any more."""
         store = await make_store()

@@ -185,7 +185,8 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
     if workflow.status != "active" or workflow.error is not None:
         stands = f"is {workflow.status}" if workflow.status != "active" else f"stopped: {workflow.error}"
         raise Conflict(f"workflow '{name}' {stands}; resume it first")
-    if workflow.open_run_id is not None:
+    known = None if workflow.session_id is None else tx.sessions.by_ids([workflow.session_id]).get(workflow.session_id)
+    if workflow.open_run_id is not None or (known is not None and known.producers_left != "[]"):
         raise Conflict(f"workflow '{name}' is at work; wait until it has ended")
     flow = end_session(tx, before, "completed", None, now)
     flow, session = open_session(tx, flow, "manual", [one.name for one in before.producers], now)

@@ -57,7 +57,7 @@ def reserve(
     before, own = _hold(tx, workflow_id, fire)
     rows = [one for topic, ids in prepared.reservations.items() for one in _pending(tx, workflow_id, topic, ids)]
     if rows:
-        tx.messages.put_many([row._replace(status="reserved", run_id=fire.run_id, updated_at=now) for row in rows])
+        tx.messages.save_many([row._replace(status="reserved", run_id=fire.run_id, updated_at=now) for row in rows])
     seen = [
         topic._replace(seen=max(topic.seen, peeked.published[name]))
         for name, topic in before.topics.items()

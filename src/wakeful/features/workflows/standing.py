@@ -96,7 +96,7 @@ def release(tx: Tx, flow: Flow, run_id: int, now: Instant) -> Flow:
         released.append(row._replace(updated_at=now))
     if not released:
         return flow
-    tx.messages.put_many(released)
+    tx.messages.save_many(released)
     return flow._replace(topics=topics)
 
 
@@ -104,7 +104,7 @@ def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) ->
     """What a run reserved is consumed, or skipped, for good; answers how many."""
     rows = [one._replace(status=status, updated_at=now) for one in tx.messages.of_run(run_id)]
     if rows:
-        tx.messages.put_many(rows)
+        tx.messages.save_many(rows)
     return len(rows)
 
 

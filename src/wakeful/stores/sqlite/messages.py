@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.instants import Instant
 from wakeful.core.workflow_rows import Message, MessageStatus
-from wakeful.ports.workflows import TopicKey
+from wakeful.ports.workflows import MOVED_COLUMNS, TopicKey
 from wakeful.stores.sqlite.rows import columns_of, ids, plain, upsert_into
 
 _COLUMNS = columns_of(Message, "messages")
@@ -20,6 +21,13 @@ ON messages.workflow_id = ? AND messages.topic = json_extract(wanted.value, '$[0
 
 # Write a message, new or known.
 PUT = upsert_into("messages", Message, key=("workflow_id", "topic", "message_id"))
+
+# Write what moved of a known message back.
+SAVE = f"""
+UPDATE messages SET {", ".join(f"{name} = ?" for name in MOVED_COLUMNS)}
+WHERE workflow_id = ? AND topic = ? AND message_id = ?
+"""
+_moved = attrgetter(*MOVED_COLUMNS, "workflow_id", "topic", "message_id")
 
 # The pending messages of a topic, oldest first.
 PENDING = f"""
@@ -69,6 +77,9 @@ class SqliteMessages:
 
     def put_many(self, rows: Sequence[Message]) -> None:
         self._connection.executemany(PUT, plain(rows))
+
+    def save_many(self, rows: Sequence[Message]) -> None:
+        self._connection.executemany(SAVE, map(_moved, rows))
 
     def pending(self, workflow_id: int, topic: str, *, limit: int) -> list[Message]:
         return list(map(Message._make, self._connection.execute(PENDING, (workflow_id, topic, limit))))
