@@ -129,7 +129,9 @@ class Desk:
 
     def ended(self, slug: str | None = None) -> Any:
         """Its newest run, once it is neither running nor about to be."""
-        return until(lambda: next((run for run in self.runs(slug)[:1] if run["outcome"] != "running"), None))
+        return until(
+            lambda: next((run for run in self.runs(slug)[:1] if run["outcome"] not in ("running", "waiting")), None)
+        )
 
     def status(self, status: str, slug: str | None = None) -> Any:
         """The schedule, once its status is that."""
