@@ -228,7 +228,8 @@ async def open_quota(world: World, shop: Shop, given: Config, **options: Any) ->
     made: list[Quota] = []
 
     def make_provider(name: str, slot: AnySlot) -> InProcess:
-        return InProcess(shop, slot.api_key.reveal())  # type: ignore[union-attr]
+        key = getattr(slot, "api_key", None)
+        return InProcess(shop, f"sk-{name}" if key is None else key.reveal())
 
     async def feature(ground: Ground) -> Plug:
         def slot_of(tx: Tx, run: Any) -> str | None:

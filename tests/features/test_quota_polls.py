@@ -1,6 +1,7 @@
 """Seed 000, the poll side: pace, backoff, recovery, live reload, health checks, and slots written over REST."""
 
 import asyncio
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -210,6 +211,9 @@ async def test_a_new_key_begins_anew(world: World) -> None:
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "1h", "apiKey": "sk-old"}}))
     await world.sleep("3s")
     await opened.quota.change(config(world, {"main": {"interval": "1h", "apiKey": "sk-new"}}))
+    await world.sleep("3s")  # the old key was answered, the new one not yet
+    slot = await opened.slot()
+    assert (slot["quotaErrors"], slot["lastError"], len(shop.account("sk-old").reads)) == (0, None, 1)
     await world.sleep("1m")
     slot = await opened.slot()
     assert (slot["warm"], slot["quotaErrors"], slot["lastError"]) == (True, 0, None)
@@ -325,7 +329,7 @@ async def test_a_slot_can_be_written_changed_and_removed(world: World) -> None:
     slot = await opened.slot("mine")
     assert (slot["source"], slot["apiKey"], slot["interval"]) == ("store", "••••", "1h")
     assert await opened.quota.put("mine", {"apiKey": "••••", "interval": "2h"}) is False
-    await opened.quota.patch("mine", {"poll": "5m", "interval": None, "times": ["09:00"]})
+    await opened.quota.patch("mine", {"poll": "5m", "interval": None, "times": ["09:00"], "apiKey": "••••"})
     slot = await opened.slot("mine")
     assert (slot["poll"], slot.get("interval"), slot["times"], slot["version"]) == ("5m", None, ["09:00"], 3)
     await opened.app.stop()
@@ -337,6 +341,22 @@ async def test_a_slot_can_be_written_changed_and_removed(world: World) -> None:
     await opened.quota.remove("mine")
     with pytest.raises(NotFound):
         await opened.slot("mine")
+
+
+@virtual
+async def test_a_patch_merges_an_environment_and_replaces_a_key(world: World) -> None:
+    """RFC 7396, but for a key: half of one reference and half of another would be neither."""
+    shop = Shop(world)
+    opened = await open_quota(world, shop, config(world, {}))
+    await opened.quota.put("mine", {"apiKey": {"env": "PATH"}})
+    await opened.quota.patch("mine", {"apiKey": "sk-plain"})
+    program = {"provider": "command", "quotaArgv": ["true"], "env": {"A": "one", "B": "two"}, "enabled": False}
+    await opened.quota.put("program", program)
+    await opened.quota.patch("program", {"env": {"A": None, "C": "three"}})
+    kept = {name: json.loads(text) for name, text in world.query("SELECT name, definition FROM slots")}
+    assert kept["mine"] == {"apiKey": "sk-plain"}
+    assert kept["program"]["env"] == {"B": "two", "C": "three"}
+    assert (await opened.slot("program"))["env"] == {"B": "••••", "C": "••••"}
 
 
 @virtual

@@ -229,6 +229,22 @@ async def test_a_confirmation_that_comes_late_is_taken(world: World) -> None:
 
 
 @virtual
+async def test_a_forced_retry_that_nobody_can_look_for_is_closed_and_not_sent_again(world: World) -> None:
+    """The quota cannot be read after it: its run is unconfirmed, and a third wake is not sent for it."""
+    shop = Shop(world)
+    account = shop.account("sk-main")
+    account.mood = "never"
+    opened = await open_quota(world, shop, config(world, {"main": {"interval": "4h"}}, errors_max=1000))
+    await world.until("01-01 00:14:50")
+    account.mood, account.wake_mood = "down", "never"
+    await world.until("01-01 00:19:00")
+    assert await opened.rows() == ["01-01 00:00:00.100 waiting (confirming)"]
+    await world.until("01-01 00:30:00")
+    assert await opened.rows() == ["01-01 00:00:00.100 unconfirmed"]
+    assert len(account.tried) == 2
+
+
+@virtual
 async def test_a_stale_reset_does_not_confirm(world: World) -> None:
     """It is present, and did not advance beyond the snapshot."""
     shop = Shop(world)

@@ -13,8 +13,9 @@ from wakeful.core.slots import Slot, followed, resumed, with_key
 from wakeful.core.transitions import planned
 from wakeful.engine.settling import conclude
 from wakeful.features.quota.book import Book, Defined, Unusable
-from wakeful.features.quota.rows import owner_of, save, silence, tell
-from wakeful.features.quota.wakes import KIND, WakeRuns
+from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
+from wakeful.features.quota.wake_runs import WakeRuns
+from wakeful.features.quota.watch import restarted
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 from wakeful.settings.one_slot import with_secrets_of
@@ -72,12 +73,16 @@ class Commands:
     def patch(
         self, tx: Tx, name: str, changes: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
     ) -> None:
-        """Change some of it; null takes a field back to what is usual."""
+        """Change some of it; null takes a field back to what is usual. A key is replaced whole: half a reference to it
+        and half of another would be neither."""
         slot = self._mine(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
-        merged: dict[str, Any] = {**json.loads(slot.definition or "{}"), **changes}
-        merged = {field: value for field, value in merged.items() if value is not None}
+        before: dict[str, Any] = json.loads(slot.definition or "{}")
+        merged = {**before, **changes}
+        if isinstance(changes.get("env"), Mapping) and isinstance(before.get("env"), Mapping):
+            env = {**before["env"], **changes["env"]}
+            merged["env"] = {name: value for name, value in env.items() if value is not None}
         self.put(tx, name, merged, now=now, guard=guard)
 
     def remove(self, tx: Tx, name: str, *, now: Instant) -> None:
@@ -97,7 +102,7 @@ class Commands:
         (run_id,) = tx.runs.reserve_ids(1)
         run = planned(
             run_id=run_id,
-            kind=KIND,
+            kind=WAKE,
             schedule_id=owner_of(tx, name),
             version=slot.version,
             planned_at=now,
@@ -124,8 +129,6 @@ class Commands:
 
     def check_up(self, tx: Tx, *, now: Instant) -> int:
         """Notice what is stuck and start it again; answers how many slots needed it (see `watch`)."""
-        from wakeful.features.quota.watch import restarted
-
         held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
         found = 0
         for slot in sorted(held.values()):

@@ -14,7 +14,8 @@ from wakeful.features.quota.gate import QuotaGate, SlotOf
 from wakeful.features.quota.polls import PollAlarms, StatsAlarms
 from wakeful.features.quota.reading import Apply, Notes
 from wakeful.features.quota.sharing import Sharing
-from wakeful.features.quota.wakes import WakeAlarms, WakeRuns, WakeSpec
+from wakeful.features.quota.wake_runs import WakeRuns, WakeSpec
+from wakeful.features.quota.wakes import WakeAlarms
 from wakeful.features.quota.waking import WakeAction
 from wakeful.features.quota.watch import Watch
 from wakeful.ports.action import OrphanFate, Process

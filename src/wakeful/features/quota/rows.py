@@ -15,6 +15,8 @@ from wakeful.ports.store import Alarm, Report, Tx
 STREAM: Final = "slots"
 HISTORY_KEPT: Final[Duration] = 30 * DAY
 OWNER: Final = "slot:"
+WAKE: Final = "wake"
+"""The kind of run that a wake is."""
 
 
 class Sides(NamedTuple):

@@ -10,7 +10,7 @@ from wakeful.core.slots import ReadFailure, Reading
 from wakeful.features.quota.book import Book, Defined
 from wakeful.features.quota.reading import Notes
 from wakeful.features.quota.sharing import Sharing
-from wakeful.features.quota.wakes import REFUSED, SENT, WakeSpec
+from wakeful.features.quota.wake_runs import REFUSED, SENT, WakeSpec
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import QuotaProvider, WakeFailure
