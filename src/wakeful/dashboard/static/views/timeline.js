@@ -92,7 +92,7 @@ export default async function timeline(visit) {
     if (visit.signal.aborted || !chart.isConnected) return;
     const now = Date.now();
     if (isFollowing) [from, until] = [now - span[0], now + span[1]];
-    if (until > data.window[1] && data.window[1]) reload(); // the axis moved on beyond what was read
+    if (until > data.window[1] && data.window[1]) refill(); // the axis moved on beyond what was read
     const scale = scaleNow();
     const left = names.offsetWidth;
     const extras = {
