@@ -50,6 +50,7 @@ class Spawn(NamedTuple):
     stdin: bytes  # what opens the gate, and all that follows
     cwd: str | None = None
     merges_stderr: bool = True
+    stderr_sink: Callable[[bytes], None] | None = None  # where it goes if it is not merged; None: where ours goes
 
 
 class Exit(NamedTuple):
@@ -125,7 +126,9 @@ class _Child:
         self._started: asyncio.Future[_Started] = self._loop.create_future()
         self._exited: asyncio.Future[int | None] = self._loop.create_future()
         self._output = _Output(sink)
+        self._errors = None if spawn.stderr_sink is None else _Output(spawn.stderr_sink)
         self._reader: asyncio.ReadTransport | None = None
+        self._error_reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
 
     @property
@@ -140,6 +143,9 @@ class _Child:
             raise CannotStart(f"{error}; lower the concurrency, or raise the limit", permanent=False) from None
         popen, process = await asyncio.shield(self._started)
         self._reader, _ = await self._loop.connect_read_pipe(lambda: self._output, popen.stdout)
+        if self._errors is not None and popen.stderr is not None:
+            errors = self._errors
+            self._error_reader, _ = await self._loop.connect_read_pipe(lambda: errors, popen.stderr)
         return process
 
     async def let_go(self) -> None:
@@ -162,6 +168,8 @@ class _Child:
         """After the leader: take the rest of the output, end the rest of the group; True when nothing is left."""
         patience = Patience(LEFTOVER_GRACE)
         await happens_within(LEFTOVER_GRACE, self._output.ended)
+        if self._error_reader is not None and self._errors is not None:
+            await happens_within(LEFTOVER_GRACE, self._errors.ended)
         if not group_exists(self.pid):  # nearly always, and at the cost of one system call
             return True
         while not await is_session_gone(self.pid):
@@ -190,6 +198,10 @@ class _Child:
             self._reader.close()
         elif popen.stdout is not None:
             popen.stdout.close()
+        if self._error_reader is not None:
+            self._error_reader.close()
+        elif popen.stderr is not None:
+            popen.stderr.close()
         if self._writer is None and popen.stdin is not None:
             popen.stdin.close()
         elif self._writer is not None and self._writer.get_write_buffer_size():  # else it closes by itself
@@ -207,9 +219,10 @@ class _Child:
         call_on(self._loop, partial(self._exited.set_result, _reap(popen)))
 
     def _popen(self) -> "subprocess.Popen[bytes]":
-        argv, env, _, cwd, merges_stderr = self._spawn
-        stderr = subprocess.STDOUT if merges_stderr else None
+        argv, env, _, cwd, merges_stderr, stderr_sink = self._spawn
         pipe = subprocess.PIPE
+        apart = None if stderr_sink is None else pipe
+        stderr = subprocess.STDOUT if merges_stderr else apart
         return subprocess.Popen(  # noqa: S603 - running what the definition names is the purpose; never a shell line
             argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=stderr, cwd=cwd, env=env, start_new_session=True
         )

@@ -25,6 +25,8 @@ elif asked["phase"] == "prepare":
     print(json.dumps({"reservations": listed, "data": 1, "ui": {"title": "mail"}}))
 elif asked["phase"] == "mutate" and (folder / "fail").exists():
     (folder / "fail").unlink()
+    print("half of an answer")
+    print("the server said no", file=sys.stderr)
     sys.exit(3)
 """
 
@@ -89,7 +91,7 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "fail").touch()
     cli.run("workflows", "publish", "inbox", "mail", "5", "--id", "b")
     view = until(cli, lambda view: view["error"] is not None)
-    assert "exited with 3" in view["error"]
+    assert "exited with 3: the server said no" in view["error"]
     assert view["openRun"]["ui"] == {"title": "mail"}
     run_id = view["openRun"]["runId"]
     refused = cli.run("workflows", "resume", "inbox")

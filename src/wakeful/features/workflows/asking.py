@@ -15,7 +15,7 @@ from wakeful.actions.child import CannotStart, Children, Spawn
 from wakeful.actions.environment import environment
 from wakeful.actions.program import Unstartable, check_command
 from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address
-from wakeful.adapters.text import one_line
+from wakeful.adapters.text import HeadTail, last_line, one_line
 from wakeful.core.actions import Command, Http
 from wakeful.core.fields import shown
 from wakeful.core.instants import Duration, Instant
@@ -28,6 +28,7 @@ from wakeful.ports.exchange import About, ExchangeListener
 T = TypeVar("T")
 
 ANSWER_MAX: Final = 4 * 1024 * 1024
+COMPLAINT_MAX: Final = 16 * 1024
 ACTION: Final = "workflow-handler"
 TRY_LATER: Final = 75
 """The exit code of a program that did nothing and wants to be tried again (EX_TEMPFAIL)."""
@@ -144,17 +145,22 @@ class Answers:
             cwd = check_command(command, env)
         except Unstartable as error:
             raise Trouble(str(error), did_nothing=True) from None
-        printed = _Printed()
+        printed, complained = _Printed(), HeadTail(COMPLAINT_MAX)
         stdin = gate.OPEN + json.dumps(question.to_json(), ensure_ascii=False).encode()
-        spawn = Spawn(gate.gated(command.argv, env, has_stdin=True), env, stdin, cwd, merges_stderr=False)
+        argv = gate.gated(command.argv, env, has_stdin=True)
+        spawn = Spawn(argv, env, stdin, cwd, merges_stderr=False, stderr_sink=complained.feed)
         try:
             ending = await self._children.run(spawn, ladder, printed.feed)
         except CannotStart as error:
             raise Trouble(str(error), is_transient=not error.permanent, did_nothing=True) from None
         if ending.code != 0:
             is_later = ending.code == TRY_LATER
-            error_text = f"exited with {ending.code}: {one_line(printed.text)}".removesuffix(": ")
-            raise Trouble(error_text, is_transient=is_later, did_nothing=is_later)
+            said = last_line(complained.text()) or one_line(printed.text)
+            raise Trouble(
+                f"exited with {ending.code}: {said}" if said else f"exited with {ending.code}",
+                is_transient=is_later,
+                did_nothing=is_later,
+            )
         if printed.is_too_much:
             raise Trouble(f"it printed more than {ANSWER_MAX} bytes; print less, and publish references")
         return _parsed(printed.text, question.phase)
