@@ -1,11 +1,15 @@
 """What goes wrong in a handler, phase by phase: tried again, stopped, or left to a person."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from features.kit import World, virtual
 from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient
+from wakeful.core.timing import Every
+from wakeful.core.workflow_definition import Producer
+from wakeful.features.workflows.compiled import Compiled
 from workflows.kit import Inbox, at, counts, decline, ledger, mail, rows
 
 
@@ -301,6 +305,39 @@ async def test_times_that_pass_in_a_pause_are_one_row_and_not_caught_up(world: W
     assert "skipped (paused) x6" in await ledger(bench)
     await world.sleep("4m")
     assert inbox.poll.at[-1] == "01-01 00:35:00"
+
+
+@virtual
+async def test_setting_the_status_to_active_is_resuming(world: World) -> None:
+    """By a patch as by the command: nothing that passed in the pause is caught up."""
+    inbox = Inbox(world, period="5m")
+    bench = await inbox.open()
+    await bench.workflows.patch("inbox", lambda written: {**written, "status": "paused"})
+    await world.sleep("31m")
+    await bench.workflows.patch("inbox", lambda written: {**written, "status": "active"})
+    await world.sleep("1s")
+    assert inbox.poll.count == 1
+    assert "skipped (paused) x6" in await ledger(bench)
+
+
+@virtual
+async def test_a_schedule_that_cannot_be_reckoned_stops_its_own_workflow_and_not_the_clock(world: World) -> None:
+    """The other one goes on at its times."""
+    one, two = Inbox(world, name="one", period="1m"), Inbox(world, name="two", period="1m")
+    bench = world.bench()
+    for inbox in (one, two):
+        inbox.flow = inbox.declare(bench)
+    await bench.start()
+    await world.settle()
+    compiled = bench.workflows.compilations
+    known = compiled._kept[1]
+    assert isinstance(known, Compiled)
+    poll = known.handlers["poll"]
+    assert isinstance(poll, Producer)
+    compiled._kept[1] = known._replace(handlers={**known.handlers, "poll": replace(poll, timing=Every(0, 0))})
+    await world.sleep("5m")
+    assert "its next time cannot be reckoned" in (await one.flow.get())["error"]
+    assert two.poll.count == 6
 
 
 @virtual

@@ -69,8 +69,9 @@ class WorkflowAlarms:
             session = sessions.get(flow.workflow.session_id or 0)
             known = self._compilations.of(flow.workflow)
             begun.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
-        due, after = self._runs(tx, [one for one in begun if one.handler is not None], now, gap_reason)
-        after |= {one.flow.workflow.workflow_id: one.flow for one in begun if one.handler is None}
+        starts = [self._start(one, now, gap_reason) for one in begun]
+        due, after = _runs(tx, [one for one in starts if isinstance(one, _Started)], now)
+        after |= {one.flow.workflow.workflow_id: one.flow for one in starts if isinstance(one, _Begun)}
         save_flows(tx, [(flows[key], after[key]) for key in flows], now)
         # An alarm that rang for nothing is put where the facts say as well.
         touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
@@ -82,7 +83,9 @@ class WorkflowAlarms:
         if not workflows:
             return None
         flows = read_flows(tx, workflows)
-        pairs = [(flow, _nearer(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()]
+        pairs = [
+            (flow, _nearer_or_as_it_is(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()
+        ]
         save_flows(tx, pairs, now)
         return workflows[-1].workflow_id
 
@@ -94,43 +97,15 @@ class WorkflowAlarms:
         gone = tx.sessions.prune(limit=PRUNE_STEP) + tx.workflows.forget_deleted(limit=PRUNE_STEP)
         self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
-    def _runs(
-        self, tx: Tx, begun: Sequence[_Begun], now: Instant, gap_reason: str
-    ) -> tuple[list[Due], dict[int, Flow]]:
-        """The runs that come forth, with the rows of instants that were jumped over on the way to them."""
-        starts = [(one, _start(one, self._compilations.of(one.flow.workflow), now, gap_reason)) for one in begun]
-        ids = iter(tx.runs.reserve_ids(sum(2 if start.gap is not None else 1 for _, start in starts)))
-        due: list[Due] = []
-        gaps: list[Run] = []
-        rows: list[HandlerRun] = []
-        after: dict[int, Flow] = {}
-        for (flow, session, handler), start in starts:
-            if session is None or handler is None:  # only those that begin are here
-                continue
-            workflow = flow.workflow
-            if start.gap is not None:
-                gaps.append(_gap_row(next(ids), flow, start.gap, now))
-            run_id = next(ids)
-            run = planned(
-                run_id=run_id,
-                kind=handler.kind,
-                schedule_id=workflow.owner_id,
-                version=workflow.version,
-                planned_at=start.planned_at,
-                due_at=start.due_at,
-                trigger=start.trigger,
-                lane=None,  # the workflow's own row is the lane: one open run
-            )
-            due.append(Due(run._replace(occurrence=-run_id)))
-            rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
-            begins = handler._replace(last_run_id=run_id, last_run_at=now)
-            after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)
-        if gaps:
-            tx.runs.add_many(gaps)
-        if rows:
-            tx.sessions.add_runs(rows)
-            tx.sessions.save_many([one.session for one in begun if one.session is not None])
-        return due, after
+    def _start(self, begun: _Begun, now: Instant, gap_reason: str) -> "_Begun | _Started":
+        """How its handler's run begins, if one does."""
+        if begun.handler is None:
+            return begun
+        try:
+            return _Started(begun, _start(begun, self._compilations.of(begun.flow.workflow), now, gap_reason))
+        except Exception as error:  # a schedule that cannot be reckoned must not stop the clock for the others (L9)
+            said = f"{begun.handler.name}: its next time cannot be reckoned ({type(error).__name__}: {error})"
+            return _Begun(with_workflow(begun.flow, error=said, error_at=now))
 
 
 class _Gap(NamedTuple):
@@ -151,6 +126,49 @@ class _Start(NamedTuple):
     trigger: Trigger
     queued: int
     gap: _Gap | None
+
+
+class _Started(NamedTuple):
+    """A handler's run that comes forth."""
+
+    begun: _Begun
+    start: _Start
+
+
+def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, Flow]]:
+    """The runs that come forth, with the rows of instants that were jumped over on the way to them."""
+    ids = iter(tx.runs.reserve_ids(sum(2 if one.start.gap is not None else 1 for one in started)))
+    due: list[Due] = []
+    gaps: list[Run] = []
+    rows: list[HandlerRun] = []
+    after: dict[int, Flow] = {}
+    for (flow, session, handler), start in started:
+        if session is None or handler is None:  # only those that begin are here
+            continue
+        workflow = flow.workflow
+        if start.gap is not None:
+            gaps.append(_gap_row(next(ids), flow, start.gap, now))
+        run_id = next(ids)
+        run = planned(
+            run_id=run_id,
+            kind=handler.kind,
+            schedule_id=workflow.owner_id,
+            version=workflow.version,
+            planned_at=start.planned_at,
+            due_at=start.due_at,
+            trigger=start.trigger,
+            lane=None,  # the workflow's own row is the lane: one open run
+        )
+        due.append(Due(run._replace(occurrence=-run_id)))
+        rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
+        begins = handler._replace(last_run_id=run_id, last_run_at=now)
+        after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)
+    if gaps:
+        tx.runs.add_many(gaps)
+    if rows:
+        tx.sessions.add_runs(rows)
+        tx.sessions.save_many([one.begun.session for one in started if one.begun.session is not None])
+    return due, after
 
 
 def _begin(
@@ -250,6 +268,13 @@ def _handler_run(run_id: int, flow: Flow, session: Session, handler: Handler, qu
         run_id, flow.workflow.workflow_id, session.session_id, handler.name, handler.kind, phase, phases,
         None, None, None, 0, 0, 0, queued, None, 0,
     )  # fmt: skip
+
+
+def _nearer_or_as_it_is(flow: Flow, known: Known, now: Instant) -> Flow:
+    try:
+        return _nearer(flow, known, now)
+    except Exception:  # one that cannot be reckoned says so when it rings; the others must not suffer for it (L9)
+        return flow
 
 
 def _nearer(flow: Flow, known: Known, now: Instant) -> Flow:

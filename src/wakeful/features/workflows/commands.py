@@ -18,7 +18,7 @@ from wakeful.core.workflow_json import decode_workflow, encode_workflow, resolve
 from wakeful.core.workflow_rows import Handler, HandlerRun, Origin, Status, Topic, Workflow
 from wakeful.core.workflow_rules import Flow
 from wakeful.features.workflows.alarms import open_session
-from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.publishing import Put, publish
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.standing import (
@@ -204,7 +204,7 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> No
     before = held(tx, name)
     flow = with_workflow(before, status="active", updated_at=now)
     flow = _acted(tx, flow, now, insists=True)
-    flow = _after_pause(tx, before, flow, compilations, now)
+    flow = _after_pause(tx, before, flow, compilations.of(flow.workflow), now)
     flow = flag_pending(tx, flow)
     save_flows(tx, [(before, flow)], now)
     tell(tx, flow.workflow, "resumed", "it is resumed")
@@ -221,7 +221,7 @@ def set_status(tx: Tx, before: Flow, status: Status, now: Instant) -> Flow:
     if run is not None and run.outcome == "waiting" and own is not None and own.awaits is None:
         tx.alarms.move_many(ALARM_RUN, [(run.run_id, now if status == "active" else None)])
     if status == "active":
-        flow = flag_pending(tx, flow)
+        flow = flag_pending(tx, _after_pause(tx, before, flow, Compilations().of(flow.workflow), now))
     save_flows(tx, [(before, flow)], now)
     what: Final = {"paused": "paused", "active": "resumed"}.get(status, status)
     tell(tx, flow.workflow, what, f"it is {status}", data={"status": status})
@@ -249,9 +249,8 @@ def _acted(tx: Tx, flow: Flow, now: Instant, *, insists: bool = False) -> Flow:
     return with_workflow(flow, error=None, error_at=None)
 
 
-def _after_pause(tx: Tx, before: Flow, flow: Flow, compilations: Compilations, now: Instant) -> Flow:
+def _after_pause(tx: Tx, before: Flow, flow: Flow, known: Known, now: Instant) -> Flow:
     """Times that passed in a pause are not caught up: they are counted in one row, and the next one is ahead."""
-    known = compilations.of(flow.workflow)
     if before.workflow.status == "active" or isinstance(known, Broken):
         return flow
     for handler in before.producers:
