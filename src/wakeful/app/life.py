@@ -1,0 +1,240 @@
+"""The life of an app: made with what it shall live by, started over its store, changed while it runs, stopped."""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from wakeful import bootstrap
+from wakeful.actions.registry import CallRegistry
+from wakeful.app.beating import Beating
+from wakeful.app.bus import Bus
+from wakeful.app.conduct import Changes, Conduct, changed
+from wakeful.app.delivering import Delivering, MakeChannels
+from wakeful.app.plugging import plug_workflows
+from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New
+from wakeful.app.writing import Writing
+from wakeful.core.delivery import DeliveryLimits
+from wakeful.engine.clock import SystemClock
+from wakeful.engine.limits import Limits
+from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.schedules.adopting import adopt_copy
+from wakeful.features.schedules.terms import AgentLane, Terms
+from wakeful.features.workflows.feature import Workflows
+from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import Beside, OnSettings
+from wakeful.ports.store import Store
+
+NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
+
+
+class Life:
+    """What an app is made of, and whether it is open. The faces of the app stand on it: schedules, runs, questions."""
+
+    def __init__(
+        self,
+        store: str | Path = "wakeful.db",
+        *,
+        timezone: str = "local",
+        concurrency_max: int = 64,
+        shutdown_grace: str = "30s",
+        every_min: str = "10s",
+        agent_interval_min: str = "60m",
+        ledger_days: int = 90,
+        standby: bool = False,
+        agent_lane: AgentLane = "serial",
+        tick: bool = True,
+        name: str | None = None,
+        clock: Clock | None = None,
+        agents: bootstrap.Agents | None = None,
+        receipts_at: str | None = None,
+        sink: MakeSink | None = None,
+        listener: MakeListener | None = None,
+        beside: MakeBeside | None = None,
+        features: Sequence[bootstrap.MakeFeature] = (),
+        workflow_modules: Sequence[str] = (),
+        heartbeat: HeartbeatFeature | None = None,
+        channels: MakeChannels | None = None,
+        delivery: DeliveryLimits | None = None,
+    ) -> None:
+        given = Changes(
+            timezone=timezone,
+            concurrency_max=concurrency_max,
+            shutdown_grace=shutdown_grace,
+            every_min=every_min,
+            agent_interval_min=agent_interval_min,
+            ledger_days=ledger_days,
+            standby=standby,
+            agent_lane=agent_lane,
+        )
+        self._url = str(store)
+        self._conduct = changed(Conduct(Limits(), Terms()), given)
+        self._agents = agents
+        self._receipts_at = receipts_at
+        self._make_sink = sink
+        self._make_listener = listener
+        self._make_beside = beside
+        self._besides: list[Beside] = []
+        self._workflows = Workflows(modules=workflow_modules)
+        self._heartbeat = heartbeat or HeartbeatFeature()
+        has_heartbeat = heartbeat is not None or agents is not None  # who cannot ask an agent has no use for it
+        self._delivering = Delivering(channels, delivery or DeliveryLimits())
+        self._bus = Bus()
+        self._features: tuple[bootstrap.MakeFeature, ...] = (
+            self._delivering.plug,  # first: channels are there before anything that uses them starts
+            *([bootstrap.plugged(self._heartbeat)] if has_heartbeat else []),
+            *features,
+            partial(plug_workflows, self._workflows),
+        )
+        self._ticks = tick
+        self._name = name
+        self._has_own_clock = clock is not None
+        self._clock: Clock = clock or SystemClock()
+        self._registry = CallRegistry()
+        self._declared: list[New] = []
+        self._parts: bootstrap.Parts | None = None
+        self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
+        self._written_by: Writing | None = None
+        self._beating: Beating | None = None
+
+    async def start(self) -> None:
+        """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
+        if self._parts is not None:
+            return
+        store, clock, poll = await bootstrap.open_store(self._url)
+        if not self._has_own_clock:
+            self._clock = clock
+        try:
+            self._parts = parts = await bootstrap.assemble(
+                store,
+                self._clock,
+                registry=self._registry,
+                limits=replace(self._conduct.limits, poll=poll),
+                schedule_limits=self._conduct.terms.limits,
+                timezone=self._conduct.terms.default_zone,
+                name=self._name,
+                agents=self._agents,
+                receipts_at=self._receipts_at,
+                # The sink first: whoever listens to exchanges is made with it.
+                sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
+                listener=None if self._make_listener is None else self._make_listener(),
+                features=self._features,
+                standby=self._conduct.terms.is_standby,
+                agent_lane=self._conduct.terms.agent_lane,
+            )
+            self._written_by = Writing(parts)
+            self._beating = Beating(parts, self._heartbeat)
+            await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
+            also = [partial(self._heartbeat.forgo, apply=parts.apply)]
+            await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now, also=also)
+            await self._writing.add_many(self._declared)
+            for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):
+                self._besides.append(beside)
+                await beside.start()
+            if self._ticks:
+                await parts.engine.start()
+        except BaseException:
+            self._parts = None
+            await self._stop_besides()
+            await self._delivering.close()
+            await store.close()
+            raise
+
+    async def stop(self) -> None:
+        """Stop claiming, let runs end within their grace, record what is left, close the store."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            return
+        self._ending = parts
+        try:
+            await parts.engine.stop()
+            await self._stop_besides()
+            for action in parts.seams.actions.values():
+                await action.close()
+            await self._delivering.close()
+        finally:
+            self._ending = None
+            await parts.store.close()
+
+    async def change(self, **changes: Unpack[Changes]) -> None:
+        """Change how it behaves while it runs: what is given, at once; what is under way goes on as it began."""
+        self._conduct = changed(self._conduct, changes)
+        if self._parts is not None:
+            await bootstrap.change(self._parts, *self._conduct)
+
+    def change_agents(self, agents: bootstrap.Agents) -> None:
+        """Ask these agents from now on; a turn under way ends with the one it began with."""
+        self._agents = agents
+        if self._parts is not None:
+            bootstrap.change_agents(self._parts, agents(self._clock, self._registry))
+
+    async def _stop_besides(self) -> None:
+        while self._besides:
+            await self._besides.pop().stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def run(self) -> None:
+        """Start, and go on until SIGINT or SIGTERM."""
+        asyncio.run(self._run_until_signal())
+
+    async def _run_until_signal(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        async with self:
+            await ended.wait()
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether this process holds the clock."""
+        return self._parts is not None and self._parts.engine.is_ticking
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it is open for commands and questions."""
+        return self._parts is not None
+
+    @property
+    def on_settings(self) -> Sequence[OnSettings]:
+        """Features that live by settings, to be told when those change."""
+        return self._open.on_settings
+
+    @property
+    def store(self) -> Store:
+        """The store it is open on, for edges that keep something of their own."""
+        return (self._ending or self._open).store
+
+    def moment(self) -> Moment:
+        """What its clock says."""
+        return self._clock.read()
+
+    @property
+    def _open(self) -> bootstrap.Parts:
+        if self._parts is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._parts
+
+    @property
+    def _writing(self) -> Writing:
+        if self._parts is None or self._written_by is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._written_by
+
+    @property
+    def _beats(self) -> Beating:
+        if self._parts is None or self._beating is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._beating

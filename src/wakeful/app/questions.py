@@ -1,0 +1,107 @@
+"""Questions to an app: what is planned, how it stands, and why."""
+
+import builtins
+from collections.abc import AsyncIterator
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from wakeful.app.life import Life
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
+from wakeful.core.timing_builders import as_instant
+from wakeful.features.heartbeat.terms import HEARTBEAT
+from wakeful.features.schedules import queries, timeline
+from wakeful.features.schedules.health import Finding, Health, health, is_writable
+from wakeful.features.schedules.queries import Ahead, Choice, Page, Pulse, Stats
+from wakeful.features.schedules.views import ScheduleView, as_datetime
+from wakeful.features.schedules.why import Why, why
+from wakeful.ports.store import Tx
+
+PAGE: Final = 500
+
+
+class Questions(Life):
+    """Reads alone; each in one transaction."""
+
+    async def get(self, slug: str) -> ScheduleView:
+        """One schedule as it stands."""
+        return await self._open.store.read(lambda tx: queries.get(tx, slug))
+
+    async def list(
+        self, *, status: str | None = None, contains: str | None = None, limit: int | None = None
+    ) -> builtins.list[ScheduleView]:
+        """Schedules in slug order, of one status or with a text in their slug."""
+        found = [view async for view in self._iterate(contains) if status is None or view.status == status]
+        return found if limit is None else found[:limit]
+
+    async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
+        """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
+
+        def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
+            page = queries.chosen(tx, choice)
+            return page, timeline.latest(tx, page.schedules, limit=recent) if recent else {}
+
+        return await self._open.store.read(look)
+
+    async def timeline(
+        self, choice: Choice, *, since: Instant, until: Instant
+    ) -> tuple[builtins.list[timeline.Row], str | None]:
+        """A page of schedules between two times, and the slug after which to go on."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
+            page = queries.chosen(tx, choice)
+            return timeline.rows(tx, page.schedules, now=now, since=since, until=until), page.next
+
+        return await self._open.store.read(look)
+
+    async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
+        """What all schedules are going to start until a time, in order."""
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.upcoming(tx, now=now, until=until, limit=limit))
+
+    async def pulse(self) -> Pulse:
+        """Who ticks, and what hangs."""
+        return await self._open.store.read(queries.pulse)
+
+    async def health(self) -> Health:
+        """Whether the clock is alive, and what is amiss with it; cheap enough to be asked often."""
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: health(tx, now=now, with_schedules=False))
+
+    async def is_writable(self) -> Finding:
+        """Whether the store can be written, tried out."""
+        return await is_writable(self._open.store, self._clock)
+
+    async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
+        """Counts, success rate, durations and streak of a schedule."""
+        start: Instant = 0 if since is None else as_instant(since, "since")
+        return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start))
+
+    async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
+        """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
+        parts, now = self._open, self._clock.read().now
+        asked = None if at is None else as_instant(at, "at")
+        if slug == HEARTBEAT:
+            return await self._beats.why(asked)
+        terms, days = parts.terms.value, self._conduct.limits.ledger_days
+        return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
+
+    async def next_times(
+        self, slug: str, count: int = 5, *, after: datetime | str | None = None
+    ) -> builtins.list[datetime]:
+        """The next planned instants, strictly after a time (now, if left out)."""
+        start = self._clock.read().now if after is None else as_instant(after, "after")
+        instants = await self._open.store.read(lambda tx: queries.next_times(tx, slug, after=start, count=count))
+        return [at for at in map(as_datetime, instants) if at is not None]
+
+    async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
+        after: str | None = None
+        while True:
+            page = await self._open.store.read(partial(queries.page, after=after, limit=PAGE, contains=contains))
+            for view in page:
+                yield view
+            if len(page) < PAGE:
+                return
+            after = page[-1].slug

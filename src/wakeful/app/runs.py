@@ -1,0 +1,60 @@
+"""Runs in the hands of an app: asked for, waited for, proven, read."""
+
+from typing import Any, Final
+
+from wakeful.app.life import Life
+from wakeful.core.instants import parse_duration
+from wakeful.core.refusals import Conflict
+from wakeful.core.runs import Outcome
+from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules.views import RunView
+
+WAIT_STEP: Final = 20
+
+
+class Runs(Life):
+    """Rows of the ledger."""
+
+    async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
+        """One attempt at once, without touching the cadence; with `wait`, answers when it has ended."""
+        run_id = await self._writing.command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        if wait:
+            return await self.wait_for(run_id, within=within)
+        return await self.get_run(run_id)
+
+    async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:
+        """The run, when it has ended; not ended `within` that time, a Conflict says how far it is."""
+        give_up = self._clock.read().monotonic + parse_duration(within, "within")
+        while True:
+            run = await self.get_run(run_id)
+            if run.outcome not in ("running", "waiting"):
+                return run
+            if self._clock.read().monotonic >= give_up:
+                raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
+            await self._clock.sleep(WAIT_STEP)
+
+    async def receive(
+        self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
+    ) -> str:
+        """Take a receipt that an agent or a command posted: taken, late, again, or forged."""
+        receipts = (self._ending or self._open).receipts  # a run that gets its grace may be waiting for just this
+        if receipts is None:
+            return "forged"
+        return await receipts.post(run_id, token, rung, text, usage, error)
+
+    async def runs(
+        self,
+        slug: str | None = None,
+        *,
+        limit: int = 100,
+        before_id: int | None = None,
+        outcome: Outcome | None = None,
+    ) -> list[RunView]:
+        """Rows of the ledger, newest first."""
+        return await self._open.store.read(
+            lambda tx: queries.runs(tx, slug, limit=limit, before_id=before_id, outcome=outcome)
+        )
+
+    async def get_run(self, run_id: int) -> RunView:
+        """One row of the ledger."""
+        return await self._open.store.read(lambda tx: queries.run(tx, run_id))

@@ -1,0 +1,94 @@
+"""Schedules in the hands of an app: written, changed, paused, taken away."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from wakeful.app.life import Life
+from wakeful.app.merging import json_names
+from wakeful.app.performing import action_of
+from wakeful.app.values import Guard, New, Written
+from wakeful.app.writing import held
+from wakeful.core.instants import Instant
+from wakeful.core.timing import Timing
+from wakeful.core.timing_builders import as_instant
+from wakeful.features.schedules import commands
+from wakeful.ports.store import Tx
+
+
+class Schedules(Life):
+    """Commands on schedules."""
+
+    async def add(
+        self,
+        slug: str | None,
+        timing: Timing,
+        *,
+        call: str | Callable[..., Any] | None = None,
+        command: Sequence[str] | Mapping[str, Any] | None = None,
+        http: str | Mapping[str, Any] | None = None,
+        prompt: str | None = None,
+        event: str | Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        isolate: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Add a schedule, or update the one of that slug, keeping where it stands; answers the slug.
+
+        Exactly one of call, command, http, prompt and event says what to do; with none of them the `on_due` handler is
+        called. Options are those of a definition in snake_case: catch_up, max_lateness, overlap, timeout, on_crash,
+        retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
+        """
+        given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
+        name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
+        what = {kind: value for kind, value in given.items() if value is not None}
+        action = action_of(self._registry, name, what, args, isolate, options)
+        await self._writing.add(New(name, timing, action, json_names(options)))
+        return name
+
+    async def add_many(self, schedules: Sequence[New]) -> list[str]:
+        """Add or update many schedules; all are checked before any is written."""
+        await self._writing.add_many(schedules)
+        return [new.slug for new in schedules]
+
+    async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
+        """Write a definition in its JSON shape."""
+        return await self._writing.put(slug, definition)
+
+    async def write(
+        self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> Written:
+        """Write a definition in its JSON shape and read it back, in one transaction; a rehearsal leaves no trace."""
+        return await self._writing.write(slug, definition, guard, is_rehearsal)
+
+    async def patch(
+        self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> Written:
+        """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
+        return await self._writing.patch(slug, changes, guard, is_rehearsal)
+
+    async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
+        """Change some of a definition, by its JSON names in snake_case; None takes a field back to what is usual."""
+        await self._writing.update(slug, if_version, changes)
+
+    async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
+        """Take a schedule away; a run under way ends, and the ledger stays."""
+
+        def remove(tx: Tx, now: Instant) -> None:
+            if guard is not None:
+                guard(held(tx, slug))
+            commands.remove(tx, slug, seams=self._open.seams, now=now)
+
+        await self._writing.command(remove)
+
+    async def pause(self, slug: str, until: datetime | str | None = None) -> None:
+        """Let nothing of it start until resumed, or until a time."""
+        ends = None if until is None else as_instant(until, "until")
+        await self._writing.command(
+            lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends)
+        )
+
+    async def resume(self, slug: str) -> None:
+        """Let a paused or disabled schedule go on from now; its row of errors begins anew."""
+        await self._writing.command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
