@@ -10,7 +10,7 @@ from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient
 from wakeful.core.timing import Every
 from wakeful.core.workflow_definition import Producer
 from wakeful.features.workflows.compiled import Compiled
-from workflows.kit import Inbox, at, counts, decline, ledger, mail, rows
+from workflows.kit import Inbox, at, counts, decline, ledger, mail, rows, take_all
 
 
 async def open_run(inbox: Inbox) -> int:
@@ -401,3 +401,21 @@ async def test_a_run_that_was_open_in_a_copy_put_back_is_unknown_and_its_workflo
     assert await counts(bench) == {"skipped": 1}
     assert (await ledger(bench))[-1].startswith("unknown")
     assert inbox.mutate.count == 1
+
+
+@virtual
+async def test_a_copy_put_back_starts_nothing_of_its_workflows_before_a_person_has_looked(world: World) -> None:
+    """What is pending in it may have been consumed since; producers would find it all again."""
+    inbox = Inbox(world, period="5m", found=mail("a"), prepare=decline)
+    bench = await inbox.open()
+    await bench.stop()
+    world.tamper("INSERT INTO meta VALUES ('copied_at', ?)", str(world.now))
+    await world.sleep("1h")
+    inbox.prepare.usual = take_all
+    bench = await inbox.open()
+    await world.sleep("1h")
+    assert (inbox.poll.count, inbox.prepare.count, inbox.mutate.count) == (1, 1, 0)
+    assert "a copy that was put back" in (await inbox.flow.get())["error"]
+    await inbox.flow.resume()
+    await world.sleep("1s")
+    assert await counts(bench) == {"consumed": 1}

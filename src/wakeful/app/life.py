@@ -22,7 +22,7 @@ from wakeful.core.delivery import DeliveryLimits
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.schedules.adopting import adopt_copy
+from wakeful.features.schedules.adopting import Forgo, adopt_copy
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.workflows.feature import Workflows
 from wakeful.ports.clock import Clock, Moment
@@ -129,7 +129,7 @@ class Life:
             self._written_by = Writing(parts)
             self._beating = Beating(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
-            also = [partial(self._heartbeat.forgo, apply=parts.apply)]
+            also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
             await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now, also=also)
             await self._writing.add_many(self._declared)
             for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):

@@ -38,6 +38,8 @@ from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 Choice: TypeAlias = Literal["retry", "didNotHappen", "skip"]
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 
+STEP: Final = 500
+
 Guard: TypeAlias = Callable[[Workflow | None], None]
 """Looks at the workflow, held, before it is written; raises to refuse."""
 
@@ -277,6 +279,21 @@ def _after_pause(tx: Tx, before: Flow, flow: Flow, known: Known, now: Instant) -
         moved = handler._replace(next_at=next_after(producer.timing, now))
         flow = flow._replace(handlers={**flow.handlers, handler.name: moved})
     return flow
+
+
+def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
+    """Stop every active workflow until a person has looked at it; answers how many. One that has stopped stays so."""
+    stopped, after_id = 0, 0
+    while workflows := tx.workflows.after(after_id, limit=STEP):
+        after_id = workflows[-1].workflow_id
+        going = [one for one in workflows if one.status == "active" and one.error is None]
+        before = read_flows(tx, going)
+        pairs = [(flow, with_workflow(flow, error=error, error_at=now)) for flow in before.values()]
+        for _, flow in pairs:
+            tell(tx, flow.workflow, "stopped", error, level="warn", data={"error": error})
+        save_flows(tx, pairs, now)
+        stopped += len(pairs)
+    return stopped
 
 
 def flag_pending(tx: Tx, flow: Flow) -> Flow:

@@ -36,6 +36,7 @@ log = logging.getLogger("wakeful.workflows")
 T = TypeVar("T")
 
 RECOVER_STEP: Final = 200
+RESTORED: Final = "the store is a copy that was put back; look at what is pending, then resume the workflow"
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
 
@@ -130,6 +131,12 @@ class Workflows:
         while after_id is not None:
             start = after_id
             after_id = await self._store.write(lambda tx, start=start: _flag_step(tx, start, now))  # type: ignore[misc]
+
+    def forgo(self, tx: Tx, now: Instant) -> int:
+        """The store is a copy that was put back: what was consumed since it was made, nobody here knows. So nothing of
+        any workflow happens before a person has looked at it. No instants are given up."""
+        commands.stop_all(tx, RESTORED, now=now)
+        return 0
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
