@@ -1,5 +1,7 @@
 """Clocks that are wrong (L3, L10): ahead, behind, in 1970, in 2036, asleep, and rules of time that change."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from features.kit import Bot, World, as_ms, instant, ledger, short, virtual
@@ -194,3 +196,25 @@ async def test_a_first_start_replans_nothing(world: World) -> None:
     app = await world.open(Bot(world))
     assert world.query("SELECT value FROM meta WHERE name = 'zone_rules'") == [(bootstrap.zone_rules(),)]
     assert app.is_ticking
+
+
+@virtual
+async def test_a_schedule_written_while_the_clock_was_ahead_is_not_silent_when_it_comes_back(world: World) -> None:
+    """Its grid was to begin a year ahead: it goes on from now, on the same grid, and repeats nothing."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    world.clock.step(365 * DAY)
+    await app.add("hourly", every("1h"))
+    await app.add("later", every("1h", anchor="2027-06-01T00:00:00Z"))
+    await world.sleep("2h30m")
+    assert len(bot.fires) == 2
+    world.clock.step(-365 * DAY)
+    await world.sleep("3h")
+    assert len(bot.fires) == 5
+    assert len(set(bot.keys)) == 5
+    assert {fire.slug for fire in bot.fires} == {"hourly"}
+    assert {as_ms(fire.planned_at) % HOUR for fire in bot.fires} == {as_ms(bot.fires[0].planned_at) % HOUR}
+    assert (await app.get("later")).next_run == datetime(2027, 6, 1, tzinfo=UTC)
+    await app.add("hourly", every("1h"))
+    await world.sleep("1h")
+    assert len(bot.fires) == 6, "writing it again keeps the grid"

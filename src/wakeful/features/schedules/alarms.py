@@ -9,6 +9,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.runs import Run, stretch
 from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
+from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.features.schedules.resets import followed, informed
@@ -52,7 +53,9 @@ class ScheduleAlarms:
             known = compiled[cadence.schedule_id]
             if isinstance(known, Compiled):
                 _void_gaps(tx, cadence, known, now)
-                turned.append(turn_back(cadence, informed(tx, known.rules), now=now))
+                anchored, known = anchored_behind(tx, cadence, known, now)
+                compiled[cadence.schedule_id] = known
+                turned.append(turn_back(anchored, informed(tx, known.rules), now=now))
             else:
                 turned.append(cadence._replace(planned_through=now))
         tx.cadences.save_many(turned)

@@ -20,6 +20,7 @@ from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
 from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
+from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
@@ -79,7 +80,7 @@ def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
     """Take a schedule away. What runs ends under its copy of the definition; the ledger stays."""
     schedule, cadence = _hold(tx, slug)
     cadence = _drop_waiting(tx, cadence, "removed", seams, now)
-    _leave_copies(tx, cadence, schedule.definition)
+    leave_copies(tx, cadence, schedule.definition)
     tx.schedules.save_many([schedule._replace(deleted_at=now, updated_at=now)])
     tx.cadences.save_many([cadence._replace(state="done", state_reason="removed", state_at=now, next_at=None)])
     tx.alarms.remove_many("schedule", [schedule.schedule_id])
@@ -249,7 +250,7 @@ def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
         version += 1
         compiled = compile_definition(schedule.schedule_id, version, definition)
         _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
-        _leave_copies(tx, cadence, schedule.definition)
+        leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
         )
@@ -321,7 +322,7 @@ def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
 
 def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Instant) -> Cadence:
     """Give up runs of it that wait for something: a halted schedule starts nothing, not even a retry."""
-    dropped = [run for run in tx.runs.lock(_open_ids(cadence)).values() if run.outcome == "waiting"]
+    dropped = [run for run in tx.runs.lock(open_ids(cadence)).values() if run.outcome == "waiting"]
     if not dropped:
         return cadence
     # The queued one first: else it would be promoted just to be given up.
@@ -330,23 +331,6 @@ def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Inst
         locked = tx.cadences.lock([cadence.schedule_id])
         conclude(tx, seams, seams.keepers[run.kind], locked, [(run, Dropped(reason))], now=now)
     return tx.cadences.lock([cadence.schedule_id])[cadence.schedule_id]
-
-
-def _leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
-    """A run ends under the definition it began with: before that changes, open runs get a copy. So does the newest
-    row, because a clock that comes back asks by which timing a gap was counted."""
-    kept = {*_open_ids(cadence), *([cadence.last_row_id] if cadence.last_row_id is not None else [])}
-    rows = [
-        run
-        for run in tx.runs.lock(sorted(kept)).values()
-        if run.definition is None and (run.is_open or run.version == cadence.version)
-    ]
-    if rows:
-        tx.runs.save_many(sorted(run._replace(definition=text) for run in rows))
-
-
-def _open_ids(cadence: Cadence) -> list[int]:
-    return sorted(run_id for run_id in (cadence.open_run_id, cadence.queued_run_id) if run_id is not None)
 
 
 def _save(tx: Tx, schedule: Schedule, cadence: Cadence) -> None:

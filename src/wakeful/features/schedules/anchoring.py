@@ -1,0 +1,42 @@
+"""Grids whose anchor lies ahead because the clock was ahead when they were written.
+
+`every` begins at its anchor, and without one at the moment it was written. If the clock was ahead at that moment and
+came back, the schedule would be silent until time has caught up (L3). So the anchor is moved back along its own grid;
+the grid stays what it was. An anchor that lay ahead when it was written was meant to, and stays.
+"""
+
+from dataclasses import replace
+
+from wakeful.core.cadence import Cadence
+from wakeful.core.definition_json import encode_definition
+from wakeful.core.instants import Instant
+from wakeful.core.timing import Every
+from wakeful.features.schedules.compiled import Compiled, compile_definition
+from wakeful.features.schedules.copies import leave_copies
+from wakeful.ports.store import Tx
+
+
+def anchored_behind(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> tuple[Cadence, Compiled]:
+    """The schedule with its anchor not after now, under a version of its own; as it is if that needs no change."""
+    timing = compiled.definition.timing
+    if not isinstance(timing, Every) or timing.anchor is None or timing.anchor <= now:
+        return cadence, compiled
+    schedule = tx.schedules.by_ids([cadence.schedule_id])[cadence.schedule_id]
+    if timing.anchor > schedule.updated_at or schedule.deleted_at is not None:
+        return cadence, compiled
+    steps = -((now - timing.anchor) // timing.every)
+    moved = replace(timing, anchor=timing.anchor - steps * timing.every, anchor_written=None)
+    definition = replace(compiled.definition, timing=moved)
+    leave_copies(tx, cadence, schedule.definition)
+    version = schedule.version + 1
+    tx.schedules.save_many(
+        [
+            schedule._replace(
+                definition=encode_definition(definition),
+                version=version,
+                created_at=min(schedule.created_at, now),
+                updated_at=now,
+            )
+        ]
+    )
+    return cadence._replace(version=version), compile_definition(schedule.schedule_id, version, definition)
