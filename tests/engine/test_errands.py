@@ -123,7 +123,7 @@ async def test_a_new_process_takes_up_what_was_under_way(world: World) -> None:
 
 async def test_two_features_cannot_claim_the_same_effect() -> None:
     """A mistake in the composition is said, not hidden by order."""
-    from wakeful.bootstrap import _merged
+    from wakeful.bootstrap.assembling import _merged
 
     with pytest.raises(ValueError, match="int"):
         _merged([{int: 1}, {int: 2}])

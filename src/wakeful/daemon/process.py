@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wakeful.core.instants import format_duration
 from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, until_open
+from wakeful.daemon.from_settings import conduct_of, delivery_of
 from wakeful.daemon.home import held, make_home, write_holder
 from wakeful.daemon.refusal import DaemonRefused
 from wakeful.daemon.reload import Reload
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     import uvicorn
 
     from wakeful.app import Wakeful
-    from wakeful.app.conduct import Changes
     from wakeful.app.delivering import MakeChannels
     from wakeful.app.quota import QuotaSlots
     from wakeful.bootstrap import Agents, Parts
-    from wakeful.core.delivery import DeliveryLimits
     from wakeful.daemon.mirroring import LiveMirror
     from wakeful.features.heartbeat.terms import HeartbeatTerms
     from wakeful.http.stream import Watchers
@@ -250,29 +248,6 @@ class _Daemon:
         log.info("listening on %s", listening.address)
         if on_ready is not None:
             on_ready(listening)
-
-
-def delivery_of(settings: Settings) -> DeliveryLimits:
-    """How long to go on trying to deliver."""
-    from wakeful.core.delivery import DeliveryLimits
-
-    one = settings.delivery
-    return DeliveryLimits(one.retries_max, one.recovery_budget, one.age_max)
-
-
-def conduct_of(settings: Settings) -> Changes:
-    """What the settings say of how the clock behaves."""
-    limits, schedules = settings.limits, settings.schedules
-    return {
-        "timezone": schedules.timezone,
-        "standby": not schedules.enabled,
-        "concurrency_max": limits.concurrency_max,
-        "shutdown_grace": format_duration(limits.shutdown_grace),
-        "every_min": format_duration(limits.every_min),
-        "agent_interval_min": format_duration(limits.agent_interval_min),
-        "agent_lane": limits.agent_lane,
-        "ledger_days": limits.ledger_days,
-    }
 
 
 def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:

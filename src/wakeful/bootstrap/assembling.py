@@ -1,17 +1,11 @@
-"""The composition root: everything is made and plugged together here, and nowhere else."""
+"""Store, clock, actions, keepers, handlers and features, plugged together."""
 
 import os
 import secrets
 import socket
-import zoneinfo
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
-
-import tzlocal
+from typing import Any, Final, TypeAlias, TypeVar
 
 from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.command import CommandAction
@@ -19,12 +13,12 @@ from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
+from wakeful.bootstrap.parts import Ground, MakeFeature, Parts
+from wakeful.bootstrap.zones import resolve_zone
 from wakeful.core.actions import Call, Command, Http, Prompt
-from wakeful.core.effects import Alert, Effect, EffectKind, Prove, Replan
-from wakeful.core.instants import Duration, Instant
-from wakeful.engine.clock import SystemClock
+from wakeful.core.effects import Alert, Effect, Prove, Replan
+from wakeful.core.instants import Instant
 from wakeful.engine.engine import Engine, Identity
-from wakeful.engine.lifting import unpark
 from wakeful.engine.limits import Limits
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
@@ -39,11 +33,10 @@ from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Applier, Beside, DefinitionCheck, Gate, OnSettings, Plug, Seams
+from wakeful.ports.handlers import Applier, Gate, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import STORE_ID, Store, Tx
-from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.telemetry.told_store import Guarded, ToldStore
 
 T = TypeVar("T")
@@ -52,92 +45,6 @@ T = TypeVar("T")
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
-ZONE_RULES: Final = "zone_rules"
-STEP: Final = 500
-# Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
-POLL_FILE: Final[Duration] = 500
-POLL_SERVER: Final[Duration] = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A system put together."""
-
-    store: Store
-    clock: Clock
-    seams: Seams
-    engine: Engine
-    alarms: ScheduleAlarms
-    compilations: Compilations
-    terms: Live[Terms]
-    applied: frozenset[EffectKind]
-    receipts: Receipts | None
-    apply: Callable[[Tx, Effect, Instant], bool]
-    besides: tuple[Beside, ...] = ()
-    checks: tuple[DefinitionCheck, ...] = ()
-    on_settings: tuple[OnSettings, ...] = ()
-
-    @property
-    def schedule_limits(self) -> ScheduleLimits:
-        """As they are now."""
-        return self.terms.value.limits
-
-    @property
-    def default_zone(self) -> str:
-        """The zone of what is written without one, as it is now."""
-        return self.terms.value.default_zone
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What a feature stands on when it is plugged in."""
-
-    store: Store  # tells of every commit made through it
-    clock: Clock
-    store_id: str  # idempotency keys carry it
-    compilations: Compilations
-    schedule_alarms: ScheduleAlarms
-    actions: Mapping[type[Any], Action]
-    receipts: Receipts | None
-    terms: Live[Terms]  # what holds for all schedules now
-    ring_bell: Callable[[], None]  # something was written that may be due now
-    apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
-    listener: ExchangeListener | None = None  # hears of requests to others
-
-    @property
-    def default_zone(self) -> str:
-        return self.terms.value.default_zone
-
-
-MakeFeature: TypeAlias = Callable[[Ground], Awaitable[Plug]]
-"""Plugs a feature in, once the store is open. What it adds rings from the first tick on."""
-
-
-class Opened(NamedTuple):
-    """A store, and the clock that those who share it agree on."""
-
-    store: Store
-    clock: Clock
-    poll: Duration  # how often to look whether another process wrote
-
-
-async def open_store(url: str) -> Opened:
-    """The store an address names: a file path, sqlite:///PATH, or postgresql://…"""
-    if url.startswith(("postgresql://", "postgres://")):
-        return await _open_postgres(url)
-    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url
-    if "://" in path:
-        raise ValueError(f"{url!r} is not a store; give the path of a file, sqlite:///PATH, or postgresql://…")
-    return Opened(await SqliteStore.open(Path(path)), SystemClock(), POLL_FILE)
-
-
-async def _open_postgres(url: str) -> Opened:
-    try:
-        from wakeful.stores.postgres.store import PostgresStore
-    except ImportError as error:
-        raise ValueError("PostgreSQL needs its driver; install it with pip install 'wakeful[postgres]'") from error
-    store = await PostgresStore.open(url)
-    return Opened(store, store.clock, POLL_SERVER)
 
 
 async def assemble(
@@ -291,28 +198,6 @@ async def assemble_with(
     )
 
 
-async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
-    """Work by other limits and terms from now on. What is under way goes on as it began."""
-    before, parts.terms.value = parts.terms.value, terms
-    parts.engine.change_limits(
-        concurrency_max=limits.concurrency_max, shutdown_grace=limits.shutdown_grace, ledger_days=limits.ledger_days
-    )
-    after_id: int | None = None
-    while terms.agent_lane == "parallel" != before.agent_lane:
-        after_id = await parts.store.write(partial(unpark, is_lifted=terms.is_lifted, before_id=after_id, limit=STEP))
-        if after_id is None:
-            break
-    parts.engine.ring_bell()
-
-
-def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
-    """Ask these agents from now on; turns under way end with the one they began with."""
-    turns = parts.seams.actions.get(Prompt)
-    if not isinstance(turns, TurnAction):
-        raise RuntimeError("nothing here performs prompts; give agents at the start")
-    turns.replace_agents(agents)
-
-
 def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
     """The heartbeat, to be plugged in."""
 
@@ -346,36 +231,6 @@ def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
             raise ValueError(f"two features plug in {', '.join(sorted(key.__name__ for key in twice))}")
         merged |= one
     return merged
-
-
-async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
-    """Plan zoned schedules anew when the machine's time-zone rules are not those they were planned by."""
-    known = await parts.store.read(lambda tx: tx.meta.get(ZONE_RULES))
-    if known == rules:
-        return False
-    after_id: int | None = 0
-    while known is not None and after_id is not None:
-        start = after_id
-        after_id = await parts.store.write(
-            lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=STEP)  # type: ignore[misc]
-        )
-    await parts.store.write(lambda tx: tx.meta.set(ZONE_RULES, rules))
-    return known is not None
-
-
-def resolve_zone(timezone: str) -> str:
-    """`local` is the system's zone, by name."""
-    return tzlocal.get_localzone_name() if timezone == "local" else timezone
-
-
-def zone_rules() -> str:
-    """Which edition of the time-zone rules this process reads."""
-    for folder in zoneinfo.TZPATH:
-        listing = Path(folder) / "tzdata.zi"
-        if listing.is_file():
-            with listing.open(encoding="utf-8") as lines:
-                return f"system {lines.readline().strip('# ').strip()}"
-    return f"package {version('tzdata')}"
 
 
 async def _session_of(store: Store, fire: Fire) -> str | None:

@@ -1,0 +1,37 @@
+"""A system that is put together, changed while it runs."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from wakeful.agents.turn import TurnAction
+from wakeful.bootstrap.parts import Parts
+from wakeful.core.actions import Prompt
+from wakeful.engine.lifting import unpark
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules.terms import Terms
+from wakeful.ports.agent import Agent
+
+STEP: Final = 500
+
+
+async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
+    """Work by other limits and terms from now on. What is under way goes on as it began."""
+    before, parts.terms.value = parts.terms.value, terms
+    parts.engine.change_limits(
+        concurrency_max=limits.concurrency_max, shutdown_grace=limits.shutdown_grace, ledger_days=limits.ledger_days
+    )
+    after_id: int | None = None
+    while terms.agent_lane == "parallel" != before.agent_lane:
+        after_id = await parts.store.write(partial(unpark, is_lifted=terms.is_lifted, before_id=after_id, limit=STEP))
+        if after_id is None:
+            break
+    parts.engine.ring_bell()
+
+
+def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
+    """Ask these agents from now on; turns under way end with the one they began with."""
+    turns = parts.seams.actions.get(Prompt)
+    if not isinstance(turns, TurnAction):
+        raise RuntimeError("nothing here performs prompts; give agents at the start")
+    turns.replace_agents(agents)

@@ -1,0 +1,74 @@
+"""What the composition root hands out: a system put together, and the ground a feature is plugged in on."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from wakeful.agents.receipts import Receipts
+from wakeful.core.effects import Effect, EffectKind
+from wakeful.core.instants import Instant
+from wakeful.engine.engine import Engine
+from wakeful.features.schedules.alarms import ScheduleAlarms
+from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.features.schedules.compiled import Compilations
+from wakeful.features.schedules.terms import Terms
+from wakeful.ports.action import Action
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+from wakeful.ports.handlers import Beside, DefinitionCheck, OnSettings, Plug, Seams
+from wakeful.ports.live import Live
+from wakeful.ports.store import Store, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A system put together."""
+
+    store: Store
+    clock: Clock
+    seams: Seams
+    engine: Engine
+    alarms: ScheduleAlarms
+    compilations: Compilations
+    terms: Live[Terms]
+    applied: frozenset[EffectKind]
+    receipts: Receipts | None
+    apply: Callable[[Tx, Effect, Instant], bool]
+    besides: tuple[Beside, ...] = ()
+    checks: tuple[DefinitionCheck, ...] = ()
+    on_settings: tuple[OnSettings, ...] = ()
+
+    @property
+    def schedule_limits(self) -> ScheduleLimits:
+        """As they are now."""
+        return self.terms.value.limits
+
+    @property
+    def default_zone(self) -> str:
+        """The zone of what is written without one, as it is now."""
+        return self.terms.value.default_zone
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a feature stands on when it is plugged in."""
+
+    store: Store  # tells of every commit made through it
+    clock: Clock
+    store_id: str  # idempotency keys carry it
+    compilations: Compilations
+    schedule_alarms: ScheduleAlarms
+    actions: Mapping[type[Any], Action]
+    receipts: Receipts | None
+    terms: Live[Terms]  # what holds for all schedules now
+    ring_bell: Callable[[], None]  # something was written that may be due now
+    apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
+    listener: ExchangeListener | None = None  # hears of requests to others
+
+    @property
+    def default_zone(self) -> str:
+        return self.terms.value.default_zone
+
+
+MakeFeature: TypeAlias = Callable[[Ground], Awaitable[Plug]]
+"""Plugs a feature in, once the store is open. What it adds rings from the first tick on."""
