@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from edges.http.kit import Client, served
+from wakeful import Wakeful
 from workflows.handlers import Handler, flow, handling, says
 
 
@@ -93,6 +94,38 @@ async def test_a_workflow_from_deploy_to_delete(client: Client, handler: Handler
     assert (await client.get("/api/workflows/inbox")).status == 404
     runs = (await client.get("/api/runs")).body["runs"]
     assert {run["slug"] for run in runs} == {"workflow:inbox"}
+
+
+class Ear:
+    """Hears of requests to others."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str | None, str, dict[str, Any]]] = []
+
+    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "Ear.Flow":
+        return Ear.Flow(self, action, slug)
+
+    class Flow:
+        def __init__(self, ear: "Ear", action: str, slug: str | None) -> None:
+            self._note = lambda phase, details: ear.heard.append((action, slug, phase, details))
+
+        def request(self, **details: Any) -> None:
+            self._note("request", details)
+
+        def response(self, **details: Any) -> None:
+            self._note("response", details)
+
+        def error(self, error: str, **details: Any) -> None:
+            self._note("error", {"error": error, **details})
+
+
+async def test_every_request_to_a_handler_is_heard(tmp_path: Path, handler: Handler) -> None:
+    """By whoever listens to requests that leave: the daemon's log does."""
+    ear = Ear()
+    async with Wakeful(tmp_path / "wakeful.db", timezone="UTC", listener=lambda: ear) as app:
+        await app.workflows.put("inbox", flow(handler.address))
+    assert ("workflow-handler", "workflow:inbox", "request") in [one[:3] for one in ear.heard]
+    assert ("workflow-handler", "workflow:inbox", "response") in [one[:3] for one in ear.heard]
 
 
 @pytest.mark.parametrize(

@@ -13,4 +13,5 @@ async def plug_workflows(workflows: Workflows, ground: Ground) -> Plug:
         store_id=ground.store_id,
         default_zone=lambda: ground.default_zone,
         ring_bell=ground.ring_bell,
+        listener=ground.listener,
     )
