@@ -9,7 +9,7 @@ from bench.lines import emit
 from bench.samples import percentile
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, manual
 from wakeful.core.workflow_json import workflow_from_json
-from wakeful.features.workflows.commands import deploy
+from wakeful.features.workflows.deployment import deploy
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
 

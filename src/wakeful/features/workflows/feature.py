@@ -21,10 +21,12 @@ from wakeful.features.workflows.alarms import CONSUMER, PRODUCER, WorkflowAlarms
 from wakeful.features.workflows.asking import Answers
 from wakeful.features.workflows.commands import Guard
 from wakeful.features.workflows.compiled import Compilations, Compiled
-from wakeful.features.workflows.deploying import rehearse
+from wakeful.features.workflows.deployment import Deployed, deploy
+from wakeful.features.workflows.functions import Functions
 from wakeful.features.workflows.performing import HandlerAction, HandlerSpec
 from wakeful.features.workflows.publishing import Put
-from wakeful.features.workflows.python import Functions, Workflow
+from wakeful.features.workflows.python import Workflow
+from wakeful.features.workflows.rehearsing import rehearse
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.standing import read_flows, save_flows
 from wakeful.ports.clock import Clock
@@ -142,7 +144,7 @@ class Workflows:
 
     async def put(
         self, name: str, data: Any, *, force: bool = False, guard: Guard | None = None, is_rehearsal: bool = False
-    ) -> commands.Deployed | None:
+    ) -> Deployed | None:
         """Deploy a workflow in its JSON shape, checked whole and tried out first; a rehearsal writes nothing."""
         definition, status = workflow_from_json(data, name=name)
         if is_rehearsal:
@@ -152,7 +154,7 @@ class Workflows:
 
     async def patch(
         self, name: str, change: Callable[[dict[str, Any]], Any], *, force: bool = False, guard: Guard | None = None
-    ) -> commands.Deployed | None:
+    ) -> Deployed | None:
         """Deploy a changed definition; `change` gets the written one, its status included."""
         row = await self._read(lambda tx: queries.find(tx, name))
         data = change({**json.loads(row.definition), "status": row.status})
@@ -216,10 +218,10 @@ class Workflows:
         origin: Origin,
         force: bool,
         guard: Guard | None = None,
-    ) -> commands.Deployed:
+    ) -> Deployed:
         await self._rehearse(definition, status, force=force)
         return await self._command(
-            lambda tx, now: commands.deploy(
+            lambda tx, now: deploy(
                 tx, definition, status, origin=origin, default_zone=self._default_zone(), now=now, guard=guard
             )
         )
@@ -230,7 +232,7 @@ class Workflows:
         states = await self._read(lambda tx: _states(tx, definition.name))
         await rehearse(definition, states, self._answers, force=force)
 
-    async def _change_status(self, row: Row, data: Any, guard: Guard | None) -> commands.Deployed | None:
+    async def _change_status(self, row: Row, data: Any, guard: Guard | None) -> Deployed | None:
         """Of a workflow written in Python, only the status can be changed from outside."""
         check_plain(data)
         written = {**json.loads(row.definition), "status": data.get("status") if isinstance(data, Mapping) else None}

@@ -20,21 +20,16 @@
 What they return becomes the same JSON that a handler over HTTP answers, and passes the same checks.
 """
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from wakeful.adapters.text import one_line
-from wakeful.adapters.threads import Threads
 from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.instants import format_instant, parse_duration
+from wakeful.core.instants import parse_duration
 from wakeful.core.timing import Timing
-from wakeful.core.timing_builders import as_instant
 from wakeful.core.workflow_answers import NewMessage, read_message
 from wakeful.core.workflow_definition import (
     PHASE_TIMEOUT,
@@ -45,9 +40,7 @@ from wakeful.core.workflow_definition import (
     faulty_name,
 )
 from wakeful.core.workflow_rows import Status
-from wakeful.features.workflows.asking import Question, Trouble
 from wakeful.features.workflows.publishing import Put
-from wakeful.ports.action import Fire, StillRunning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -255,129 +248,6 @@ class Workflow:
         if phase == "produce":
             return self._producers[handler][1]
         return self._consumers[handler][1].phases.get(phase)
-
-
-class Functions:
-    """The Python workflows this process has loaded, and how their functions are called."""
-
-    def __init__(self) -> None:
-        self._workflows: dict[str, Workflow] = {}
-        self._threads = Threads()
-
-    def add(self, workflow: Workflow) -> None:
-        self._workflows[workflow.name] = workflow
-
-    @property
-    def all(self) -> list[Workflow]:
-        return list(self._workflows.values())
-
-    async def ask(self, question: Question, fire: Fire) -> Any:
-        """Call the function of a phase; answers what a handler over HTTP would. Raises `Trouble`."""
-        workflow = self._workflows.get(question.workflow)
-        if workflow is None:
-            cure = "add its module to [workflows] modules, or declare it before the start"
-            raise Trouble(f"no Python workflow '{question.workflow}' is loaded here; {cure}", did_nothing=True)
-        try:
-            function = workflow.function(question.handler, question.phase)
-        except KeyError:
-            error = f"the Python workflow '{workflow.name}' has no '{question.handler}' here; load the same everywhere"
-            raise Trouble(error, did_nothing=True) from None
-        if function is None:
-            return None
-        try:
-            return _as_json(await self._call(function, _context(question, fire)))
-        except StillRunning:
-            raise
-        except Exception as error:
-            raise _trouble(error) from error
-
-    def close(self) -> None:
-        self._threads.close()
-
-    async def _call(self, function: Callable[..., Any], context: Context) -> Any:
-        if inspect.iscoroutinefunction(function):
-            return await function(context)
-        running = self._threads.run(lambda: function(context))
-        try:
-            value = await asyncio.shield(running)
-        except asyncio.CancelledError:
-            if running.done():
-                raise
-            name = f"'{context.workflow}' {context.handler} {context.phase}"
-            raise StillRunning(f"{name} runs in a thread, which cannot be ended", _ended(running)) from None
-        return await value if isinstance(value, Awaitable) else value
-
-
-def _context(question: Question, fire: Fire) -> Context:
-    more = question.more
-    messages = {
-        topic: [Received(one["id"], one["payload"], one["attempt"]) for one in listed]
-        for topic, listed in more.get("messages", {}).items()
-    }
-    return Context(
-        question.workflow,
-        question.handler,
-        question.run_id,
-        question.phase,
-        question.state,
-        question.is_dry,
-        fire.idempotency_key,
-        messages,
-        more.get("prepared") or {},
-        more.get("mutation") or {},
-    )
-
-
-def _as_json(value: Any) -> Any:
-    """What a function returned, as a handler over HTTP would have answered it."""
-    match value:
-        case Produced(messages=messages, state=state):
-            listed = [
-                {"topic": one.topic, "id": one.id, "payload": one.payload} if isinstance(one, Publish) else one
-                for one in messages
-            ]
-            return {"messages": listed, **({} if state is None else {"state": state})}
-        case Prepare(reservations=reservations, data=data, ui=ui, wake_at=wake_at):
-            out: dict[str, Any] = {
-                "reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]
-            }
-            written = format_instant(as_instant(wake_at, "wake_at")) if isinstance(wake_at, datetime) else wake_at
-            named = {"data": data, "ui": ui, "wakeAt": written}
-            return out | {name: one for name, one in named.items() if one is not None}
-        case _:
-            return value
-
-
-def _trouble(error: Exception) -> Trouble:
-    """What a function raised. Whether it had done something by then, only it can know: it says so by what it raises."""
-    said = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-    match error:
-        case Trouble():
-            return error
-        case Transient():
-            return Trouble(one_line(str(error)) or said, is_transient=True, did_nothing=True)
-        case LogicError():
-            return Trouble(one_line(str(error)) or said, did_nothing=True)
-        case ConnectionRefusedError():
-            return Trouble(said, is_transient=True, did_nothing=True)
-        case TimeoutError() | ConnectionError():
-            return Trouble(said, is_transient=True)
-        case _:
-            return Trouble(said)
-
-
-def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
-    """Resolved when the leftover is."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def resolve(leftover: "asyncio.Future[Any]") -> None:
-        if not leftover.cancelled():
-            leftover.exception()  # heard, so that nobody complains that it was not
-        if not ended.done():
-            ended.set_result(None)
-
-    leftover.add_done_callback(resolve)
-    return ended
 
 
 def _checked(name: str) -> str:

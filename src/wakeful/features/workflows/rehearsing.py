@@ -1,4 +1,4 @@
-"""Deploying: everything about a workflow is tried before any of it is written."""
+"""Rehearsing: everything about a workflow is tried before any of it is written."""
 
 from collections.abc import Mapping
 from typing import Any
