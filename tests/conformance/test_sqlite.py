@@ -6,62 +6,8 @@ from pathlib import Path
 import pytest
 
 from wakeful.stores.sqlite import SqliteStore
-from wakeful.testing.conformance import (
-    MakeStore,
-    TestAlarms,
-    TestAnswers,
-    TestCadences,
-    TestChannels,
-    TestDueRuns,
-    TestFences,
-    TestHeartbeats,
-    TestInbox,
-    TestIncidents,
-    TestLanes,
-    TestMessages,
-    TestMeta,
-    TestNodes,
-    TestOutbox,
-    TestOwners,
-    TestPruning,
-    TestReadingTheLedger,
-    TestRunsAreWrittenOnce,
-    TestSchedules,
-    TestSessions,
-    TestSlots,
-    TestSystemEvents,
-    TestTheClock,
-    TestTransactions,
-    TestWorkflows,
-)
-
-__all__ = [
-    "TestAlarms",
-    "TestAnswers",
-    "TestCadences",
-    "TestChannels",
-    "TestDueRuns",
-    "TestFences",
-    "TestHeartbeats",
-    "TestInbox",
-    "TestIncidents",
-    "TestLanes",
-    "TestMessages",
-    "TestMeta",
-    "TestNodes",
-    "TestOutbox",
-    "TestOwners",
-    "TestPruning",
-    "TestReadingTheLedger",
-    "TestRunsAreWrittenOnce",
-    "TestSchedules",
-    "TestSessions",
-    "TestSlots",
-    "TestSystemEvents",
-    "TestTheClock",
-    "TestTransactions",
-    "TestWorkflows",
-]
+from wakeful.testing.conformance import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
+from wakeful.testing.conformance import MakeStore
 
 
 class Alternating:

@@ -26,6 +26,8 @@ from wakeful.stores.postgres.rows import (
     update_of,
     update_some,
 )
+from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
+from wakeful.stores.started import is_just_started
 
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
@@ -50,7 +52,6 @@ INSERT INTO runs ({", ".join(_STARTED)}, instants, outcome, attempt, crashes, wa
 SELECT new.*, 1, 'running', 1, 0, 0, 1, 0 FROM {unnest_of(_STARTED, _TEXTS)} AS new
 """
 _started = attrgetter(*_STARTED)
-_BLANK: Final = (None, None, None, None, None, None, None, 0)  # from `next_attempt_at` on
 
 _OF_PRIORITY = f"""
 SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
@@ -263,12 +264,7 @@ PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through' FOR U
 # Remember up to which id pruning has looked.
 SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through' RETURNING value"
 
-# Beyond every id.
-_NO_ID: Final = 2**63 - 1
-
-# How many rows one pruning step reads at once, and how many it looks at in all.
-PRUNE_WINDOW: Final = 1_000
-PRUNE_EXAMINED_MAX: Final = 10_000
+# How many free lanes one pruning step removes.
 LANES_PRUNED_MAX: Final = 1_000
 
 
@@ -284,11 +280,11 @@ class PostgresRuns:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        started = [_started(row) for row in rows if _is_just_started(row)]
+        started = [_started(row) for row in rows if is_just_started(row)]
         if started:
             self._session.change(ADD_STARTED, *arrays_of(started, _STARTED, _TEXTS))
         if len(started) < len(rows):
-            others = [row for row in rows if not _is_just_started(row)]
+            others = [row for row in rows if not is_just_started(row)]
             self._session.change(ADD, *arrays(others, Run, _TEXTS))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
@@ -389,7 +385,7 @@ class PostgresRuns:
         limit: int,
         outcome: Outcome | None = None,
     ) -> list[Run]:
-        edge = (_NO_ID if before_id is None else before_id, limit)
+        edge = (NO_ID if before_id is None else before_id, limit)
         query, params = _page(edge, schedule_id, outcome)
         return list(map(Run._make, self._session.rows(query, *params)))
 
@@ -405,64 +401,24 @@ class PostgresRuns:
         return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
 
     def prune(self, *, before: Instant, limit: int) -> int:
-        """Look on from where the last call stopped, and once around the end; ids ascend with time, so no index."""
-        found = self._session.rows(PRUNED_THROUGH)
-        if not found:
+        held = self._session.rows(PRUNED_THROUGH)
+        if not held:
             return 0  # another node is at it
-        ((start,),) = found
-        doomed, cursor, examined = self._doomed(start, _NO_ID, before, limit, PRUNE_EXAMINED_MAX)
-        if len(doomed) < limit and examined < PRUNE_EXAMINED_MAX and start:
-            more, cursor, _ = self._doomed(0, start, before, limit - len(doomed), PRUNE_EXAMINED_MAX - examined)
-            doomed += more
-        if doomed:
-            self.remove_many(doomed)
+        ((start,),) = held
+        found, cursor = doomed(self._ledger(before), start, before=before, limit=limit)
+        if found:
+            self.remove_many(found)
         if cursor != start:
             self._session.rows(SET_PRUNED_THROUGH, cursor)
         self._session.rows(PRUNE_LANES, LANES_PRUNED_MAX)  # in this store free lanes keep their rows
-        return len(doomed)
+        return len(found)
 
-    def _doomed(
-        self, cursor: int, until: int, before: Instant, limit: int, examined_max: int
-    ) -> tuple[list[int], int, int]:
-        """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
-        doomed: list[int] = []
-        examined = 0
-        while examined < examined_max and len(doomed) < limit:
-            window = self._session.rows(PRUNABLE, cursor, PRUNE_WINDOW, before, until)
-            examined += len(window)
-            for run_id, is_prunable, _ in window:
-                cursor = run_id
-                if is_prunable:
-                    doomed.append(run_id)
-                    if len(doomed) == limit:
-                        break
-            is_end = len(window) < PRUNE_WINDOW
-            if len(doomed) < limit and (is_end or self._is_young(window, before)):
-                return doomed, 0, examined
-        return doomed, cursor, examined
-
-    def _is_young(self, window: Sequence[tuple[int, bool, int]], before: Instant) -> bool:
-        """Whether nothing in the window, and so nothing after it, can have ended before.
-
-        A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
-        rows are due before older ones, and the search goes on.
-        """
-        if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
-            return False
-        ((newest_due_at,),) = self._session.rows(NEWEST_DUE_AT)
-        return all(due_at <= newest_due_at for _, _, due_at in window)
-
-
-def _is_just_started(row: Run) -> bool:
-    """Whether every column that `ADD_STARTED` leaves out is what it takes it for."""
-    return (
-        row[24:] == _BLANK
-        and row[9:11] == ("running", None)
-        and row[12:15] == (1, 0, 0)
-        and row[5:7] == (None, 1)
-        and row[18] == 1
-        and row[22] is None
-    )
+    def _ledger(self, before: Instant) -> Ledger:
+        ask = self._session.rows
+        return Ledger(
+            window=lambda after_id, until_id: ask(PRUNABLE, after_id, PRUNE_WINDOW, before, until_id),
+            newest_due_at=lambda: int(ask(NEWEST_DUE_AT)[0][0]),
+        )
 
 
 def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[Param, ...]]:

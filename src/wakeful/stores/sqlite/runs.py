@@ -7,11 +7,11 @@ indexes are made of: what a run costs there is paid once, when it is written.
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
-from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
+from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.sqlite.rows import (
     alike,
     columns_of,
@@ -23,6 +23,7 @@ from wakeful.stores.sqlite.rows import (
     update_alike,
     update_of,
 )
+from wakeful.stores.started import is_just_started
 
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
@@ -233,30 +234,6 @@ PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through'"
 # Remember up to which id pruning has looked.
 SET_PRUNED_THROUGH = "UPDATE counters SET value = ? WHERE name = 'pruned_through'"
 
-# Beyond every id.
-_NO_ID = 2**63 - 1
-
-# How many rows one pruning step reads at once, and how many it looks at in all: the writer
-# is kept for some milliseconds.
-PRUNE_WINDOW = 1_000
-PRUNE_EXAMINED_MAX = 10_000
-
-
-# The last columns of a run that starts as it is written, from `next_attempt_at` on.
-_BLANK: Final = (None, None, None, None, None, None, None, 0)
-
-
-def _is_just_started(row: Run) -> bool:
-    """Whether every column that `ADD_STARTED` leaves out is what it takes it for."""
-    return (
-        row[24:] == _BLANK
-        and row[9:11] == ("running", None)
-        and row[12:15] == (1, 0, 0)
-        and row[5:7] == (None, 1)
-        and row[18] == 1
-        and row[22] is None
-    )
-
 
 class SqliteRuns:
     """See `ports.store.Runs`."""
@@ -271,13 +248,13 @@ class SqliteRuns:
         return list(range(last_id - n + 1, last_id + 1))
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        started = [row for row in rows if _is_just_started(row)]
+        started = [row for row in rows if is_just_started(row)]
         together, few = alike(started, _started_alike)
         for values, new in together:
             self._connection.execute(ADD_STARTED_ALIKE, (*values, pairs((row.schedule_id, row.run_id) for row in new)))
         self._connection.executemany(ADD_STARTED, map(_started, few))
         if len(started) < len(rows):
-            self._connection.executemany(ADD, plain(row for row in rows if not _is_just_started(row)))
+            self._connection.executemany(ADD, plain(row for row in rows if not is_just_started(row)))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, limit))))
@@ -354,7 +331,7 @@ class SqliteRuns:
         outcome: Outcome | None = None,
     ) -> list[Run]:
         asked = {
-            "before_id": _NO_ID if before_id is None else before_id,
+            "before_id": NO_ID if before_id is None else before_id,
             "limit": limit,
             "schedule_id": schedule_id,
             "outcome": outcome,
@@ -374,48 +351,20 @@ class SqliteRuns:
         return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
 
     def prune(self, *, before: Instant, limit: int) -> int:
-        """Look on from where the last call stopped, and once around the end; ids ascend with time, so no index."""
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
-        doomed, cursor, examined = self._doomed(start, _NO_ID, before, limit, PRUNE_EXAMINED_MAX)
-        if len(doomed) < limit and examined < PRUNE_EXAMINED_MAX and start:
-            more, cursor, _ = self._doomed(0, start, before, limit - len(doomed), PRUNE_EXAMINED_MAX - examined)
-            doomed += more
-        if doomed:
-            self.remove_many(doomed)
+        found, cursor = doomed(self._ledger(before), start, before=before, limit=limit)
+        if found:
+            self.remove_many(found)
         if cursor != start:
             self._connection.execute(SET_PRUNED_THROUGH, (cursor,))
-        return len(doomed)
+        return len(found)
 
-    def _doomed(
-        self, cursor: int, until: int, before: Instant, limit: int, examined_max: int
-    ) -> tuple[list[int], int, int]:
-        """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
-        doomed: list[int] = []
-        examined = 0
-        while examined < examined_max and len(doomed) < limit:
-            window = self._connection.execute(PRUNABLE, (before, cursor, until, PRUNE_WINDOW)).fetchall()
-            examined += len(window)
-            for run_id, is_prunable, _ in window:
-                cursor = run_id
-                if is_prunable:
-                    doomed.append(run_id)
-                    if len(doomed) == limit:
-                        break
-            is_end = len(window) < PRUNE_WINDOW
-            if len(doomed) < limit and (is_end or self._is_young(window, before)):
-                return doomed, 0, examined
-        return doomed, cursor, examined
-
-    def _is_young(self, window: Sequence[tuple[int, int, int]], before: Instant) -> bool:
-        """Whether nothing in the window, and so nothing after it, can have ended before.
-
-        A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
-        rows are due before older ones, and the search goes on.
-        """
-        if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
-            return False
-        (newest_due_at,) = self._connection.execute(NEWEST_DUE_AT).fetchone()
-        return all(due_at <= newest_due_at for _, _, due_at in window)
+    def _ledger(self, before: Instant) -> Ledger:
+        ask = self._connection.execute
+        return Ledger(
+            window=lambda after_id, until_id: ask(PRUNABLE, (before, after_id, until_id, PRUNE_WINDOW)).fetchall(),
+            newest_due_at=lambda: int(ask(NEWEST_DUE_AT).fetchone()[0]),
+        )
 
 
 def _page(schedule_id: int | None, outcome: Outcome | None) -> str:

@@ -1,0 +1,72 @@
+"""Which rows of the ledger may go. The search is the same in every store, the queries are its own.
+
+Ids ascend with time, so no index is needed: it goes on from where the last one stopped, and once around the end.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from wakeful.core.instants import Instant
+
+# Beyond every id.
+NO_ID: Final = 2**63 - 1
+
+# How many rows one pruning step reads at once, and how many it looks at in all: the writer
+# is kept for some milliseconds.
+PRUNE_WINDOW: Final = 1_000
+PRUNE_EXAMINED_MAX: Final = 10_000
+
+Window: TypeAlias = Sequence[tuple[int, bool | int, Instant]]
+"""Rows in the order of their ids: id, whether it may go, when it was due."""
+
+
+class Ledger(NamedTuple):
+    """What the search asks a store."""
+
+    window: Callable[[int, int], Window]
+    """Up to PRUNE_WINDOW rows after one id and up to another."""
+
+    newest_due_at: Callable[[], Instant]
+    """When the newest row was due."""
+
+
+def doomed(ledger: Ledger, start: int, *, before: Instant, limit: int) -> tuple[list[int], int]:
+    """Ids of rows to delete, and the id after which to go on next time."""
+    found, cursor, examined = _search(ledger, start, NO_ID, before, limit, PRUNE_EXAMINED_MAX)
+    if len(found) < limit and examined < PRUNE_EXAMINED_MAX and start:
+        more, cursor, _ = _search(ledger, 0, start, before, limit - len(found), PRUNE_EXAMINED_MAX - examined)
+        found += more
+    return found, cursor
+
+
+def _search(
+    ledger: Ledger, cursor: int, until: int, before: Instant, limit: int, examined_max: int
+) -> tuple[list[int], int, int]:
+    """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
+    found: list[int] = []
+    examined = 0
+    while examined < examined_max and len(found) < limit:
+        window = ledger.window(cursor, until)
+        examined += len(window)
+        for run_id, is_prunable, _ in window:
+            cursor = run_id
+            if is_prunable:
+                found.append(run_id)
+                if len(found) == limit:
+                    break
+        is_end = len(window) < PRUNE_WINDOW
+        if len(found) < limit and (is_end or _is_young(ledger, window, before)):
+            return found, 0, examined
+    return found, cursor, examined
+
+
+def _is_young(ledger: Ledger, window: Window, before: Instant) -> bool:
+    """Whether nothing in the window, and so nothing after it, can have ended before.
+
+    A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
+    rows are due before older ones, and the search goes on.
+    """
+    if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
+        return False
+    newest_due_at = ledger.newest_due_at()
+    return all(due_at <= newest_due_at for _, _, due_at in window)
