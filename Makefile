@@ -12,7 +12,7 @@ PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 JOBS ?= 2
 
-.PHONY: help venv up check test torture bench format lock clean
+.PHONY: help venv up check test torture bench pictures format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,7 @@ venv: $(STAMP) ## make the environment: .venv/bin/wakeful, .venv/bin/python
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Wakeful needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python"; exit 1; }
 	@rm -f $(STAMP)
+	@echo "making the environment in $(VENV): only the first time, about a minute"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -44,6 +45,9 @@ torture: $(STAMP) ## the long fault tests
 
 bench: $(STAMP) $(PEERS_STAMP) ## ours beside the peers, measured in one run (QUICK=1: a look within three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+pictures: $(STAMP) ## the pictures of the documentation, from the running demo (needs Chromium)
+	$(BIN)/python docs/pictures/take.py
 
 # The peers live apart: nothing of theirs is ever among our dependencies.
 $(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)

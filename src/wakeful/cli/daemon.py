@@ -37,6 +37,7 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
 
     if demo:
         demonstration.move_in(asked)
+        port = demonstration.port_of(port)
 
     def ready(listening: Listening) -> None:
         if asked.is_json:

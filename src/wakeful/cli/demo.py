@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wakeful.cli.faults import Ended
 from wakeful.cli.invocation import Invocation, full_path
 from wakeful.cli.render import say
-from wakeful.demo import DEMO_HOME, PAUSED, NotTheDemo, prepare, things
+from wakeful.demo import DEMO_HOME, PAUSED, UNHEARD, NotTheDemo, prepare, things
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
     from wakeful.daemon import Listening
 
 log = logging.getLogger("wakeful.demo")
+
+USUAL_PORT: Final = 8377
+PATIENCE: Final = 60.0
+"""Seconds: to deploy a workflow its handlers are asked once."""
 
 
 def move_in(asked: Invocation) -> None:
@@ -30,6 +35,19 @@ def move_in(asked: Invocation) -> None:
         raise Ended(f"{asked.home} cannot be used: {error.strerror}", hint="name another --home") from error
 
 
+def port_of(asked: int | None) -> int | None:
+    """The port that was asked for; if none was, and the usual one is taken (by the user's own daemon), any."""
+    if asked is not None:
+        return asked
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind(("127.0.0.1", USUAL_PORT))
+        except OSError:
+            return 0
+    return None
+
+
 def begin(asked: Invocation, listening: Listening) -> None:
     """Furnish it beside the daemon, whose loop must not wait for its own answers."""
     if not asked.is_json:
@@ -41,7 +59,7 @@ def _furnish(asked: Invocation, listening: Listening) -> None:
     daemon = asked.daemon()
     for thing in things(asked.home, listening.address):
         try:
-            daemon.ask("PUT", thing.path, body=thing.body)
+            daemon.ask("PUT", thing.path, body=thing.body, timeout=PATIENCE)
         except Ended as error:
             log.warning("the demo is without %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)]))
     _settle_in(daemon)
@@ -50,6 +68,7 @@ def _furnish(asked: Invocation, listening: Listening) -> None:
 def _settle_in(daemon: Daemon) -> None:
     try:
         daemon.ask("POST", f"/api/schedule/{PAUSED}/pause", body={})
+        daemon.ask("POST", f"/api/schedule/{UNHEARD}/run")
         daemon.ask("POST", "/api/wake", body={"reason": "manual", "text": "Somebody is looking at the demo."})
     except Ended as error:
         log.warning("the demo is not quite as it should be: %s", error)

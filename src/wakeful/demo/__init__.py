@@ -5,6 +5,6 @@ the daemon answers; `programs` are the small programs that pretend to be the out
 """
 
 from wakeful.demo.home import DEMO_HOME, NotTheDemo, prepare
-from wakeful.demo.things import PAUSED, Thing, things
+from wakeful.demo.things import PAUSED, UNHEARD, Thing, things
 
-__all__ = ["DEMO_HOME", "PAUSED", "NotTheDemo", "Thing", "prepare", "things"]
+__all__ = ["DEMO_HOME", "PAUSED", "UNHEARD", "NotTheDemo", "Thing", "prepare", "things"]

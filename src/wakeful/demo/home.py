@@ -1,6 +1,6 @@
 """The demo's home folder. A folder that is somebody's own is never touched: it is known by what stands in it."""
 
-import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 DEMO_HOME: Final = "~/.wakeful-demo"
 PROGRAMS: Final = Path(__file__).parent / "programs"
 MARK: Final = "# The demo's settings."
+ERRANDS: Final = ("tidy", "import", "crunch")
 _NOTES: Final = "Greet whoever reads this, and mention what happened since the last beat.\n"
 
 SETTINGS: Final = """\
@@ -33,8 +34,8 @@ turns_per_hour_max = 600
 [delivery]
 retries_max = 1                 # a dead letter within a minute
 
-[channels.console]
-type = "console"
+[channels.inbox]                # the first channel gets what nobody else is named for
+type = "inbox"
 
 [channels.pager]                # nobody listens there: see its messages among the dead letters
 type = "webhook"
@@ -43,8 +44,8 @@ allow_private = true
 
 [slots.pretend]                 # a quota of four minutes, from a program that makes it up
 provider = "command"
-quota_argv = {quota}
-wake_argv = {wake}
+quota_argv = ["bin/quota", "read"]
+wake_argv = ["bin/quota", "wake"]
 interval = "10m"
 after_reset = "1m"
 poll = "1m"
@@ -63,18 +64,19 @@ def prepare(home: Path) -> None:
         if not is_ours:
             raise NotTheDemo(f"{home} is not the demo's: there are settings or schedules of yours in it")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text(_settings(home), encoding="utf-8")
+    file.write_text(SETTINGS.format(mark=MARK), encoding="utf-8")
     file.chmod(0o600)
+    (home / "bin").mkdir(exist_ok=True)
+    for errand in ERRANDS:
+        _launch(home, "errand", errand)
+    _launch(home, "quota")
+    _launch(home, "letters")
     (home / "HEARTBEAT.md").write_text(_NOTES, encoding="utf-8")
 
 
-def program(name: str, *arguments: str) -> list[str]:
-    """One of the demo's programs, as a command: nothing of Wakeful is imported in it, so it starts at once."""
-    return [sys.executable, "-I", str(PROGRAMS / f"{name}.py"), *arguments]
-
-
-def _settings(home: Path) -> str:
-    quota, wake = (
-        json.dumps(program("quota", what, str(home))) for what in ("read", "wake")
-    )  # JSON's lists are TOML's
-    return SETTINGS.format(mark=MARK, quota=quota, wake=wake)
+def _launch(home: Path, name: str, *arguments: str) -> None:
+    """A launcher under `bin`, so that definitions read well, and stay as they are when Python moves."""
+    words = [sys.executable, "-I", str(PROGRAMS / f"{name}.py"), *arguments]
+    file = home / "bin" / (arguments[0] if arguments else name)
+    file.write_text(f'#!/bin/sh\ncd "$(dirname "$0")/.." && exec {shlex.join(words)} "$@"\n', encoding="utf-8")
+    file.chmod(0o700)

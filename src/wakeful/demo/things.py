@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from wakeful.demo.home import program
-
 PAUSED: Final = "newsletter"
+UNHEARD: Final = "fire-drill"
+"""Its answer goes to a channel behind which nobody is."""
 
 
 class Thing(NamedTuple):
@@ -18,7 +18,22 @@ class Thing(NamedTuple):
 
 def things(home: Path, address: str) -> list[Thing]:
     """All of it, in the order in which it is written."""
-    return [Thing(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
+    schedules = [Thing(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
+    return [*schedules, Thing("/api/workflows/letters", _letters(home))]
+
+
+def _letters(home: Path) -> Mapping[str, Any]:
+    """Letters are fetched and sorted, and the urgent ones answered."""
+    handler = _errand(home, "letters")
+    return {
+        "id": "letters",
+        "status": "active",
+        "producers": {"fetch": {"schedule": _every("20s"), "publishes": ["letters"], "handler": handler}},
+        "consumers": {
+            "sort": {"subscribe": ["letters"], "publishes": ["urgent"], "mutate": False, "handler": handler},
+            "answer": {"subscribe": ["urgent"], "publishes": [], "handler": handler},
+        },
+    }
 
 
 def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
@@ -30,15 +45,16 @@ def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
         "tokyo-open": _asked(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
         PAUSED: _asked(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
         # programs, in good and in bad days
-        "tidy": _runs(_every("15s"), program("errand", "tidy", str(home))),
-        "import": {**_runs(_every("10s"), program("errand", "import", str(home))), "deliver": {"channel": "inbox"}},
-        "crunch": {**_runs(_every("30s"), program("errand", "crunch", str(home))), "timeout": "1m"},
-        "nightly-backup": _runs(_cron("15 2 * * *", "Europe/Berlin"), program("errand", "tidy", str(home))),
-        "hourly-report": _runs(_cron("0 * * * *", "UTC"), program("errand", "tidy", str(home))),
+        "tidy": _runs(_every("15s"), _errand(home, "tidy")),
+        "import": {**_runs(_every("10s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
+        "crunch": {**_runs(_every("30s"), _errand(home, "crunch")), "timeout": "1m"},
+        "nightly-backup": _runs(_cron("15 2 * * *", "Europe/Berlin"), _errand(home, "tidy")),
+        "hourly-report": _runs(_cron("0 * * * *", "UTC"), _errand(home, "tidy")),
         # addresses, events, and what only a person starts
         "is-it-up": {"schedule": _every("15s"), "http": {"method": "GET", "url": f"{address}/healthz"}},
         "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Somebody may want tea."}},
-        "release": _runs({"type": "manual"}, program("errand", "crunch", str(home))),
+        UNHEARD: {**_asked({"type": "manual"}, "Is anybody there?"), "deliver": {"channel": "pager"}},
+        "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }
 
 
@@ -46,8 +62,12 @@ def _asked(schedule: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
     return {"schedule": schedule, "prompt": prompt, "deliver": {"channel": "inbox"}}
 
 
-def _runs(schedule: Mapping[str, Any], argv: list[str]) -> Mapping[str, Any]:
-    return {"schedule": schedule, "command": {"argv": argv}}
+def _runs(schedule: Mapping[str, Any], what: Mapping[str, Any]) -> dict[str, Any]:
+    return {"schedule": schedule, **what}
+
+
+def _errand(home: Path, name: str) -> Mapping[str, Any]:
+    return {"command": {"argv": [f"bin/{name}"], "cwd": str(home)}}
 
 
 def _every(distance: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 from edges.cli.kit import WITHIN, Cli
 
 MINUTE = 60.0
+SCHEDULES = 14
 
 
 @contextmanager
@@ -75,6 +76,40 @@ def test_everything_moves(running: Cli) -> None:
     assert running.ask("show", "newsletter", "-o", "json").json["status"] == "paused"
 
 
+def test_the_workflow_works(running: Cli) -> None:
+    """Letters are fetched, sorted and answered: the answers are outside, each once."""
+    answers = running.home / "answers.txt"
+    within_a_minute(running, answers.exists)
+    flow = running.ask("workflows", "show", "letters", "-o", "json").json
+    assert (flow["status"], flow["error"]) == ("active", None)
+    lines = answers.read_text().splitlines()
+    assert lines and len(lines) == len(set(lines))
+
+
+def test_people_hear_of_it(running: Cli) -> None:
+    """Replies are in the inbox; what cannot be sent is a dead letter, and an alert says so."""
+    inbox = within_a_minute(running, lambda: running.ask("inbox", "-o", "json").json["items"])
+    assert any("haiku" in one["text"] for one in inbox)
+    dead = within_a_minute(running, lambda: _dead(running))
+    assert dead[0]["channel"] == "pager"
+
+
+def _dead(cli: Cli) -> list[Any]:
+    listed = cli.ask("outbox", "-o", "json").json["deliveries"]
+    return [one for one in listed if one["status"] == "dead"]
+
+
+def test_the_quota_is_read_and_the_window_opened(running: Cli) -> None:
+    """The slot was cold, was woken, and a reading confirmed it."""
+
+    def warm() -> Any:
+        (slot,) = running.ask("slots", "-o", "json").json["slots"]
+        return slot if slot["warm"] and not slot["wakePending"] else None
+
+    slot = within_a_minute(running, warm)
+    assert slot["nextResetTime"] and slot["lastError"] is None
+
+
 def test_why_has_something_to_tell(running: Cli) -> None:
     """What failed, and what was left out because of it."""
     within_a_minute(running, lambda: runs(running, "failed"))
@@ -87,14 +122,14 @@ def test_nothing_in_it_is_refused(running: Cli) -> None:
     """Every thing of the demo was accepted: the doctor and the log know of no complaint."""
     said = running.ask("doctor")
     assert said.code == 0, said.out + said.err
-    assert len(running.ask("ls", "-o", "json").json["schedules"]) == 13
+    assert len(running.ask("ls", "-o", "json").json["schedules"]) == SCHEDULES
 
 
 def test_a_second_start_finds_it_as_it_was(tmp_path: Path) -> None:
     """Nothing is written twice: each definition still has its first version."""
     for _ in range(2):
         with demo(tmp_path) as cli:
-            within_a_minute(cli, lambda: len(cli.ask("ls", "-o", "json").json["schedules"]) == 13)
+            within_a_minute(cli, lambda: len(cli.ask("ls", "-o", "json").json["schedules"]) == SCHEDULES)
             within_a_minute(cli, lambda: cli.ask("show", "newsletter", "-o", "json").json["status"] == "paused")
             listed = cli.ask("ls", "-o", "json").json["schedules"]
             assert {one["version"] for one in listed} == {1}

@@ -1,4 +1,4 @@
-"""`errand.py tidy|import|crunch HOME`: an ordinary day. `import` fails every third time, `crunch` takes its time."""
+"""`errand.py tidy|import|crunch`, in the demo's home: an ordinary day. One fails every third time, one takes long."""
 
 import json
 import sys
@@ -31,4 +31,4 @@ def _import(file: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
+    sys.exit(main(sys.argv[1], Path.cwd()))

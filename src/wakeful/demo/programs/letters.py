@@ -1,4 +1,4 @@
-"""`letters.py HOME`: the handlers of the demo's workflow: asked in JSON on stdin, they answer in JSON on stdout.
+"""`letters.py`, in the demo's home: the handlers of its workflow, asked in JSON on stdin, answering on stdout.
 
 `fetch` finds letters, `sort` passes the urgent ones on, `answer` writes one answer at a time: its one effect outside is
 a line in a file.
@@ -65,4 +65,4 @@ PHASES: dict[tuple[str, str], Callable[[dict[str, Any], Path], dict[str, Any]]] 
 }
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path.cwd()))

@@ -1,4 +1,4 @@
-"""`quota.py read|wake HOME`: a provider whose window of four minutes begins with a wake and fills as time goes by."""
+"""`quota.py read|wake`, in the demo's home: a provider whose window of four minutes begins with a wake."""
 
 import json
 import sys
@@ -28,4 +28,4 @@ def main(what: str, home: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
+    sys.exit(main(sys.argv[1], Path.cwd()))

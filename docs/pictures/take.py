@@ -1,0 +1,148 @@
+"""Takes the pictures of the documentation from the running demo: `make pictures`.
+
+The demo begins in a folder of its own and is given some minutes, so that there is something to see; then Chromium,
+without a window, looks at it as a reader would: in light and dark, wide and on a phone.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HERE: Final = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+
+from page.browser import find_chromium  # noqa: E402 - it lives beside the browser tests
+
+BYTES_MAX: Final = 300_000
+"""Of one picture: a page of documentation should load at once."""
+WIDE: Final = {"width": 1280, "height": 800}
+PHONE: Final = {"width": 390, "height": 844}
+PATIENCE: Final = 30_000
+NOW_AT: Final = 0.25
+"""Where now is on the axis of three hours, as a part of its width."""
+ZOOM: Final = -640
+
+
+class Picture(NamedTuple):
+    """One of them: the view, the scheme, the size."""
+
+    name: str
+    view: str
+    scheme: str
+    size: dict[str, int] = WIDE
+
+
+PICTURES: Final = (
+    Picture("timeline-dark", "timeline", "dark"),
+    Picture("timeline-light", "timeline", "light"),
+    Picture("timeline-phone", "timeline", "dark", PHONE),
+    Picture("schedules", "schedules", "light"),
+    Picture("schedule", "schedules/import", "dark"),
+    Picture("schedule-phone", "schedules/import", "light", PHONE),
+    Picture("workflow", "workflows/letters", "light"),
+    Picture("slots", "slots", "dark"),
+    Picture("inbox", "inbox", "light"),
+    Picture("outbox", "outbox", "dark"),
+    Picture("heartbeat", "heartbeat", "light"),
+)
+
+
+@contextmanager
+def demo(home: Path) -> Iterator[str]:
+    """The demo on a free port; its address."""
+    command = [
+        sys.executable,
+        "-m",
+        "wakeful.cli.main",
+        "up",
+        "--demo",
+        "--home",
+        str(home),
+        "--port",
+        "0",
+        "-o",
+        "json",
+    ]
+    with (home.parent / "said").open("w") as said:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
+    try:
+        assert child.stdout is not None
+        yield json.loads(child.stdout.readline())["url"]
+    finally:
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=60)
+
+
+def take(browser: Browser, address: str, picture: Picture) -> Path:
+    """Look at one view, and write what is seen."""
+    context = browser.new_context(
+        color_scheme=picture.scheme,  # type: ignore[arg-type]
+        viewport=picture.size,  # type: ignore[arg-type]
+        device_scale_factor=1 if picture.size is WIDE else 2,
+        reduced_motion="reduce",
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+    )
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{address}/#/{picture.view}")
+    page.wait_for_selector(f"#main[data-at='{picture.view}']")
+    if picture.view == "timeline":
+        zoom_in(page)
+    page.wait_for_timeout(2_000)  # the numbers come with the first answers, a moment after the view itself
+    file = HERE / f"{picture.name}.png"
+    page.screenshot(path=file)
+    context.close()
+    size = file.stat().st_size
+    assert size <= BYTES_MAX, f"{file.name} has {size} bytes"
+    return file
+
+
+def zoom_in(page: Page) -> None:
+    """From three hours to some minutes around now: the demo is quicker than life."""
+    page.get_by_role("button", name="3 hours").click()
+    box = page.locator("canvas").last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * NOW_AT, box["y"] + box["height"] / 2)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, ZOOM)
+    page.keyboard.up("Control")
+    page.mouse.move(0, 0)
+
+
+def ask(address: str, path: str) -> Any:
+    with urllib.request.urlopen(address + path, timeout=30) as answer:
+        return json.load(answer)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=180.0, help="how long the demo runs before it is looked at")
+    parser.add_argument("names", nargs="*", help="which pictures; all if none is named")
+    asked = parser.parse_args()
+    wanted = [one for one in PICTURES if not asked.names or one.name in asked.names]
+    with tempfile.TemporaryDirectory() as folder, demo(Path(folder) / "home") as address:
+        time.sleep(asked.seconds)
+        assert ask(address, "/api/runs?outcome=failed")["runs"], "the demo has nothing to show"
+        with sync_playwright() as playwright:
+            args = ["--no-sandbox", "--disable-dev-shm-usage"]
+            browser = playwright.chromium.launch(executable_path=find_chromium(), args=args)
+            for picture in wanted:
+                file = take(browser, address, picture)
+                sys.stdout.write(f"{file.name}  {file.stat().st_size // 1000} kB\n")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

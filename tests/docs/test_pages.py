@@ -1,0 +1,81 @@
+"""Links lead somewhere, tests that a page names exist, and command lines within sentences are right."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from docs.blocks import PAGES, ROOT, prose
+from wakeful.cli.main import root
+
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
+TYPED = re.compile(r"`((?:\.venv/bin/)?wakeful [a-z][^`]*)`")
+TEST = re.compile(r"`((?:tests/)?[\w/]*(?:tests/[\w/]+|test_\w+\.py))`")
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_pictures_lead_somewhere(page: Path) -> None:
+    """Within the repository: the file is there, and the heading in it. A picture says what is on it."""
+    text = prose(page)
+    for target in [*LINK.findall(text), *(one for _, one in PICTURE.findall(text))]:
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = page if not path else (page.parent / path)
+        assert found.exists(), f"{page.name} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(found), f"{page.name} links to {target}; no such heading"
+    assert all(words for words, _ in PICTURE.findall(text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_within_sentences_exist(page: Path) -> None:
+    """Every `wakeful …` in the prose names a command, and options that it has."""
+    for typed in TYPED.findall(prose(page).replace("\\|", "|")):
+        words = shlex.split(typed.split(" | ")[0].partition("#")[0])[1:]
+        command: click.Command | None = root
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            found = command.get_command(click.Context(command), words[0])
+            if found is None:
+                assert command is not root, f"{page.name}: there is no command {typed!r}"
+                break
+            command, words = found, words[1:]
+        assert command is not None
+        known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert used <= known, f"{page.name}: {typed!r} has no {used - known}"
+
+
+def test_the_tests_that_the_page_on_security_names_exist() -> None:
+    """Every guard names its test by a path from the root, and the file is there."""
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/.]+)`", page)
+    assert len(named) >= 9
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert re.findall(r"(?<!/)\btest_\w+\.py", page) == []
+
+
+def test_pictures_are_small_and_used_or_taken() -> None:
+    """Each is one that the script takes, and loads at once."""
+    script = (ROOT / "docs" / "pictures" / "take.py").read_text(encoding="utf-8")
+    taken = set(re.findall(r'Picture\("([\w-]+)"', script))
+    pictures = {file.stem: file.stat().st_size for file in (ROOT / "docs" / "pictures").glob("*.png")}
+    assert set(pictures) == taken
+    assert max(pictures.values()) <= 300_000
+
+
+def test_the_index_names_every_page() -> None:
+    """docs/README.md leads to all pages, and the README to it."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {target.partition("#")[0] for target in LINK.findall(index)}
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= linked, pages - linked
+    assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
