@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from wakeful.cli.faults import Ended
@@ -57,18 +58,19 @@ def begin(asked: Invocation, listening: Listening) -> None:
 
 def _furnish(asked: Invocation, listening: Listening) -> None:
     daemon = asked.daemon()
+    _post(daemon, "/api/channels/inbox/touch")  # a person is at the page: what nobody else is named for goes there
     for thing in things(asked.home, listening.address):
         try:
             daemon.ask("PUT", thing.path, body=thing.body, timeout=PATIENCE)
         except Ended as error:
             log.warning("the demo is without %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)]))
-    _settle_in(daemon)
+    _post(daemon, f"/api/schedule/{PAUSED}/pause")
+    _post(daemon, f"/api/schedule/{UNHEARD}/run")
+    _post(daemon, "/api/wake", {"reason": "manual", "text": "Somebody is looking at the demo."})
 
 
-def _settle_in(daemon: Daemon) -> None:
+def _post(daemon: Daemon, path: str, body: Mapping[str, str] | None = None) -> None:
     try:
-        daemon.ask("POST", f"/api/schedule/{PAUSED}/pause", body={})
-        daemon.ask("POST", f"/api/schedule/{UNHEARD}/run")
-        daemon.ask("POST", "/api/wake", body={"reason": "manual", "text": "Somebody is looking at the demo."})
+        daemon.ask("POST", path, body=body or {})
     except Ended as error:
-        log.warning("the demo is not quite as it should be: %s", error)
+        log.warning("the demo is without %s: %s", path, error)

@@ -34,9 +34,6 @@ turns_per_hour_max = 600
 [delivery]
 retries_max = 1                 # a dead letter within a minute
 
-[channels.inbox]                # the first channel gets what nobody else is named for
-type = "inbox"
-
 [channels.pager]                # nobody listens there: see its messages among the dead letters
 type = "webhook"
 url = "http://127.0.0.1:9/page"
