@@ -53,8 +53,9 @@ class NobodyAnswers(RuntimeError):
 class Delivering:
     """The outbox of one app. Made before the app starts, so that channels are there before anything rings."""
 
-    def __init__(self, channels: MakeChannels | None, limits: DeliveryLimits) -> None:
+    def __init__(self, channels: MakeChannels | None, limits: DeliveryLimits, *, ack_token: Callable[[], str]) -> None:
         self._make_channels = channels
+        self._ack_token = ack_token  # which word no person is ever told
         self._limits = Live(limits)
         self._registry = ChannelRegistry()
         self._ground: Ground | None = None
@@ -74,6 +75,7 @@ class Delivering:
             ground.store_id,
             self._registry,
             self._limits,
+            ack_token=self._ack_token,
             apply=ground.apply,
             ring_bell=ground.ring_bell,
         )
@@ -103,9 +105,11 @@ class Delivering:
 
     async def send(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
         """Queue a text for a person."""
-        age_max = self._limits.value.age_max
+        age_max, ack_token, registry = self._limits.value.age_max, self._ack_token(), self._registry
         row = await self._write(
-            lambda tx, now: commands.send(tx, text, channel, to, registry=self._registry, now=now, age_max=age_max)
+            lambda tx, now: commands.send(
+                tx, text, channel, to, registry=registry, now=now, age_max=age_max, ack_token=ack_token
+            )
         )
         return self._view(row)
 

@@ -118,3 +118,7 @@ class Wakeful(Schedules, Runs, Questions):
     async def touch(self, channel: str, to: str | None = None) -> None:
         """A person was heard of there: what has no channel of its own goes there from now on."""
         await self._delivering.touch(channel, to)
+
+    async def message(self, channel: str, to: str, text: str) -> None:
+        """A person said this on a channel: the agent gets a turn, and its answer goes back to them there."""
+        await self._delivering.take_message(channel, to, text)

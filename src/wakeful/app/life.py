@@ -82,7 +82,9 @@ class Life:
         self._workflows = Workflows(modules=workflow_modules)
         self._heartbeat = heartbeat or HeartbeatFeature()
         has_heartbeat = heartbeat is not None or agents is not None  # who cannot ask an agent has no use for it
-        self._delivering = Delivering(channels, delivery or DeliveryLimits())
+        self._delivering = Delivering(
+            channels, delivery or DeliveryLimits(), ack_token=lambda: self._heartbeat.terms.ack.token
+        )
         self._bus = Bus()
         self._features: tuple[bootstrap.MakeFeature, ...] = (
             self._delivering.plug,  # first: channels are there before anything that uses them starts

@@ -2,10 +2,12 @@
 
 import builtins
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 
+from wakeful.app import findings
 from wakeful.app.life import Life
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run
@@ -57,9 +59,13 @@ class Questions(Life):
         return await self._open.store.read(look)
 
     async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
-        """What all schedules are going to start until a time, in order."""
+        """What all schedules and the heartbeat are going to start until a time, in order."""
         now = self._clock.read().now
-        return await self._open.store.read(lambda tx: queries.upcoming(tx, now=now, until=until, limit=limit))
+
+        def look(tx: Tx) -> Ahead:
+            return self._beats.upcoming(tx, queries.upcoming(tx, now=now, until=until, limit=limit), limit=limit)
+
+        return await self._open.store.read(look)
 
     async def pulse(self) -> Pulse:
         """Who ticks, and what hangs."""
@@ -68,7 +74,13 @@ class Questions(Life):
     async def health(self) -> Health:
         """Whether the clock is alive, and what is amiss with it; cheap enough to be asked often."""
         now = self._clock.read().now
-        return await self._open.store.read(lambda tx: health(tx, now=now, with_schedules=False))
+
+        def look(tx: Tx) -> Health:
+            found = health(tx, now=now, with_schedules=False)
+            besides = (findings.dead_letters(tx), findings.budget(tx, self._heartbeat.terms, now=now))
+            return replace(found, findings=[*found.findings, *besides])
+
+        return await self._open.store.read(look)
 
     async def is_writable(self) -> Finding:
         """Whether the store can be written, tried out."""

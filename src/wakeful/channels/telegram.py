@@ -4,7 +4,6 @@ A message holds 4096 UTF-16 units, so a long letter goes in several; what alread
 goes on after it. Texts are sent plain: whatever markup is in them stays text.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -112,6 +111,7 @@ class ListeningTelegramChannel:
         offset = int(mark) if mark is not None and mark.isdecimal() else 0
         pause: Duration = SECOND
         while True:
+            before, asked_at = offset, self._clock.read().monotonic
             updates, wait = await self._updates(offset)
             if updates is None:
                 await self._clock.sleep(max(pause, wait))
@@ -124,8 +124,9 @@ class ListeningTelegramChannel:
                     continue
                 offset = number + 1
                 await hear(self._heard(update, str(offset)))
-            if not updates:
-                await asyncio.sleep(0)
+            # Nothing new, and it did not wait for any as it was asked to: it is not asked again without a pause.
+            if offset == before and self._clock.read().monotonic - asked_at < SECOND:
+                await self._clock.sleep(SECOND)
 
     async def _updates(self, offset: int) -> tuple[list[Any] | None, Duration]:
         """What is new; None with how long to wait when it cannot be asked."""

@@ -11,6 +11,8 @@ from wakeful.cli.faults import Ended
 
 PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
+BESIDES: Final = ("deliveries", "heartbeat")
+"""What `/healthz` knows besides the clock, and nobody else asks for."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """How it is, what was looked at, what was found, and the cure."""
 
@@ -44,6 +46,9 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
         yield "wrong", "clock", str(problem), "look into server.log in the home folder"
     if not problems:
         yield "ok", "clock", f"alive, {_tick(health)}", None
+    for one in health.get("findings") or []:
+        if one["name"] in BESIDES and one["level"] != "ok":
+            yield "warning", one["name"], one["sentence"], one.get("cure")
     stuck = health.get("stuckRuns") or []
     if stuck:
         words = f"the end of run {', '.join(map(str, stuck))} could not be proven"

@@ -47,10 +47,9 @@ def judge(reply: str, rules: AckRules) -> Judged:
 def stripped(text: str, token: str) -> str:
     """The text without the token, wherever it stood; for whatever goes to a person."""
     word = _word(token)
-    found = word.search(text)
-    while found is not None:  # taking one out may bring two halves of another together
-        text = word.sub("", text)
-        found = word.search(text)
+    text = word.sub("", text)
+    if word.search(text) is not None:  # taking one out brought two halves of another together: keep halves apart
+        text = word.sub("\n" if " " in token else " ", text)
     return text.strip()
 
 

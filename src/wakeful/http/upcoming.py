@@ -1,4 +1,4 @@
-"""`/api/upcoming`: what all schedules are going to start, in order."""
+"""`/api/upcoming`: what all schedules and the heartbeat are going to start, in order."""
 
 from typing import Annotated, Final
 
@@ -23,7 +23,8 @@ def routes(app: Wakeful) -> APIRouter:
         until: Annotated[str | None, Query(description="a time; left out: a week from now")] = None,
         limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
     ) -> Response:
-        """Planned instants of schedules that are neither paused nor disabled nor outside their active hours then."""
+        """Planned instants of schedules that are neither paused nor disabled nor outside their active hours then, and
+        the beats of the heartbeat under its name."""
         last = min(app.moment().now + AHEAD, INSTANT_MAX) if until is None else instant_of(until, "until")
         ahead = await app.upcoming(last, limit=limit)
         return JSONResponse(

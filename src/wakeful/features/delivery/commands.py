@@ -19,11 +19,12 @@ def send(
     registry: ChannelRegistry,
     now: Instant,
     age_max: Duration,
+    ack_token: str,
 ) -> Delivery:
     """Queue a text for a person."""
     check_channel(registry, channel, "channel")
     target = route(tx, registry, channel, to)
-    delivery_id = enqueue(tx, target, text, now=now, expires_at=now + age_max)
+    delivery_id = enqueue(tx, target, text, now=now, expires_at=now + age_max, ack_token=ack_token)
     if delivery_id is None:
         refuse("text", "says nothing; write what is to be delivered")
     return _found(tx, delivery_id)

@@ -29,13 +29,15 @@ def plug(
     registry: ChannelRegistry,
     limits: Live[DeliveryLimits],
     *,
+    ack_token: Callable[[], str],
     apply: Callable[[Tx, Effect, Instant], bool],
     ring_bell: Callable[[], None],
 ) -> Plug:
     """The feature over one store and the channels of one process."""
 
     def applied(apply_one: Callable[..., None], tx: Tx, effect: Any, now: Instant) -> None:
-        apply_one(tx, effect, now, registry=registry, expires_at=now + limits.value.age_max)
+        expires_at = now + limits.value.age_max
+        apply_one(tx, effect, now, registry=registry, expires_at=expires_at, ack_token=ack_token())
 
     appliers = {
         Deliver: partial(applied, deliver),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from wakeful.core.effects import TakeMessage
+from wakeful.core.errors import Invalid
 from wakeful.core.instants import SECOND, Duration, Instant
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import inert
@@ -24,6 +25,17 @@ AGAIN: Final[Duration] = 5 * SECOND
 """How soon a channel whose listening broke off is listened to again."""
 
 Take: TypeAlias = Callable[[Tx, TakeMessage, Instant], bool]
+
+
+class HeardElsewhere(Exception):
+    """Another process listens to the same channel and got further: what we heard may be what it took already."""
+
+
+class Place:
+    """How far one listener got."""
+
+    def __init__(self, mark: str | None) -> None:
+        self.mark = mark
 
 
 class Ears:
@@ -74,25 +86,35 @@ class Ears:
     async def _listen(self, name: str, channel: Listening) -> None:
         while True:
             try:
-                mark = await self._store.read(lambda tx: tx.meta.get(_mark(name)))
-                await channel.listen(mark, partial(self._hear, name))
+                place = Place(await self._store.read(lambda tx: tx.meta.get(_mark(name))))
+                await channel.listen(place.mark, partial(self._hear, name, place))
+            except HeardElsewhere:
+                log.info("channel %s is listened to by another process as well; going on from where it is", name)
             except Exception as error:  # a channel that cannot be heard must not silence the others (L9)
                 log.warning("channel %s cannot be listened to, trying again: %s", name, error)
             await self._clock.sleep(AGAIN)
 
-    async def _hear(self, name: str, heard: Heard) -> None:
+    async def _hear(self, name: str, place: Place, heard: Heard) -> None:
         now = self._clock.read().now
         text = inert(heard.text)
 
-        def take(tx: Tx) -> bool:
+        def take(tx: Tx) -> str | None:
+            if tx.meta.get(_mark(name)) != place.mark:
+                raise HeardElsewhere
             tx.meta.set(_mark(name), heard.mark)
             if heard.to is None or not text.strip():
-                return True
+                return None
             tx.channels.touch(name, heard.to, at=now)  # also when nobody answers: this is where the person is
-            return self._take(tx, TakeMessage(name, heard.to, text), now)
+            try:
+                is_taken = self._take(tx, TakeMessage(name, heard.to, text), now)
+            except Invalid as invalid:  # it would be refused again: whoever speaks next is not kept waiting for it
+                return str(invalid)
+            return None if is_taken else "nobody here answers; run with the heartbeat"
 
-        if not await self._store.write(take):
-            log.warning("somebody wrote on channel %s, and nobody here answers; run with the heartbeat", name)
+        wrong = await self._store.write(take)
+        place.mark = heard.mark
+        if wrong is not None:
+            log.warning("somebody wrote on channel %s, and gets no answer: %s", name, wrong)
         self._ring_bell()
 
 

@@ -28,7 +28,9 @@ def of_channel(channel: str) -> str:
     return f"{CHANNEL}:{channel}"
 
 
-def alert(tx: Tx, effect: Alert, now: Instant, *, registry: ChannelRegistry, expires_at: Instant) -> None:
+def alert(
+    tx: Tx, effect: Alert, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
+) -> None:
     """Tell people, unless they know."""
     known = next((one for one in tx.incidents.open() if one.name == effect.incident), None)
     if known is not None and (_kind(known.name) in _EACH_TIME or now - known.last_at > QUIET):
@@ -39,10 +41,12 @@ def alert(tx: Tx, effect: Alert, now: Instant, *, registry: ChannelRegistry, exp
     tx.report(Report(STREAM, "opened", {"incident": effect.incident, "text": effect.text}, slug=slug))
     text = effect.text if slug is None else f"{slug}: {effect.text}"
     target = route(tx, registry, None, None, avoid=_broken(tx))
-    enqueue(tx, target, text, now=now, expires_at=expires_at, purpose="alert", slug=slug)
+    enqueue(tx, target, text, now=now, expires_at=expires_at, ack_token=ack_token, purpose="alert", slug=slug)
 
 
-def recovered(tx: Tx, effect: Recovered, now: Instant, *, registry: ChannelRegistry, expires_at: Instant) -> None:
+def recovered(
+    tx: Tx, effect: Recovered, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
+) -> None:
     """Tell people that it is over, if they were told that it began."""
     over = tx.incidents.close(effect.incidents, at=now)
     if not over:
@@ -52,7 +56,7 @@ def recovered(tx: Tx, effect: Recovered, now: Instant, *, registry: ChannelRegis
         tx.report(Report(STREAM, "closed", {"incident": one.name, "text": one.text, "times": one.times}, slug=slug))
     target = route(tx, registry, None, None, avoid=_broken(tx))
     text = _over(over[0], slug, now)
-    enqueue(tx, target, text, now=now, expires_at=expires_at, purpose="note", slug=slug)
+    enqueue(tx, target, text, now=now, expires_at=expires_at, ack_token=ack_token, purpose="note", slug=slug)
 
 
 def _kind(name: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from wakeful.core.acknowledgement import stripped
 from wakeful.core.effects import Deliver
 from wakeful.core.instants import Instant, format_instant
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
@@ -40,12 +41,18 @@ def enqueue(
     *,
     now: Instant,
     expires_at: Instant,
+    ack_token: str,
     purpose: Purpose = "message",
     run_id: int | None = None,
     slug: str | None = None,
 ) -> int | None:
-    """Write it, due at once if nothing is before it; answers its id, None for a text that says nothing."""
+    """Write it, due at once if nothing is before it; answers its id, None for a text that says nothing.
+
+    Whatever a person is told passes here, so it is here that the ack token is taken out, and only once the text is
+    plain: what is removed from it may have parted the token."""
     plain = inert(text)
+    if ack_token in plain:
+        plain = stripped(plain, ack_token)
     if not plain.strip():
         return None
     addressee = tx.deliveries.addressee(*target)
@@ -56,10 +63,24 @@ def enqueue(
     return delivery_id
 
 
-def deliver(tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant) -> None:
+def deliver(
+    tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
+) -> None:
     """Apply the effect."""
     target = route(tx, registry, effect.channel, effect.to)
-    enqueue(tx, target, effect.text, now=now, expires_at=expires_at, run_id=effect.run_id, slug=effect.slug)
+    delivery_id = enqueue(
+        tx,
+        target,
+        effect.text,
+        now=now,
+        expires_at=expires_at,
+        ack_token=ack_token,
+        run_id=effect.run_id,
+        slug=effect.slug,
+    )
+    if delivery_id is None:
+        told = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
+        tx.report(Report(STREAM, "suppressed", told, "a reply says nothing to anybody", slug=effect.slug))
 
 
 def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from wakeful.core.cadence import Cadence, Rules, turn_back
-from wakeful.core.effects import Alert, Effect
+from wakeful.core.effects import Alert, Effect, Recovered
 from wakeful.core.heartbeat import WINDOW, Decided, Heartbeat, Turning, look, next_beat, timing_of, turns_within
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run
@@ -50,6 +50,8 @@ class HeartbeatAlarms:
             )
             if decided.has_tripped:
                 effects.append(_tripped(tx, decided, terms, now))
+            if heartbeat.tripped_at is not None and decided.heartbeat.tripped_at is None:
+                effects.append(Recovered((BUDGET,)))
             due += _record(tx, cadence, decided, terms, now)
         return Rung(due, len(heartbeats), effects=effects)
 
@@ -64,7 +66,7 @@ class HeartbeatAlarms:
             retry_at=_not_after(heartbeat.retry_at, now),
             turned_at=_not_after(heartbeat.turned_at, now),
             held_until=None,
-            tripped_at=None,
+            tripped_at=_not_after(heartbeat.tripped_at, now),
             turns=json.dumps(turns_within(heartbeat, now)),
         )
         if cadence.planned_through > now:

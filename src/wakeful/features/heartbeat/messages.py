@@ -28,7 +28,7 @@ from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
 
 MESSAGE: Final = "message"
-TEXT_MAX: Final = 64_000
+TEXT_MAX: Final = 64 * 1024
 _RULES: Final = Rules(Manual())
 # A person waits: a turn that fails is tried twice more, soon, and then they are told.
 _POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
@@ -42,8 +42,11 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
         refuse("text", f"has {len(text)} characters; send at most {TEXT_MAX}")
     tx.channels.touch(channel, to, at=now)
     owner_id = tx.owners.named(conversation(channel, to))
-    if not tx.cadences.lock([owner_id]):
-        tx.cadences.add_many([begin(owner_id, 1, _RULES, now=now, state="active", reason=None)])
+    known = tx.cadences.lock([owner_id])
+    if not known:
+        known[owner_id] = begin(owner_id, 1, _RULES, now=now, state="active", reason=None)
+        tx.cadences.add_many([known[owner_id]])
+    _begin_anew_with(tx, known[owner_id], terms.agent)
     run_id = tx.runs.reserve_ids(1)[0]
     run = planned(
         run_id=run_id,
@@ -120,7 +123,9 @@ class MessageRuns:
             return Settled(settlement)
         settlement, said = self._answer(run, ending, settlement)
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
-        cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
+        session_id = session_of(ending)
+        if session_id is not None and tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):
+            cadence = cadence._replace(session_id=session_id)  # else the conversation is with another agent by now
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
         return Settled(settlement, effects + said, kept_of(ending))
@@ -140,6 +145,21 @@ class MessageRuns:
         if not text:
             return close._replace(reason="ok-empty" if not reply.strip() else "ok-ack"), ()
         return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
+
+
+def _begin_anew_with(tx: Tx, cadence: Cadence, agent: str) -> None:
+    """A session belongs to the agent that made it: with another agent the conversation begins anew."""
+    name = _agent_of(cadence.schedule_id)
+    known = tx.meta.get(name)
+    if known == agent:
+        return
+    tx.meta.set(name, agent)
+    if known is not None:
+        tx.cadences.save_many([cadence._replace(session_id=None)])
+
+
+def _agent_of(owner_id: int) -> str:
+    return f"conversation_agent:{owner_id}"
 
 
 def _kept(run: Run) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.core.heartbeat import Wake, flush_at, turns_within, wakes_of
+from wakeful.core.heartbeat import Wake, flush_at, next_beat, timing_of, turns_within, wakes_of
 from wakeful.core.instants import Instant, format_duration, format_instant
 from wakeful.core.runs import Run
 from wakeful.features.heartbeat.standing import find
@@ -92,6 +92,19 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
         session_id=cadence.session_id,
         events=len(tx.system_events.all()),
     )
+
+
+def next_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> list[Instant]:
+    """The beats to come until a time."""
+    found = find(tx)
+    if found is None or found.cadence.state != "active":
+        return []
+    beats: list[Instant] = []
+    beat = found.cadence.next_at
+    while beat is not None and beat <= until and len(beats) < limit:
+        beats.append(beat)
+        beat = next_beat(timing_of(found.heartbeat), terms.beats.hours, beat)
+    return beats
 
 
 def event_json(event: SystemEvent) -> dict[str, Any]:

@@ -184,7 +184,7 @@ export default async function timeline(visit) {
       firsts.map((fire) =>
         h(
           "a",
-          { href: `#/schedules/${fire.slug}` },
+          { href: fire.slug === "heartbeat" ? "#/heartbeat" : `#/schedules/${fire.slug}` },
           when(iso(fire.at)),
           quoted(fire.slug, { class: "cut" }),
           h("span", { class: "small soft cut" }, clock(fire.at)),
