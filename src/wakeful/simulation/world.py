@@ -6,7 +6,7 @@ Everything here is true time; only the `Wall` is what the machines believe. A `M
 is a `Process` of the virtual loop with its own store handle, clock and engine, so that killing it leaves nothing behind
 but what was committed. Troubles are carried out at their time by one driver task that belongs to no machine.
 
-The judge is asked inside the store's commit (`_Watcher.after_commit`): before anybody is answered, before anything that
+The judge is asked inside the store's commit (`machine`): before anybody is answered, before anything that
 follows from the commit can happen, and also when the node is about to die of that very commit. It is asked again after
 every tick, whether silence has set in.
 
@@ -16,24 +16,18 @@ The first broken law ends the world.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.actions import Call, Http
-from wakeful.core.actions import Command as Program
-from wakeful.core.errors import Invalid
 from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
-from wakeful.core.refusals import Conflict, NotFound
 from wakeful.engine.limits import Limits
-from wakeful.ports.action import Action, Fire
+from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
-from wakeful.ports.store import StoreUnavailable
 from wakeful.simulation import laws
-from wakeful.simulation.clock import EPOCH, VirtualClock, Wall
+from wakeful.simulation.clock import EPOCH, Wall
 from wakeful.simulation.facts import Notes, read_facts, take_notes
 from wakeful.simulation.faults import (
     Climate,
@@ -52,15 +46,12 @@ from wakeful.simulation.faults import (
 )
 from wakeful.simulation.judge import Broken, Judge
 from wakeful.simulation.laws import Ending, Seen
-from wakeful.simulation.loop import Process, VirtualLoop, drain
-from wakeful.simulation.performers import Programs, SimAction
-from wakeful.simulation.system import Assemble, System
+from wakeful.simulation.loop import VirtualLoop, drain
+from wakeful.simulation.machine import Machine
+from wakeful.simulation.system import Assemble
 from wakeful.stores.sqlite.connection import connect, open_reader
-from wakeful.stores.sqlite.group import Crashed
 from wakeful.stores.sqlite.store import SqliteStore
 
-REFUSALS: Final = (Invalid, Conflict, NotFound)
-GHOST_PATIENCE: Final = 2 * MINUTE
 NAP: Final = 10 * SECOND
 """A node that is full looks again this soon; sleeping longer is sleeping."""
 
@@ -106,10 +97,10 @@ class World:
         self._steps = 0  # what the wall was moved by for good
         self._machines = [Machine(self, index) for index in range(climate.nodes)]
         self._broken: asyncio.Future[None] = self.loop.create_future()
-        self._context = copy_context()
+        self.context = copy_context()
         self._observer: Any = None
         self._notes: Notes | None = None
-        self._is_over = False
+        self.is_over = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -120,7 +111,7 @@ class World:
             try:
                 self.loop.run(self._main())
             finally:
-                self._is_over = True
+                self.is_over = True
                 for machine in self._machines:
                     machine.remove()
                 if self._observer is not None:
@@ -179,7 +170,7 @@ class World:
     def report(self, violations: Iterable[str]) -> None:
         """End the world if there is any."""
         found = list(violations)
-        if not found or self._broken.done() or self._is_over:
+        if not found or self._broken.done() or self.is_over:
             return
         when = f"after {format_duration(self.loop.now_ms)}, the wall says {format_instant(self.wall.read())}"
         command = f"python -m wakeful.simulation --seed {self.seed} --days {self.climate.days:g}"
@@ -194,7 +185,7 @@ class World:
 
     def later(self, delay: Duration, callback: Callable[[], None]) -> None:
         """Do something that belongs to no machine."""
-        self.loop.call_at(self.loop.time() + delay / 1000, callback, context=self._context)
+        self.loop.call_at(self.loop.time() + delay / 1000, callback, context=self.context)
 
     # -- the judge ----------------------------------------------------------------------------------------------------
 
@@ -211,7 +202,7 @@ class World:
             kept = (self.limits.ledger_days - 10) * DAY  # a clock a few days ahead may forget a few days more
             self.report(self.judge.look(facts, now=self.wall.read(), pruned_before=self._true_wall() - kept))
 
-    def ticked(self, machine: "Machine", moment: Moment, deadline: int) -> None:
+    def ticked(self, machine: Machine, moment: Moment, deadline: int) -> None:
         """A node has looked at its clock."""
         self.ticks += 1
         if self.is_clock_unset or self.wall.read() != moment.now:
@@ -223,7 +214,7 @@ class World:
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
 
-    def began(self, machine: "Machine", fire: Fire) -> None:
+    def began(self, machine: Machine, fire: Fire) -> None:
         self.attempts += 1
         row = self.judge.row(fire.run_id)
         node = -1 if row is None or row.owner is None else row.owner
@@ -231,11 +222,11 @@ class World:
         self.say(lambda: f"{machine.name}: {fire.slug} run {fire.run_id} attempt {fire.attempt} begins")
         self.report(self.judge.began(seen))
 
-    def ended(self, machine: "Machine", run_id: int, attempt: int, ending: Ending) -> None:
+    def ended(self, machine: Machine, run_id: int, attempt: int, ending: Ending) -> None:
         self.say(lambda: f"{machine.name}: run {run_id} attempt {attempt} ends {ending}")
         self.judge.ended(run_id, attempt, ending, true_time=self.loop.now_ms)
 
-    def _left_lying(self, awake: "Machine") -> Iterator[str]:
+    def _left_lying(self, awake: Machine) -> Iterator[str]:
         """L6: a node that is gone loses its lease, and its runs with it, when another is awake for long enough."""
         # One lease until it is over, and one more in which a clock that came back is seen to run steadily.
         patience = 2 * self.limits.lease + 2 * self.limits.renew_every + MINUTE
@@ -308,228 +299,6 @@ class World:
         """What a person writes; drawn for the middle of the world, so that single instants fall into it."""
         now = EPOCH + rng.randrange(int(self.climate.days * DAY))
         return draw_definition(rng, now=now, pace=self.climate.pace)
-
-
-class Machine:
-    """A machine that boots again and again; each boot is a process with a node in it."""
-
-    def __init__(self, world: World, index: int) -> None:
-        self.world = world
-        self.name = f"node-{index}"
-        self.gone: dict[int, int] = {}  # node incarnations that died, and when
-        self.awake_since = 0
-        self.is_stopping = False  # it lets things end, and begins nothing
-        self._process: Process | None = None
-        self._store: SqliteStore | None = None
-        self._watcher: _Watcher | None = None
-        self._system: System | None = None
-        self._clock: VirtualClock | None = None
-        self._actions: tuple[SimAction, ...] = ()
-        self._programs = Programs(world.handler_rng, world.judge.remains)
-        self._haunted: dict[tuple[int, int], int] = {}
-
-    @property
-    def is_awake(self) -> bool:
-        return self._process is not None and self._process.is_awake and self._system is not None
-
-    def boot(self) -> None:
-        """Start a new process."""
-        world = self.world
-        if self._process is not None or world._is_over:
-            return
-        world.boots += 1
-        world.say(lambda: f"{self.name}: boots")
-        self._process = process = Process(world.loop, f"{self.name}.{world.boots}")
-        self._watcher = watcher = _Watcher(world, self)
-        self._clock = clock = VirtualClock(world.loop, wall=world.wall)
-        self._store = store = SqliteStore.open_inline(world.path, hook=watcher, shared_clock=world.climate.nodes > 1)
-        self._actions = tuple(
-            SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
-            for sort in ("call", "request", "program")
-        )
-        self.awake_since = world.loop.now_ms
-        self.is_stopping = False
-        process.start(self._live(store, clock), name=process.name)
-
-    def kill(self, *, boots_after: Duration | None) -> None:
-        """End the process as a power cut does, from outside."""
-        if self._process is not None:
-            self.world.say(lambda: f"{self.name}: dies")
-            self._die()
-        if boots_after is not None:
-            self.world.later(boots_after, self.boot)
-
-    def crash(self) -> None:
-        """End the process from inside a commit of its own."""
-        self.world.crashes += 1
-        self.world.say(lambda: f"{self.name}: dies at a commit")
-        self._die()
-        self.world.later(self.world.machine_rng.choice((SECOND, MINUTE, HOUR)), self.boot)
-
-    def restart(self, lasting: Duration) -> None:
-        """Stop the process in good order, and start it again later."""
-        process, system, store = self._process, self._system, self._store
-        if process is None or not process.is_awake or system is None or store is None:
-            return
-
-        self.is_stopping = True
-
-        async def stop() -> None:
-            await system.engine.stop()
-            await store.close()
-            self.world.later(0, partial(self._stopped, process, lasting))
-
-        process.start(stop())
-
-    def freeze(self, lasting: Duration, *, is_suspend: bool) -> None:
-        """Let the process stand still for a while."""
-        process, clock = self._process, self._clock
-        if process is None or clock is None or process.is_frozen:
-            return
-        process.freeze()
-
-        def thaw() -> None:
-            if process.is_alive:
-                self.awake_since = self.world.loop.now_ms
-                self.world.say(lambda: f"{self.name}: goes on")
-                if is_suspend:
-                    clock.suspend(lasting)
-                process.thaw()
-
-        self.world.later(lasting, thaw)
-
-    def do(self, deed: Deed, slug: str) -> None:
-        """Carry out what a person asks of this machine."""
-        if self._process is not None and self._system is not None:
-            self._process.start(self._carry_out(self._system, deed, slug))
-
-    def remove(self) -> None:
-        """The world is over."""
-        if self._process is not None:
-            self._die()
-
-    def haunted(self) -> Iterator[str]:
-        """What still runs here although the lease was taken."""
-        now = self.world.loop.now_ms
-        listening = [key for action in self._actions for key in action.under_way if key not in action.deaf]
-        ghosts = [one for key in listening if (one := self.world.judge.under_way.get(key)) and one.is_ghost]
-        keys = {(one.run_id, one.attempt) for one in ghosts}
-        self._haunted = {key: self._haunted.get(key, now) for key in sorted(keys)}
-        for ghost in ghosts:
-            awake_for = now - max(self._haunted[ghost.run_id, ghost.attempt], self.awake_since)
-            patience = GHOST_PATIENCE + 2 * self.world.limits.renew_every
-            yield from laws.ghosts_leave([ghost], awake_for=awake_for, patience=patience)
-
-    # -- what the actions tell ----------------------------------------------------------------------------------------
-
-    def began(self, fire: Fire) -> None:
-        self.world.began(self, fire)
-
-    def ended(self, run_id: int, attempt: int, ending: Ending) -> None:
-        self.world.ended(self, run_id, attempt, ending)
-
-    # -- inside -------------------------------------------------------------------------------------------------------
-
-    async def _live(self, store: SqliteStore, clock: VirtualClock) -> None:
-        world = self.world
-        kinds: tuple[type[Any], ...] = (Call, Http, Program)
-        actions: Mapping[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
-        system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name)
-        tick = system.engine.tick
-
-        async def watched_tick(moment: Moment) -> int:
-            deadline = await tick(moment)
-            if system.engine.is_ticking:
-                world.ticked(self, moment, deadline)
-            return deadline
-
-        system.engine.tick = watched_tick  # type: ignore[method-assign]
-        await system.engine.start()
-        self._system = system
-
-    async def _carry_out(self, system: System, deed: Deed, slug: str) -> None:
-        slugs = self.world.slugs
-        try:
-            match deed.what:
-                case "add" | "edit":
-                    await system.put(slug, deed.definition or {})
-                    slugs[slug] = None
-                case "pause":
-                    is_short = deed.draw * 1000 % 1 < 0.4
-                    until = self.world.wall.read() + int(deed.draw * 3 * DAY) + MINUTE if is_short else None
-                    await system.pause(slug, until)
-                case "resume":
-                    await system.resume(slug)
-                case "remove":
-                    slugs.pop(slug, None)
-                    await system.remove(slug)
-                case "run_now":
-                    await system.run_now(slug)
-        except REFUSALS as refused:
-            why = str(refused)
-            self.world.say(lambda: f"{self.name}: {deed.what} {slug} is refused: {why}")
-        except StoreUnavailable:
-            pass
-        except Exception as error:
-            self.world.report([f"L9 {deed.what} {slug} raised {type(error).__name__}: {error}"])
-
-    def _stopped(self, process: Process, lasting: Duration) -> None:
-        if self._process is process:
-            self.kill(boots_after=lasting)
-
-    def _die(self) -> None:
-        """Nothing of the process runs after this. Programs it started go on."""
-        process, store, watcher, system = self._process, self._store, self._watcher, self._system
-        self._process = self._store = self._watcher = self._system = self._clock = None
-        if process is None or store is None or watcher is None:
-            return
-        process.kill()
-        watcher.is_doomed = True
-        node = None if system is None else system.engine.node_id
-        if node is not None:
-            self.gone[node] = self.world.loop.now_ms
-        for action in self._actions:
-            for (run_id, attempt), program in list(action.under_way.items()):
-                if program is None:
-                    del action.under_way[run_id, attempt]
-                    self.world.ended(self, run_id, attempt, "died")
-                else:
-                    alone = self.world.machine_rng.randrange(2 * HOUR)
-                    self.world.later(alone, partial(action.outlive, (run_id, attempt)))
-        self._actions = ()
-
-        def bury() -> None:
-            process.bury()
-            self.world.loop.create_task(store.close(), context=self.world._context.copy())
-
-        self.world.later(0, bury)
-
-
-class _Watcher:
-    """The store's hook: sizes groups, lets the judge look at every commit, and lets the node die of it."""
-
-    def __init__(self, world: World, machine: Machine) -> None:
-        self.is_doomed = False
-        self._world = world
-        self._machine = machine
-        self._fault: str | None = None
-
-    def group_size(self, waiting: int) -> int:
-        return self._world.commit_faults.group_size(waiting)
-
-    def before_commit(self) -> None:
-        if self.is_doomed:
-            raise Crashed
-        self._fault = self._world.commit_faults.draw()
-        if self._fault == "before":
-            self._machine.crash()
-            raise Crashed
-
-    def after_commit(self) -> None:
-        self._world.look()
-        if self._fault == "after":
-            self._machine.crash()
-            raise Crashed
 
 
 class _Calm:
