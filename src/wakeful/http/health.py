@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.core.instants import SECOND, Duration
-from wakeful.http import shapes
+from wakeful.http import health_shapes
 from wakeful.http.doorway import Access
 from wakeful.http.problems import Problem, stopping
 from wakeful.http.shapes import answer, problems
@@ -29,7 +29,7 @@ def routes(app: Wakeful, access: Callable[[], Access], is_open: Callable[[], boo
     @router.get(
         "/healthz",
         summary="Is the clock alive?",
-        responses={200: answer(shapes.Health, "It is."), **problems()},
+        responses={200: answer(health_shapes.Health, "It is."), **problems()},
     )
     async def get_health(request: Request) -> Response:
         """Last tick, lag, stuck runs, and whether the store can be written."""
@@ -43,7 +43,7 @@ def routes(app: Wakeful, access: Callable[[], Access], is_open: Callable[[], boo
     @router.get(
         "/readyz",
         summary="Is the daemon open?",
-        responses={200: answer(shapes.Ready, "It is."), **problems()},
+        responses={200: answer(health_shapes.Ready, "It is."), **problems()},
     )
     async def get_ready() -> Response:
         if not is_open():

@@ -13,7 +13,7 @@ from wakeful.app.beating import heartbeat_json
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.features.heartbeat.queries import event_json
-from wakeful.http import shapes
+from wakeful.http import heartbeat_shapes
 from wakeful.http.asking import read_json, read_object, run_id_of, text_of
 from wakeful.http.problems import Refused
 from wakeful.http.shapes import answer, body, problems
@@ -30,8 +30,8 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
         "/wake",
         summary="Ask for a turn",
         status_code=202,
-        openapi_extra=body(shapes.Wake, is_required=False),
-        responses={202: answer(shapes.Woken, "A turn follows."), **problems(409)},
+        openapi_extra=body(heartbeat_shapes.Wake, is_required=False),
+        responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
     )
     async def wake(request: Request) -> Response:
         """Requests within 250 ms become one turn. With `text` the agent is told it, as a system event. A turn that asks
@@ -43,7 +43,7 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
     @router.get(
         "/heartbeat",
         summary="How the heartbeat stands",
-        responses={200: answer(shapes.Heartbeat, "With its last turns, newest first."), **problems()},
+        responses={200: answer(heartbeat_shapes.Heartbeat, "With its last turns, newest first."), **problems()},
     )
     async def get_heartbeat() -> Response:
         return JSONResponse(heartbeat_json(*await app.heartbeat()))
@@ -51,7 +51,7 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
     @router.get(
         "/system-events",
         summary="What waits for the next turn",
-        responses={200: answer(shapes.SystemEvents, "Oldest first."), **problems()},
+        responses={200: answer(heartbeat_shapes.SystemEvents, "Oldest first."), **problems()},
     )
     async def list_system_events() -> Response:
         return JSONResponse({"events": [event_json(event) for event in await app.system_events()]})
@@ -60,8 +60,8 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
         "/hooks/{name}",
         summary="Wake the agent from outside",
         status_code=202,
-        openapi_extra=body(shapes.HookCall, is_required=False),
-        responses={202: answer(shapes.Woken, "A turn follows."), **problems(409)},
+        openapi_extra=body(heartbeat_shapes.HookCall, is_required=False),
+        responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
     )
     async def call_hook(
         name: HookPath, request: Request, authorization: Annotated[str | None, Header(include_in_schema=False)] = None

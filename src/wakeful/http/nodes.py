@@ -5,7 +5,7 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.core.instants import format_instant
-from wakeful.http import shapes
+from wakeful.http import health_shapes
 from wakeful.http.shapes import answer, problems
 
 
@@ -13,7 +13,9 @@ def routes(app: Wakeful) -> APIRouter:
     """The routes, over one app."""
     router = APIRouter(prefix="/api/nodes", tags=["daemon"])
 
-    @router.get("", summary="Who ticks", responses={200: answer(shapes.Nodes, "With leases and lag."), **problems()})
+    @router.get(
+        "", summary="Who ticks", responses={200: answer(health_shapes.Nodes, "With leases and lag."), **problems()}
+    )
     async def get_nodes() -> Response:
         pulse = await app.pulse()
         now = app.moment().now
