@@ -1,4 +1,7 @@
-"""Replay one seed, and tell what happens in it: `python -m wakeful.simulation --seed N [--days D] [--nodes K]`."""
+"""Replay one seed, and tell what happens in it: `python -m wakeful.simulation --seed N [--days D] [--nodes K]`.
+
+With `--through M` all seeds from N to M, one after another, with nothing told but the sums; `--minutes` ends it earlier.
+"""
 
 import argparse
 import sys
@@ -6,16 +9,21 @@ import time
 
 from wakeful.simulation.judge import Broken
 from wakeful.simulation.replay import simulate
+from wakeful.simulation.world import Report
 
 
 def main() -> int:
     """0: all laws held. 1: one was broken."""
     parser = argparse.ArgumentParser(prog="python -m wakeful.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, required=True, help="the world to replay")
+    parser.add_argument("--through", type=int, help="the last of many worlds")
+    parser.add_argument("--minutes", type=float, default=60, help="begin no further world after that long")
     parser.add_argument("--days", type=float, help="how long; the seed decides if left out")
     parser.add_argument("--nodes", type=int, help="how many nodes; the seed decides if left out")
     parser.add_argument("--quiet", action="store_true", help="only say how it ended")
     chosen = parser.parse_args()
+    if chosen.through is not None:
+        return _many(range(chosen.seed, chosen.through + 1), chosen.minutes)
     say = None if chosen.quiet else _say
     began = time.perf_counter()
     try:
@@ -27,8 +35,41 @@ def main() -> int:
     return 0
 
 
+def _many(seeds: range, minutes: float) -> int:
+    """World after world; a broken one is named and the rest goes on."""
+    began = time.perf_counter()
+    reports: list[Report] = []
+    broken: list[int] = []
+    for seed in seeds:
+        if time.perf_counter() - began > minutes * 60:
+            break
+        try:
+            reports.append(simulate(seed))
+        except Broken as found:
+            broken.append(seed)
+            _say(f"{found}")
+        if (seed - seeds.start) % 10 == 9:
+            _say(_sums(reports, broken, time.perf_counter() - began))
+    _say(_sums(reports, broken, time.perf_counter() - began))
+    return 1 if broken else 0
+
+
+def _sums(reports: list[Report], broken: list[int], seconds: float) -> str:
+    if not reports:
+        return f"no world held; broken: {broken}"
+    return (
+        f"seeds {reports[0].seed}..{reports[-1].seed}: {len(reports)} worlds, "
+        f"{sum(report.days for report in reports):,.0f} days, "
+        f"{sum(report.boots for report in reports):,} boots, {sum(report.crashes for report in reports):,} crashes, "
+        f"{sum(report.commits for report in reports):,} commits judged, "
+        f"{sum(report.rows for report in reports):,} rows, {sum(report.attempts for report in reports):,} attempts, "
+        f"broken: {broken or 'none'}, {seconds / 60:.1f} min"
+    )
+
+
 def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
