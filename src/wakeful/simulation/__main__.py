@@ -1,6 +1,6 @@
 """Replay one seed, and tell what happens in it: `python -m wakeful.simulation --seed N [--days D] [--nodes K]`.
 
-With `--through M` all seeds from N to M, one after another, with nothing told but the sums; `--minutes` ends it earlier.
+With `--through M` all seeds from N to M, one after another, and only the sums are told; `--minutes` ends it earlier.
 """
 
 import argparse
