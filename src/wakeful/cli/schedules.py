@@ -121,7 +121,7 @@ def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -
 
 def _ended(daemon: Daemon, run_id: str, limit: float | None) -> dict[str, Any]:
     """The run when it has ended, or as it is when nobody wants to wait any longer."""
-    begun, pause = time.monotonic(), LOOK_FIRST
+    begun, pause = time.monotonic(), LOOK_FIRST  # a stopwatch: how long a person waits
     while True:
         run: dict[str, Any] = daemon.get(f"/api/runs/{run_id}")
         waited = time.monotonic() - begun

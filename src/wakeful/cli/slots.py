@@ -131,7 +131,7 @@ def _tell(asked: Invocation, slot: Mapping[str, Any]) -> None:
 
 def _until(look: Callable[[], Any], is_there: Callable[[Any], bool], within: float) -> Any:
     """What is looked at, once it is there or nobody wants to wait any longer."""
-    begun = time.monotonic()
+    begun = time.monotonic()  # a stopwatch: how long a person waits
     while True:
         found = look()
         if is_there(found) or time.monotonic() - begun > within:

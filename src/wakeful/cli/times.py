@@ -24,7 +24,7 @@ def user_zone() -> tuple[str, tzinfo]:
 
 
 def now() -> datetime:
-    """This moment, in UTC."""
+    """This moment, in UTC, by the clock of this terminal: it says how far off times are, and decides nothing."""
     return datetime.now(UTC)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from wakeful.adapters.bell import rung_within
 from wakeful.core.instants import Duration
 from wakeful.ports.clock import Moment
 
@@ -17,11 +18,4 @@ class SystemClock:
         await asyncio.sleep(duration / 1000)
 
     async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
-        if bell.is_set():
-            return True
-        try:
-            async with asyncio.timeout(duration / 1000):
-                await bell.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await rung_within(bell, duration)

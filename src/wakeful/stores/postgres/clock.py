@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from wakeful.adapters.bell import rung_within
 from wakeful.core.instants import Duration
 from wakeful.ports.clock import Moment
 from wakeful.stores.postgres.connection import Session
@@ -42,14 +43,7 @@ class PostgresClock:
         await asyncio.sleep(duration / 1000)
 
     async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
-        if bell.is_set():
-            return True
-        try:
-            async with asyncio.timeout(duration / 1000):
-                await bell.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await rung_within(bell, duration)
 
     def set_by(self, session: Session) -> None:
         """Take the server's time, as of the middle of the quickest of a few round trips."""

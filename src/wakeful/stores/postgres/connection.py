@@ -127,7 +127,7 @@ class Door:
         self.patience = patience
         self._lock = Lock()
         self._pause: Duration = 0
-        self._shut_until = 0.0
+        self._shut_until = 0.0  # by the stopwatch of the threads: how fast to knock, nothing of when to ring
 
     def open(self) -> Connection:
         """A new connection; raises `StoreUnavailable` if there is none to be had."""

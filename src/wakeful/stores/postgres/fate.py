@@ -39,6 +39,7 @@ class CommitUnknown(StoreUnavailable):
 
 def resolve(doubt: Doubt, door: Door, doubts: Doubts) -> None:
     """Return if it was kept; raise `StoreUnavailable` if it was not, `CommitUnknown` if nobody could say."""
+    # A stopwatch, and not the clock port: this thread waits for a server, and nothing that is due depends on it.
     until = time.monotonic() + door.patience.doubt / SECOND
     while True:
         status = _ask(doubt, door)
