@@ -27,7 +27,6 @@ from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
 
 USAGE = {"inputTokens": 10, "outputTokens": 3}
 ONCE = {"persistSession": False}
-ENDED_IN_ERROR = Failed("the session ended in error", rung="started")
 
 
 class Desk:

@@ -11,14 +11,14 @@ from wakeful.core.errors import Invalid
 from wakeful.core.instants import parse_instant
 from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolve
 from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
-from wakeful.core.timing_json import timing_from_json, timing_to_json
+from wakeful.core.timing_json import read_timing, timing_to_json
 
 NOW = parse_instant("2026-01-30T09:00:00Z")
 HOUR = 3_600_000
 
 
 def read(data: object, now: int = NOW, default_zone: str = "Europe/Berlin") -> Timing:
-    return timing_from_json(data, now=now, default_zone=default_zone)
+    return resolve(read_timing(data), now=now, default_zone=default_zone)
 
 
 def refused(data: object) -> dict[str, str]:

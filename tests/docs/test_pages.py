@@ -13,7 +13,6 @@ from wakeful.cli.main import root
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 TYPED = re.compile(r"`((?:\.venv/bin/)?wakeful [a-z][^`]*)`")
-TEST = re.compile(r"`((?:tests/)?[\w/]*(?:tests/[\w/]+|test_\w+\.py))`")
 
 
 def anchors(page: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from pydantic import ValidationError
 
 from settings.kit import CONTRACT, loaded
 from wakeful.core.active_hours import ActiveHours
+from wakeful.engine.clock import SystemClock
+from wakeful.features.quota.book import Book, Config
+from wakeful.providers.from_settings import make_provider
 from wakeful.settings import Secret, Settings, load
 from wakeful.settings.agents import AnthropicAgent, CallAgent, CommandAgent, EchoAgent, OpenAIAgent, SessionsAgent
 from wakeful.settings.channels import AppriseChannel, ConsoleChannel, InboxChannel, TelegramChannel, WebhookChannel
@@ -200,8 +204,10 @@ def test_a_slot_overrides_what_holds_for_all(tmp_path: Path) -> None:
     """Where it says so, and only there."""
     text = '[quota]\nerrors_max = 3\n[slots.a]\napi_key = "key-1"\nretry_window = "5m"\n'
     settings = loaded(tmp_path, text).settings
-    quota = settings.quota_of("a")
-    assert (quota.retry_window, quota.errors_max, quota.backoff_cap) == (5 * MINUTE, 3, 8 * HOUR)
+    make = partial(make_provider, clock=SystemClock(), home=tmp_path, zone="UTC", listener=None)
+    book = Book(Config(quota=settings.quota), make, lambda name, _: settings.slots[name])
+    rules = book.define("a", {}).rules
+    assert (rules.retry_window, rules.errors_max, rules.backoff_cap) == (5 * MINUTE, 3, 8 * HOUR)
 
 
 def test_active_hours_become_a_window_of_the_core(tmp_path: Path) -> None:

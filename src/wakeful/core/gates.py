@@ -7,7 +7,6 @@ order, inside the claiming transaction; the first that does not admit decides.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from wakeful.core.active_hours import ActiveHours, is_active
 from wakeful.core.instants import Instant
 
 
@@ -33,8 +32,3 @@ class Skip:
 
 Decision: TypeAlias = Admit | Defer | Skip
 ADMIT = Admit()
-
-
-def by_active_hours(hours: ActiveHours, planned_at: Instant) -> Decision:
-    """An instant outside the active hours is skipped: it belongs to a time the user asked to be left alone."""
-    return ADMIT if is_active(hours, planned_at) else Skip("outside active hours")

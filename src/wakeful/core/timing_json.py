@@ -28,20 +28,17 @@ from wakeful.core.instants import (
     parse_duration,
     parse_instant,
 )
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolve
+from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
 from wakeful.core.timing_builders import check_times
 from wakeful.core.zones import check_zone
 
 _T = TypeVar("_T")
 
 
-def timing_from_json(data: object, *, now: Instant, default_zone: str, field: str = "schedule") -> Timing:
-    """The timing a definition describes, resolved; every fault in it is collected into one `Invalid`."""
-    return resolve(read_timing(data, field=field), now=now, default_zone=default_zone)
-
-
 def read_timing(data: object, *, field: str = "schedule") -> Timing:
-    """The timing a definition describes, with what it leaves open (zone, anchor) still open."""
+    """The timing a definition describes, with what it leaves open (zone, anchor) still open.
+
+    Every fault in it is collected into one `Invalid`."""
     if not isinstance(data, Mapping):
         refuse(field, f"{data!r} is not an object; write for example {{'type': 'cron', 'expression': '0 9 * * *'}}")
     kind = data.get("type")

@@ -193,9 +193,6 @@ def _adapter(written: Any) -> str | None:
     return AGENTS.tag(written)
 
 
-AnyAgent: TypeAlias = SessionsAgent | OpenAIAgent | AnthropicAgent | CommandAgent | CallAgent | EchoAgent
-"""What a value of `Settings.agents` is, for a `match` over all of them."""
-
 Agent: TypeAlias = Annotated[
     Annotated[SessionsAgent, Tag("sessions")]
     | Annotated[OpenAIAgent, Tag("openai")]

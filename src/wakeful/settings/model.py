@@ -219,16 +219,6 @@ class Settings(Table):
             raise refusal(f"there are {len(slots)}, and quota.slots_max is {quota.slots_max}; raise it, or remove some")
         return slots
 
-    def quota_of(self, slot: str) -> Quota:
-        """The limits of one slot: its own where it has some, else those of all."""
-        own = self.slots[slot]
-        return Quota.model_construct(
-            slots_max=self.quota.slots_max,
-            retry_window=self.quota.retry_window if own.retry_window is None else own.retry_window,
-            errors_max=self.quota.errors_max if own.errors_max is None else own.errors_max,
-            backoff_cap=self.quota.backoff_cap if own.backoff_cap is None else own.backoff_cap,
-        )
-
 
 def agent_names(data: Mapping[str, Any]) -> frozenset[str]:
     """The agents a file names, those with faults included: a reference to one of them is no further fault."""

@@ -1,6 +1,5 @@
 """Definitions of workflows made ready for use, kept by version: a stored text is read once and not at every run."""
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.workflow_definition import Handling, WorkflowDefinition
@@ -49,9 +48,6 @@ class Compilations:
                 self._older, self._kept = self._kept, {}
             self._kept[workflow_id] = known
         return known
-
-    def of_all(self, workflows: Iterable[Workflow]) -> dict[int, Known]:
-        return {one.workflow_id: self.of(one) for one in workflows}
 
     def _read(self, workflow: Workflow) -> Known:
         self.read += 1
