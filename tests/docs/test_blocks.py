@@ -23,12 +23,13 @@ NOT_RUN = Counter(
 STARTS = re.compile(r"^(?:\S*wakeful (?:--home \S+ )?up|make up)\b", re.M)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_reader_who_follows_the_page_succeeds(page: Path, tmp_path: Path) -> None:
     """Each command, program and setting works as it stands there."""
     followed = [block for block in blocks(page) if block.language != "text" and block.not_run is None]
     typed = "\n".join(block.text for block in followed if block.language == "sh")
+    if "curl " in typed and shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
     reader = Reader(tmp_path)
     try:
         if typed and not STARTS.search(typed):
