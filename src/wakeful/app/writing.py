@@ -15,7 +15,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked, check
+from wakeful.features.schedules.checks import Checked
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -143,17 +143,7 @@ class Writing:
         return self._checked(definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone))
 
     def _checked(self, definition: Definition) -> Checked:
-        parts = self._parts
-        now = parts.clock.read().now
-        checked = check(
-            definition,
-            parts.schedule_limits,
-            parts.seams.actions,
-            parts.applied,
-            now=now,
-            default_zone=parts.default_zone,
-            also=parts.checks,
-        )
+        checked = self._parts.check(definition, now=self._parts.clock.read().now)
         for warning in checked.warnings:
             log.warning("%s: %s", definition.slug, warning)
         return checked

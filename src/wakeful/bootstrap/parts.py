@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from wakeful.agents.receipts import Receipts
+from wakeful.core.definition import Definition
 from wakeful.core.effects import Effect, EffectKind
 from wakeful.core.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.features.schedules.alarms import ScheduleAlarms
-from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.terms import Terms
 from wakeful.ports.action import Action
@@ -47,6 +48,18 @@ class Parts:
     def default_zone(self) -> str:
         """The zone of what is written without one, as it is now."""
         return self.terms.value.default_zone
+
+    def check(self, definition: Definition, *, now: Instant) -> Checked:
+        """What a person wrote, against everything that holds here; raises `Invalid`."""
+        return check(
+            definition,
+            self.schedule_limits,
+            self.seams.actions,
+            self.applied,
+            now=now,
+            default_zone=self.default_zone,
+            also=self.checks,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.policies import GRACE, CatchUp, Overlap
-from wakeful.core.runs import Outcome, Trigger
+from wakeful.core.runs import Outcome, Run, RunKind, Trigger, stretch
 from wakeful.core.timing import Cron, Once, Timing, latest_until, next_after, tally
 
 State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
@@ -85,6 +85,23 @@ class Gap(NamedTuple):
     outcome: Outcome
     reason: str
     blocked_by: int | None = None
+
+
+def stretch_of(gap: Gap, *, run_id: int, kind: RunKind, schedule_id: int, version: int, now: Instant) -> Run:
+    """The ledger row of instants that did not run."""
+    return stretch(
+        run_id=run_id,
+        kind=kind,
+        schedule_id=schedule_id,
+        version=version,
+        first=gap.first,
+        last=gap.last,
+        instants=gap.instants,
+        outcome=gap.outcome,
+        reason=gap.reason,
+        now=now,
+        blocked_by=gap.blocked_by,
+    )
 
 
 class Plan(NamedTuple):

@@ -15,7 +15,6 @@ from wakeful.bootstrap import Parts
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import SECOND, Duration, Instant
 from wakeful.features.schedules import queries
-from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
 from wakeful.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
 from wakeful.mirror.folder import Folder, Found, Looked, Removal, Writing
@@ -171,15 +170,7 @@ class Syncing:
     async def _take_definition(self, slug: str, value: Any, digest: str, *, before: Sequence[Written]) -> None:
         parts, now = self._parts, self._now
         definition = definition_of(value, slug, before, self._which, default_zone=parts.default_zone)
-        checked = check(
-            definition,
-            parts.schedule_limits,
-            parts.seams.actions,
-            parts.applied,
-            now=now,
-            default_zone=parts.default_zone,
-            also=parts.checks,
-        )
+        checked = parts.check(definition, now=now)
         put: Put = await parts.store.write(
             lambda tx: take_definition(
                 tx, checked, digest=digest, enabled=value.get("enabled"), seams=parts.seams, now=now

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.cadence import Cadence, Gap
+from wakeful.core.cadence import Cadence, Gap, stretch_of
 from wakeful.core.heartbeat import OUTSIDE, BeatRules, Heartbeat, rings_at
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
-from wakeful.core.runs import Run, stretch
+from wakeful.core.runs import Run
 from wakeful.features.heartbeat.terms import HEARTBEAT, TURN
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
 
@@ -78,16 +78,11 @@ def _grown(tx: Tx, before: Cadence, gap: Gap) -> Run | None:
 
 
 def _row(run_id: int, before: Cadence, gap: Gap, now: Instant) -> Run:
-    return stretch(
+    return stretch_of(
+        gap,
         run_id=run_id,
         kind=TURN,
         schedule_id=before.schedule_id,
         version=before.version,
-        first=gap.first,
-        last=gap.last,
-        instants=gap.instants,
-        outcome=gap.outcome,
-        reason=gap.reason,
         now=now,
-        blocked_by=gap.blocked_by,
     )

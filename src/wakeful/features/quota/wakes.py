@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from wakeful.core.cadence import Gap
+from wakeful.core.cadence import Gap, stretch_of
 from wakeful.core.instants import Instant
 from wakeful.core.policies import GRACE
-from wakeful.core.runs import Run, Trigger, stretch
+from wakeful.core.runs import Run, Trigger
 from wakeful.core.slot_polls import turned_back as poll_turned_back
 from wakeful.core.slot_wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.slots import Slot
@@ -93,18 +93,13 @@ def _record(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Instant
             tx.runs.save_many([last])
             continue
         (run_id,) = tx.runs.reserve_ids(1)
-        last = stretch(
+        last = stretch_of(
+            gap._replace(blocked_by=after.wake_run_id if gap.reason == PENDING else None),
             run_id=run_id,
             kind=WAKE,
             schedule_id=owner,
             version=after.version,
-            first=gap.first,
-            last=gap.last,
-            instants=gap.instants,
-            outcome=gap.outcome,
-            reason=gap.reason,
             now=now,
-            blocked_by=after.wake_run_id if gap.reason == PENDING else None,
         )._replace(occurrence=-run_id)
         tx.runs.add_many([last])
         after = after._replace(last_row_id=run_id)

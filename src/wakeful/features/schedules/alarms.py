@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
-from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, turn_back, with_rows
+from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, stretch_of, turn_back, with_rows
 from wakeful.core.instants import Instant
-from wakeful.core.runs import Run, stretch
+from wakeful.core.runs import Run
 from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.features.schedules.anchoring import anchored_behind
@@ -255,18 +255,13 @@ def _repeats(gap: Gap) -> bool:
 
 def _gap_row(run_id: int, one: Decided, gap: Gap, now: Instant) -> Run:
     version, text = one.gaps_of or (one.cadence.version, None)
-    row = stretch(
+    row = stretch_of(
+        gap,
         run_id=run_id,
         kind=KIND,
         schedule_id=one.cadence.schedule_id,
         version=version,
-        first=gap.first,
-        last=gap.last,
-        instants=gap.instants,
-        outcome=gap.outcome,
-        reason=gap.reason,
         now=now,
-        blocked_by=gap.blocked_by,
     )
     return row if text is None else row._replace(definition=text)
 

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from wakeful.core.cadence import Gap, stretch_of
 from wakeful.core.instants import HOUR, SECOND, Instant
-from wakeful.core.runs import Outcome, Run, Trigger, stretch
+from wakeful.core.runs import Run, Trigger
 from wakeful.core.timing import latest_until, next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.core.workflow_definition import Producer
@@ -108,16 +109,6 @@ class WorkflowAlarms:
             return _Begun(with_workflow(begun.flow, error=said, error_at=now))
 
 
-class _Gap(NamedTuple):
-    """Instants of a producer that were jumped over."""
-
-    first: Instant
-    last: Instant
-    instants: int
-    outcome: Outcome
-    reason: str
-
-
 class _Start(NamedTuple):
     """How a handler's run begins."""
 
@@ -125,7 +116,7 @@ class _Start(NamedTuple):
     due_at: Instant
     trigger: Trigger
     queued: int
-    gap: _Gap | None
+    gap: Gap | None
 
 
 class _Started(NamedTuple):
@@ -241,21 +232,17 @@ def _start(begun: _Begun, known: Known, now: Instant, gap_reason: str) -> _Start
     # Several times have come: one run serves them all, as of the latest, and the others are counted in one row.
     last = latest_until(producer.timing, latest - 1, due_at) or due_at
     instants = tally(producer.timing, due_at, latest).count
-    gap = _Gap(due_at, last, instants, *(("skipped", "coalesced") if was_busy else ("missed", gap_reason)))
+    gap = Gap(due_at, last, instants, *(("skipped", "coalesced") if was_busy else ("missed", gap_reason)))
     return _Start(latest, latest, trigger if was_busy or trigger == "manual" else "catchUp", queued, gap)
 
 
-def _gap_row(run_id: int, flow: Flow, gap: _Gap, now: Instant) -> Run:
-    row = stretch(
+def _gap_row(run_id: int, flow: Flow, gap: Gap, now: Instant) -> Run:
+    row = stretch_of(
+        gap,
         run_id=run_id,
         kind=PRODUCER,
         schedule_id=flow.workflow.owner_id,
         version=flow.workflow.version,
-        first=gap.first,
-        last=gap.last,
-        instants=gap.instants,
-        outcome=gap.outcome,
-        reason=gap.reason,
         now=now,
     )
     return row._replace(occurrence=-run_id)  # several producers may have had the same instant
