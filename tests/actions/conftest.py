@@ -1,31 +1,15 @@
 """What the tests of the actions share: a fire, a ladder that remembers, and waiting for a condition."""
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wakeful.core.runs import RungName
-from wakeful.ports.action import Fire, Process
+from climbing import eventually, ladder
+from wakeful.ports.action import Fire
 
-Eventually = Callable[[Callable[[], object]], Awaitable[None]]
-
-
-class RecordingLadder:
-    """Remembers what was climbed; raises instead if told to."""
-
-    def __init__(self) -> None:
-        self.rungs: list[RungName] = []
-        self.process: Process | None = None
-        self.refuses: dict[RungName, Exception] = {}
-
-    async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
-        if rung in self.refuses:
-            raise self.refuses[rung]
-        self.rungs.append(rung)
-        self.process = process or self.process
+__all__ = ["eventually", "ladder"]
 
 
 @pytest.fixture
@@ -42,23 +26,6 @@ def fire() -> Fire:
         idempotency_key="report-key-1",
         receipt_url="http://127.0.0.1:1/receipt",
     )
-
-
-@pytest.fixture
-def ladder() -> RecordingLadder:
-    return RecordingLadder()
-
-
-@pytest.fixture
-def eventually() -> Eventually:
-    """Wait for a condition, not for a time."""
-
-    async def wait_for(condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                await asyncio.sleep(0.01)
-
-    return wait_for
 
 
 @pytest.fixture

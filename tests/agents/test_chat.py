@@ -12,8 +12,9 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.conftest import Eventually, RecordingLadder, make_fire
+from agents.conftest import make_fire
 from agents.server import ChatServer, broken_off, constant, endless, hangs_up
+from climbing import Eventually, RecordingLadder
 from wakeful.agents.anthropic import TOKENS_MAX, VERSION, anthropic_agent
 from wakeful.agents.anthropic import _answer as anthropic_answer
 from wakeful.agents.chat import CUT, ChatAgent, ChatSettings

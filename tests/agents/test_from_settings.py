@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.conftest import RecordingLadder, make_fire
+from agents.conftest import make_fire
 from agents.server import AgentServer, ChatServer
+from climbing import RecordingLadder
 from settings.kit import loaded
 from wakeful.actions.registry import CallRegistry
 from wakeful.agents.from_settings import AgentBook

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.conftest import Eventually, RecordingLadder, make_fire
+from agents.conftest import make_fire
+from climbing import Eventually, RecordingLadder
 from wakeful.actions.registry import CallRegistry
 from wakeful.agents.call import CallAgent
 from wakeful.agents.command import CommandAgent, CommandSettings

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agents.conftest import Eventually, RecordingLadder, make_fire
+from agents.conftest import make_fire
 from agents.server import AgentServer, broken_off, constant, endless, hangs_up
+from climbing import Eventually, RecordingLadder
 from wakeful.agents import sessions as sessions_module
 from wakeful.agents import turn as turn_module
 from wakeful.agents.receipts import Receipts

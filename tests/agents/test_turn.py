@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.conftest import RecordingLadder, make_fire
+from agents.conftest import make_fire
 from agents.puppet import Puppet, at
+from climbing import RecordingLadder
 from wakeful.agents.echo import EchoAgent
 from wakeful.agents.receipts import Receipts
 from wakeful.agents.turn import LEFT_QUIET, TurnAction
