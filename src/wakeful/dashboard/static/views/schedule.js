@@ -51,7 +51,7 @@ export default async function schedule(visit) {
             { class: "row" },
             chip(one.status, { boxed: true, words: one.status === "disabled" ? "off" : one.status }),
             quoted(one.description ?? "its definition cannot be read any more", { class: "soft" }),
-            h("span", { class: "soft" }, one.nextRun ? ["· next ", when(one.nextRun)] : null),
+            h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun)] : null),
           ),
           one.statusReason ? h("p", null, quoted(one.statusReason)) : null,
         ),
