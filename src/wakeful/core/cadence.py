@@ -144,26 +144,26 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
         cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
     first = cadence.next_at
     if first is None or cadence.state != "active":
-        return Plan(_without(rows, taken, rules.timing), cadence)
+        return Plan(without(rows, taken, rules.timing), cadence)
     first_due = first + rules.offset
     held_off = cadence.backoff_until is not None and cadence.backoff_until > first_due
     if cadence.backoff_until is not None and held_off:
         first_due = cadence.backoff_until
     if first_due > now:  # a pause ended by itself, and nothing is due yet
-        return Plan(_without(rows, taken, rules.timing), cadence)
+        return Plan(without(rows, taken, rules.timing), cadence)
     if held_off and not _is_in_backlog(cadence, first):
         first = _after_backoff(first_due, first, rules, rows)
     next_at = next_after(rules.timing, first)
     is_only_one = next_at is None or next_at + rules.offset > now
     if is_only_one and now - first_due <= GRACE:
         rows.append(_on_time(cadence, rules, first, first_due))
-        return Plan(_without(rows, taken, rules.timing), _planned(cadence, first, next_at, None))
+        return Plan(without(rows, taken, rules.timing), _planned(cadence, first, next_at, None))
     last = None if is_only_one else latest_until(rules.timing, now - rules.offset, since=first - 1)
     last, catch_up_until = _late(cadence, rules, first, first_due, last or first, now, gap_reason, rows)
     next_at = next_after(rules.timing, last)
     if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
         catch_up_until = None  # the backlog is at its end, and nothing came due while it ran
-    return Plan(_without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
+    return Plan(without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
 
 
 def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
@@ -172,7 +172,7 @@ def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Ins
     cadence = _end_pause(cadence, rules, rows, until=now)._replace(consecutive_errors=0, backoff_until=None)
     if is_spent(rules, cadence.next_at) and cadence.open_run_id is None:
         cadence = cadence._replace(state="done")  # its last instant fell into the halt
-    return Plan(_without(rows, taken, rules.timing), cadence)
+    return Plan(without(rows, taken, rules.timing), cadence)
 
 
 def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
@@ -184,7 +184,7 @@ def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: fro
         _halted(cadence, old, rows, until=now)  # resuming will only know the new timing
     through = max(cadence.planned_through, now)
     return Plan(
-        _without(rows, taken, old.timing),
+        without(rows, taken, old.timing),
         cadence._replace(
             planned_through=through,
             next_at=next_after(new.timing, through),
@@ -207,7 +207,7 @@ def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: f
     moved = cadence._replace(planned_through=through, next_at=next_at, backoff_until=None, catch_up_until=None)
     if is_spent(rules, next_at) and cadence.open_run_id is None:
         moved = moved._replace(state="done", state_at=now)
-    return Plan(_without(rows, taken, rules.timing), moved)
+    return Plan(without(rows, taken, rules.timing), moved)
 
 
 def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
@@ -406,7 +406,7 @@ def _gap(
         rows.append(Gap(counted.first, counted.last, counted.count, outcome, reason, blocked_by))
 
 
-def _without(rows: list[Start | Gap], taken: frozenset[Instant], timing: Timing) -> tuple[Start | Gap, ...]:
+def without(rows: list[Start | Gap], taken: frozenset[Instant], timing: Timing) -> tuple[Start | Gap, ...]:
     """The rows with instants left out that ran before the clock came back: what ran never repeats."""
     if not taken:
         return tuple(rows)

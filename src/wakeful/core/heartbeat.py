@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.active_hours import ActiveHours, is_active, next_active
-from wakeful.core.cadence import Cadence, Gap, Rules, Start, ring
+from wakeful.core.cadence import Cadence, Gap, Rules, Start, ring, without
 from wakeful.core.instants import HOUR, SECOND, Duration, Instant
 from wakeful.core.policies import ladder_delay
 from wakeful.core.timing import Every, next_after, tally
@@ -228,7 +228,8 @@ def _beats(
     rows: list[Start | Gap] = []
     left_out = tally(timing, cadence.planned_through, (cadence.next_at or now) - 1)
     if left_out.first is not None and left_out.last is not None:
-        rows.append(Gap(left_out.first, left_out.last, left_out.count, "skipped", OUTSIDE))
+        gap = Gap(left_out.first, left_out.last, left_out.count, "skipped", OUTSIDE)
+        rows += without([gap], taken, timing)
     plan = ring(cadence, Rules(timing), now=now, gap_reason=gap_reason, taken=taken)
     following = next_beat(timing, rules.hours, plan.cadence.planned_through)
     return [*rows, *plan.rows], plan.cadence._replace(next_at=following)

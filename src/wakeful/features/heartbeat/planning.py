@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, resume
+from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, resume, without
 from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, timing_of
 from wakeful.core.instants import Instant
 from wakeful.core.timing import tally
@@ -66,7 +66,7 @@ def _begun(heartbeat: Heartbeat, terms: HeartbeatTerms, now: Instant) -> Cadence
 
 def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> tuple[Standing, list[Gap]]:
     heartbeat, cadence = before
-    gaps, cadence = _left_out(heartbeat, cadence, now)
+    gaps, cadence = _left_out(tx, heartbeat, cadence, now)
     if terms.every != heartbeat.every:
         changed = heartbeat._replace(every=terms.every, anchor_at=now)
         old, new = Rules(timing_of(heartbeat)), Rules(timing_of(changed))
@@ -82,14 +82,15 @@ def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> 
     return Standing(heartbeat, cadence), gaps
 
 
-def _left_out(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[list[Gap], Cadence]:
+def _left_out(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[list[Gap], Cadence]:
     """Beats that lay outside the active hours as they were until now: other hours do not bring them back."""
     until = now if cadence.next_at is None else min(cadence.next_at - 1, now)
     counted = tally(timing_of(heartbeat), cadence.planned_through, until)
     if cadence.state != "active" or counted.first is None or counted.last is None:
         return [], cadence
     gap = Gap(counted.first, counted.last, counted.count, "skipped", OUTSIDE)
-    return [gap], cadence._replace(planned_through=counted.last)
+    rows = without([gap], taken(tx, cadence, now), timing_of(heartbeat))
+    return [row for row in rows if isinstance(row, Gap)], cadence._replace(planned_through=counted.last)
 
 
 def _gaps(plan: Plan) -> list[Gap]:

@@ -67,8 +67,8 @@ def record_gaps(tx: Tx, before: Cadence, gaps: Sequence[Gap], *, now: Instant) -
 
 def _grown(tx: Tx, before: Cadence, gap: Gap) -> Run | None:
     """The newest row, reaching over this gap as well, if it is of the same kind and nothing lies in between."""
-    if before.last_row_id is None:
-        return None
+    if before.last_row_id is None or before.planned_through < before.ran_through:
+        return None  # the clock came back: what ran out there may lie in between
     row = tx.runs.lock([before.last_row_id]).get(before.last_row_id)
     if row is None or (row.outcome, row.reason, row.blocked_by) != (gap.outcome, gap.reason, gap.blocked_by):
         return None
