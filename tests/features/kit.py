@@ -184,6 +184,7 @@ class Bench(Wakeful):
         standby: bool = False,
         agent_lane: AgentLane = "serial",
         sink: Sink | None = None,
+        redact: Callable[[str], str] | None = None,
         **_: Any,
     ) -> bootstrap.Parts:
         actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
@@ -207,6 +208,7 @@ class Bench(Wakeful):
             receipts=Receipts(b"a secret of the bench"),
             sink=sink,
             on_alert=self.alerts.append,
+            redact=redact,
             standby=standby,
             agent_lane=agent_lane,
         )

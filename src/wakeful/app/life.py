@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,7 @@ class Life:
         receipts_at: str | None = None,
         sink: MakeSink | None = None,
         listener: MakeListener | None = None,
+        redact: Callable[[str], str] | None = None,
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
@@ -77,6 +78,7 @@ class Life:
         self._receipts_at = receipts_at
         self._make_sink = sink
         self._make_listener = listener
+        self._redact = redact
         self._make_beside = beside
         self._besides: list[Beside] = []
         self._workflows = Workflows(modules=workflow_modules)
@@ -124,6 +126,7 @@ class Life:
                 # The sink first: whoever listens to exchanges is made with it.
                 sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
                 listener=None if self._make_listener is None else self._make_listener(),
+                redact=self._redact,
                 features=self._features,
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,

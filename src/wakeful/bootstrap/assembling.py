@@ -63,6 +63,7 @@ async def assemble(
     standby: bool = False,
     agent_lane: AgentLane = "serial",
     listener: ExchangeListener | None = None,
+    redact: Callable[[str], str] | None = None,
 ) -> Parts:
     """Plug the kernel together over an open store. A sink hears of whatever is committed through it, a listener of
     every request that leaves for someone outside.
@@ -103,6 +104,7 @@ async def assemble(
         standby=standby,
         agent_lane=agent_lane,
         listener=listener,
+        redact=redact,
     )
     assembled.append(parts)
     return parts
@@ -125,6 +127,7 @@ async def assemble_with(
     standby: bool = False,
     agent_lane: AgentLane = "serial",
     listener: ExchangeListener | None = None,
+    redact: Callable[[str], str] | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -176,6 +179,7 @@ async def assemble_with(
         actions={**actions, **_merged(plug.actions for plug in plugs)},
         appliers=appliers,
         orphans=orphans,
+        redact=redact,
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
     )
     appliers[Prove] = partial(prove, seams=seams)

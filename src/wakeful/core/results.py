@@ -6,12 +6,15 @@ with; None leaves it as it is.
 """
 
 import json
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from wakeful.core.effects import Effect
 from wakeful.core.instants import Instant
 from wakeful.core.runs import RungName
+
+SAID: Final = ("reply", "output", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +158,10 @@ def kept_of(ending: Ending, *, suppressed: str | None = None) -> str | None:
             return None
     kept = {name: value for name, value in kept.items() if value is not None}
     return json.dumps(kept, ensure_ascii=False) if kept else None
+
+
+def masked(ending: Ending, redact: Callable[[str], str]) -> Ending:
+    """The ending with secrets taken out of what the target said: reply, output, error."""
+    said = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
+    clean = {name: redact(text) for name, text in said.items()}
+    return ending if clean == said else replace(ending, **clean)  # type: ignore[arg-type]  # fields it has

@@ -185,6 +185,7 @@ class _Daemon:
             receipts_at=receipts_at,
             sink=self._sink,
             listener=self._listener,
+            redact=self._redactor.redact,
             beside=self._mirror if is_embedded(self._reload.loaded) else None,
             workflow_modules=self._settings.workflows.modules,
             **conduct_of(self._settings),

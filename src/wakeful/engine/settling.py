@@ -1,11 +1,11 @@
 """Settling: outcome, lane, next alarm and effects of ended attempts, in one transaction, if the fence still holds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from wakeful.core.effects import Alert, Effect
 from wakeful.core.instants import Instant
-from wakeful.core.results import Ending, Freed
+from wakeful.core.results import Ending, Freed, masked
 from wakeful.core.runs import Attempt, Run, RunKind
 from wakeful.core.settlement import Close, Wait
 from wakeful.core.transitions import closed, ended_attempt, waiting
@@ -67,6 +67,8 @@ def conclude(
 def conclude_all(tx: Tx, seams: Seams, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers before
     the first lane: they may hold further runs, and a lane is held after every run."""
+    if seams.redact is not None:
+        kinds = [one._replace(pairs=_masked(one.pairs, seams.redact)) for one in kinds]
     pairs = [pair for one in kinds for pair in one.pairs]
     if not pairs:
         return []
@@ -128,3 +130,7 @@ def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
             if row.stuck and row.owner == node_id and row.fence == stuck[row.run_id]:
                 rows[row.run_id] = row
     return rows
+
+
+def _masked(pairs: Sequence[tuple[Run, Ending]], redact: Callable[[str], str]) -> list[tuple[Run, Ending]]:
+    return [(run, masked(ending, redact)) for run, ending in pairs]

@@ -171,4 +171,5 @@ class Seams(NamedTuple):
     actions: Mapping[type[Any], Action]
     appliers: Appliers
     orphans: Orphans
+    redact: Callable[[str], str] | None = None  # takes secrets out of whatever a target said, before it is kept
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment
