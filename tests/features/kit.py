@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from unittest.mock import patch
 
 from wakeful import RunView, Wakeful, bootstrap
 from wakeful.actions.call import CallAction
@@ -139,11 +138,7 @@ class Bench(Wakeful):
         self._hook = hook or AllTogether()
 
     async def start(self) -> None:
-        with (
-            patch.object(bootstrap, "open_store", self._open_store),
-            patch.object(bootstrap, "assemble", self._assemble),
-        ):
-            await self.machine.start(super().start())
+        await self.machine.start(super().start())
 
     @property
     def parts(self) -> bootstrap.Parts:

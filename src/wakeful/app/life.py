@@ -105,15 +105,19 @@ class Life:
         self._written_by: Writing | None = None
         self._beating: Beating | None = None
 
+    # Where a virtual world puts its own store and actions in.
+    _open_store = staticmethod(bootstrap.open_store)
+    _assemble = staticmethod(bootstrap.assemble)
+
     async def start(self) -> None:
         """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
         if self._parts is not None:
             return
-        store, clock, poll = await bootstrap.open_store(self._url)
+        store, clock, poll = await self._open_store(self._url)
         if not self._has_own_clock:
             self._clock = clock
         try:
-            self._parts = parts = await bootstrap.assemble(
+            self._parts = parts = await self._assemble(
                 store,
                 self._clock,
                 registry=self._registry,
