@@ -10,8 +10,8 @@ from wakeful.ports.store import Store
 from wakeful.stores.sqlite.store import SqliteStore
 
 # Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
-POLL_FILE: Final[Duration] = 500
-POLL_SERVER: Final[Duration] = 100
+POLL_FILE: Final[Duration] = 1_000
+POLL_SERVER: Final[Duration] = 500
 
 
 class Opened(NamedTuple):
