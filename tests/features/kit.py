@@ -163,7 +163,7 @@ class Bench(Wakeful):
 
     async def _open_store(self, url: str) -> bootstrap.Opened:
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self._hook, shared_clock=self._is_shared))
-        return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL_FILE)
+        return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL)
 
     async def _assemble(
         self,

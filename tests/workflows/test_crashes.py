@@ -96,7 +96,7 @@ class Mortal(Bench):
 
     async def _open_store(self, url: str) -> bootstrap.Opened:
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self, shared_clock=False))
-        return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL_FILE)
+        return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL)
 
 
 class Story:

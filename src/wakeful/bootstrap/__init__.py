@@ -2,12 +2,12 @@
 
 from wakeful.bootstrap.assembling import Agents, assemble, assemble_with, plugged
 from wakeful.bootstrap.changing import change, change_agents
-from wakeful.bootstrap.opening import POLL_FILE, Opened, open_store
+from wakeful.bootstrap.opening import POLL, Opened, open_store
 from wakeful.bootstrap.parts import Ground, MakeFeature, Parts
 from wakeful.bootstrap.zones import replan_if_zones_changed, resolve_zone, zone_rules
 
 __all__ = [
-    "POLL_FILE",
+    "POLL",
     "Agents",
     "Ground",
     "MakeFeature",

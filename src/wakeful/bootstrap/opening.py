@@ -9,9 +9,8 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store
 from wakeful.stores.sqlite.store import SqliteStore
 
-# Looking into the file costs a system call; the server notifies, and its notes only have to be picked up.
-POLL_FILE: Final[Duration] = 1_000
-POLL_SERVER: Final[Duration] = 500
+# How soon what another process wrote is noticed. What this one writes is known at once, so an idle process may rest.
+POLL: Final[Duration] = 1_000
 
 
 class Opened(NamedTuple):
@@ -29,7 +28,7 @@ async def open_store(url: str) -> Opened:
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url
     if "://" in path:
         raise ValueError(f"{url!r} is not a store; give the path of a file, sqlite:///PATH, or postgresql://…")
-    return Opened(await SqliteStore.open(Path(path)), SystemClock(), POLL_FILE)
+    return Opened(await SqliteStore.open(Path(path)), SystemClock(), POLL)
 
 
 async def _open_postgres(url: str) -> Opened:
@@ -38,4 +37,4 @@ async def _open_postgres(url: str) -> Opened:
     except ImportError as error:
         raise ValueError("PostgreSQL needs its driver; install it with pip install 'wakeful[postgres]'") from error
     store = await PostgresStore.open(url)
-    return Opened(store, store.clock, POLL_SERVER)
+    return Opened(store, store.clock, POLL)
