@@ -12,7 +12,7 @@ PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 JOBS ?= 2
 
-.PHONY: help venv up check test torture bench pictures format lock clean
+.PHONY: help venv up check test torture bench audit pictures format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,11 @@ $(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-peers.txt
 	@touch $(PEERS_STAMP)
 
+audit: ## ask whether a pinned dependency has a known hole (needs the network)
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt
+
 format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -65,4 +70,4 @@ lock: ## compile the pinned requirements anew (needs uv on the PATH)
 		--group dev pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PEERS) bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -195,6 +195,34 @@ async def test_an_endless_body(action: HttpAction, server: Server, fire: Fire, l
     assert "the answer goes on" in result.output and len(result.output) < OUTPUT_MAX + 200
 
 
+async def test_a_dripping_body_is_dropped_at_the_deadline(
+    action: HttpAction, server: Server, fire: Fire, ladder: Any
+) -> None:
+    """A byte now and then for ever: the one who waits decides how long, and nothing is left of the request."""
+    dripped, dropped = asyncio.Event(), asyncio.Event()
+
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x")
+                dripped.set()
+                await asyncio.sleep(0.01)
+        finally:
+            dropped.set()
+
+    server.answer = drip
+    task = asyncio.create_task(action.perform(Http("GET", server.url), fire, ladder))
+    async with asyncio.timeout(20):
+        await dripped.wait()
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await dropped.wait()
+
+
 async def test_a_long_body_is_read_to_its_end(action: HttpAction, server: Server, fire: Fire, ladder: Any) -> None:
     """A target that streams more than is kept can finish; the head and the tail are kept."""
     server.says(text="begin" + "x" * 1_000_000 + "end")

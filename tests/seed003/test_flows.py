@@ -205,7 +205,7 @@ async def test_hostile_replies_arrive_bounded_and_inert_and_the_doctor_knows_wha
 ) -> None:
     """Megabytes, control characters, markup; then a receiver that refuses for good, which is a finding."""
     async with daemon(tmp_path / "home", settings(agent, hook(receiver))) as running:
-        agent.reply = "begin\x1b[31m" + "x" * 7_000_000 + "<script>alert(1)</script>\u202eend"
+        agent.reply = "begin\x1b[31m" + "x" * 10_000_000 + "<script>alert(1)</script>\u202eend"
         await running.ask("POST", "/api/wake", {"reason": "manual"})
         (got,) = await come_to_pass(lambda: receiver.got)
         text = got.body["text"]

@@ -21,7 +21,7 @@ from wakeful.agents.reply import added, reply_of, session_id_of, usage_of
 from wakeful.core.instants import Duration
 from wakeful.ports.exchange import About
 
-HISTORY_MAX: Final = 8 * 1024 * 1024
+HISTORY_MAX: Final = 32 * 1024 * 1024
 """How much of a history is read; of a file it is the end of it."""
 
 Event: TypeAlias = dict[str, Any]
