@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.effects import Alert
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.instants import INSTANT_MAX, Duration, Instant
 from wakeful.core.policies import DAY, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
@@ -315,11 +315,10 @@ class Engine:
                 return False, False
             if not self._is_clock_unset(moment.now) and moment.now >= self._high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
-            dead = [n.node_id for n in tx.nodes.expired(now=moment.now) if n.node_id != node_id]
-            if moment.monotonic >= self._leases_known_at:
-                # A lease that no living node could have by now was written by a clock that was ahead.
-                beyond = moment.now + self._limits.lease + STEP_BACK_MIN
-                dead += [n.node_id for n in tx.nodes.all() if n.voided_at is None and n.lease_until > beyond]
+            # A lease that no living node could have by now was written by a clock that was ahead.
+            is_known = moment.monotonic >= self._leases_known_at
+            beyond = moment.now + self._limits.lease + STEP_BACK_MIN if is_known else INSTANT_MAX
+            dead = [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != node_id]
             tx.nodes.void(dead, now=moment.now)
             return True, bool(dead) or bool(tx.nodes.with_leftovers())
 

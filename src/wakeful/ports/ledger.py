@@ -6,7 +6,7 @@ The run row is the lock of a run, the lane row the lock of a lane.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.instants import INSTANT_MAX, Duration, Instant
 from wakeful.core.runs import Attempt, Outcome, Run, RungName
 
 # What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
@@ -168,8 +168,8 @@ class Nodes(Protocol):
         """Whether the node still has its lease; if so, nobody takes it before this transaction ends."""
         ...
 
-    def expired(self, *, now: Instant) -> list[Node]:
-        """Nodes not voided whose lease is over."""
+    def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
+        """Nodes not voided whose lease is over, or ends after `beyond`: no living node could have written that."""
         ...
 
     def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:

@@ -164,12 +164,14 @@ class TestNodes:
         )
 
     async def test_a_lease_is_over_at_its_end(self, make_store: MakeStore) -> None:
-        """Expired are those whose lease has ended and was not yet taken."""
+        """Expired are those whose lease has ended, or ends too far ahead to be true, and was not yet taken."""
         store = await make_store()
         ids = [await store.write(lambda tx: a_node(tx, lease_until=NOW + n)) for n in (1, 2, 3)]
         for now, expected in ((NOW, []), (NOW + 1, ids[:1]), (NOW + 3, ids)):
             expired = await store.read(lambda tx: tx.nodes.expired(now=now))
             assert [node.node_id for node in expired] == expected
+        ahead = await store.read(lambda tx: tx.nodes.expired(now=NOW, beyond=NOW + 2))
+        assert [node.node_id for node in ahead] == ids[2:]
         await store.write(lambda tx: tx.nodes.void([ids[1]], now=NOW))
         assert [n.node_id for n in await store.read(lambda tx: tx.nodes.expired(now=NOW + 9))] == [ids[0], ids[2]]
 

@@ -5,7 +5,7 @@ Registering and renewing is also the moment at which this node sets its clock by
 
 from collections.abc import Sequence
 
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.store import Node
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import columns_of, ids
@@ -27,8 +27,11 @@ WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 # Whether a node has its lease; whoever wants to take it waits until our commit, and then finds what we claimed.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL FOR SHARE"
 
-# Those whose lease is over and was not yet taken.
-LOOK_EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= $1 ORDER BY node_id"
+# Those whose lease is over, or cannot be true, and was not yet taken.
+LOOK_EXPIRED = f"""
+SELECT {_COLUMNS} FROM nodes
+WHERE voided_at IS NULL AND (lease_until <= $1 OR lease_until > $2) ORDER BY node_id
+"""
 
 # The same, held until they are voided. One that is renewing at this very moment, or being voided by another, is left
 # out: it is alive after all, or taken care of. So a node that is voided waits here for nobody, and nobody in a circle.
@@ -82,9 +85,9 @@ class PostgresNodes:
     def hold(self, node_id: int) -> bool:
         return bool(self._session.rows(HOLD, node_id))
 
-    def expired(self, *, now: Instant) -> list[Node]:
+    def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
         query = LOOK_EXPIRED if self._session.is_reading else EXPIRED
-        return list(map(Node._make, self._session.rows(query, now)))
+        return list(map(Node._make, self._session.rows(query, now, beyond)))
 
     def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
         voided = self._session.rows(VOID, now, ids(node_ids)) if node_ids else []

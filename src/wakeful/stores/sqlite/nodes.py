@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.store import Node
 from wakeful.stores.sqlite.rows import columns_of, ids
 
@@ -24,8 +24,11 @@ WHERE node_id = ? AND voided_at IS NULL
 # Whether a node has its lease. The one writer holds every row, so looking is holding.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL"
 
-# Those whose lease is over and was not yet taken.
-EXPIRED = f"SELECT {_COLUMNS} FROM nodes WHERE voided_at IS NULL AND lease_until <= ? ORDER BY node_id"
+# Those whose lease is over, or cannot be true, and was not yet taken.
+EXPIRED = f"""
+SELECT {_COLUMNS} FROM nodes
+WHERE voided_at IS NULL AND (lease_until <= ? OR lease_until > ?) ORDER BY node_id
+"""
 
 # Of these, those that still have their lease.
 NOT_VOIDED = """
@@ -74,8 +77,8 @@ class SqliteNodes:
     def hold(self, node_id: int) -> bool:
         return self._connection.execute(HOLD, (node_id,)).fetchone() is not None
 
-    def expired(self, *, now: Instant) -> list[Node]:
-        return list(map(Node._make, self._connection.execute(EXPIRED, (now,))))
+    def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
+        return list(map(Node._make, self._connection.execute(EXPIRED, (now, beyond))))
 
     def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
         wanted = ids(node_ids)
