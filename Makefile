@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
-JOBS ?= 2
+# More than there are processors: half of the tests wait for a process, a server or a browser.
+JOBS ?= 4
 
 .PHONY: help venv up check test torture bench audit pictures format lock clean
 

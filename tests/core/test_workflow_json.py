@@ -81,7 +81,7 @@ def test_writing_the_same_again_changes_nothing() -> None:
     assert encode_workflow(moved) != encode_workflow(first)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(VALUES | st.dictionaries(st.sampled_from(["id", "status", "producers", "consumers"]), VALUES))
 def test_any_json_is_a_workflow_or_is_refused(data: Any) -> None:
     """Never anything else."""
@@ -93,7 +93,7 @@ def test_any_json_is_a_workflow_or_is_refused(data: Any) -> None:
         check_workflow(definition)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(ANSWERS)
 def test_any_answer_is_read_or_said_to_be_wrong(data: Any) -> None:
     """In every phase; what is read keeps the rights of its phase."""
