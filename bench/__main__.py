@@ -97,17 +97,25 @@ class Runner:
         return f"not available: {why}"
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    made.add_argument("--quick", action="store_true", help="a look within three minutes")
+    made.add_argument("--only", default="", help="only groups whose name contains this, e.g. burst or idle")
+    made.add_argument("--json", type=Path, default=LATEST, help="where the figures are written")
+    made.add_argument("--folder", type=Path, help="where the stores are made; on the disk you mean to measure")
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a look within three minutes")
-    parser.add_argument("--only", default="", help="only groups whose name contains this, e.g. burst or idle")
-    parser.add_argument("--json", type=Path, default=LATEST, help="where the figures are written")
-    parser.add_argument("--folder", type=Path, help="where the stores are made; on the disk you mean to measure")
-    options = parser.parse_args()
+    options = parser().parse_args()
     if not PEERS_PYTHON.exists():
-        parser.error(f"there is no {interpreter('peers')}; run make bench, which makes it")
+        parser().error(f"there is no {interpreter('peers')}; run make bench, which makes it")
     sizes = QUICK if options.quick else FULL
     groups = [group for group in plan(sizes) if options.only in group.name]
+    if not groups:
+        known = ", ".join(dict.fromkeys(group.name for group in plan(sizes)))
+        parser().error(f"no group is called {options.only}; there are {known}")
     with Stores(options.folder) as stores:
         postgres = stores.postgres
         facts = machine.facts(stores.folder, postgres.version if postgres is not None else None)

@@ -1,4 +1,4 @@
-"""Pages in Markdown: their fenced blocks, what is said before a block about running it, and their links."""
+"""Pages in Markdown: their fenced blocks, and whether running one takes minutes."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md")])
 FENCE = re.compile(
-    r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n)?^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?:^<!-- (?P<long>takes minutes) -->\n)?^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.M | re.S,
 )
-LANGUAGES = {"sh", "python", "toml", "json", "text"}
+LANGUAGES = {"sh", "zsh", "fish", "python", "toml", "json", "text"}
 """What may be in a block; `text` is shown and not typed."""
 
 
@@ -21,8 +21,8 @@ class Block(NamedTuple):
     line: int
     language: str
     text: str
-    not_run: str | None
-    """Why it cannot be run here, as the page says it in a comment."""
+    takes_minutes: bool
+    """The page says so in a comment; then it is run by `make torture`, and checked otherwise."""
 
     @property
     def place(self) -> str:
@@ -33,7 +33,9 @@ def blocks(page: Path) -> list[Block]:
     """Those of a page, in the order a reader meets them."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(page, text.count("\n", 0, one.start("language")) + 1, one["language"], one["text"], one["why"])
+        Block(
+            page, text.count("\n", 0, one.start("language")) + 1, one["language"], one["text"], one["long"] is not None
+        )
         for one in FENCE.finditer(text)
     ]
 

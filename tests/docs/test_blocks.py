@@ -1,50 +1,107 @@
-"""Every block of every page is run, in the order in which a reader meets them; what cannot be is counted here."""
+"""Every block of every page is run, in the order in which a reader meets them."""
 
 import re
+import shlex
 import shutil
-from collections import Counter
+import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from docs.blocks import ALL, LANGUAGES, ROOT, WITH_BLOCKS, blocks
-from docs.reader import Reader
+from docs.blocks import ALL, LANGUAGES, ROOT, WITH_BLOCKS, Block, blocks
+from docs.machine import NEWS, Machine
+from docs.reader import DATABASE, MINUTES, THIS_RUN, WITHIN, Reader
 
-NOT_RUN = Counter(
-    {
-        ("docs/bench.md", "takes minutes"): 1,
-        ("docs/cli.md", "needs zsh and fish"): 1,
-        ("docs/operating.md", "fetches a new version"): 1,
-        ("docs/operating.md", "needs systemd"): 1,
-        ("docs/proof.md", "takes minutes"): 1,
-        ("docs/several-machines.md", "needs a PostgreSQL server"): 1,
-    }
-)
-"""What the pages show and nobody can run here: page, reason, how many blocks."""
 STARTS = re.compile(r"^(?:\S*wakeful (?:--home \S+ )?up|make up)\b", re.M)
+NEEDED = {"curl": r"^\s*curl ", "git": r"^\s*git "}
+"""Programs that are not everywhere, and how a page shows that it needs one."""
+LONG = [block for block in ALL if block.takes_minutes]
+WITH_PARSER = {"bench": "bench.__main__", "wakeful.simulation": "wakeful.simulation.__main__"}
+SHOWN = {
+    "docs/several-machines.md": (r"nodes: 2 ticking: process \d+ on \S+, process \d+ on \S+",),
+    "docs/python.md": (r"^tick 20\d\d-", r"^to a person: good morning"),
+    "docs/first-schedule.md": (r"stand-up succeeded", r"tea added"),
+    "docs/operating.md": (r"Updating \w+\.\.\w+", r"unknown \(restored\)|missed \(restored\)|keep-me"),
+}
+"""What a page promises, and the terminal has to show."""
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_reader_who_follows_the_page_succeeds(page: Path, tmp_path: Path) -> None:
-    """Each command, program and setting works as it stands there."""
-    followed = [block for block in blocks(page) if block.language != "text" and block.not_run is None]
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=page_id)
+def test_a_reader_who_follows_the_page_succeeds(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Each command, program and setting works as it stands there, and shows what the page says."""
+    followed = [block for block in blocks(page) if block.language != "text" and not block.takes_minutes]
+    reader = reader_of(followed, tmp_path, request)
+    for pattern in SHOWN.get(page_id(page), ()):
+        assert re.search(pattern, "\n".join(reader.seen), re.M), pattern
+    if (reader.machine.folder / "origin.git").exists():  # a new version was fetched, and is what runs from then on
+        assert (reader.machine.clone / "src" / "wakeful" / "__init__.py").read_text().endswith(NEWS)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(MINUTES + WITHIN)
+@pytest.mark.parametrize("block", LONG, ids=lambda block: block.place)
+def test_what_takes_minutes_is_run_too(block: Block, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """As it stands, but for the line that runs this very test."""
+    reader_of([block], tmp_path, request)
+
+
+@pytest.mark.torture
+def test_a_new_release_is_installed_by_the_same_lines(tmp_path: Path) -> None:
+    """One that is made of something else: the environment is made anew, and the new version is what runs."""
+    machine = Machine(tmp_path, has_git=True)
+    reader = Reader(machine)
+    file = machine.folder / "upstream" / "pyproject.toml"
+    newer = re.sub(r'^version = ".+"', 'version = "99.0"', file.read_text(encoding="utf-8"), count=1, flags=re.M)
+    machine.publish(file, newer)
+    for line in ("git pull", "make venv"):
+        ended = reader.ended(line.split(), within=MINUTES)
+        assert ended.returncode == 0, ended.stderr
+    assert reader.ended(["wakeful", "--version"]).stdout == "wakeful 99.0\n"
+
+
+def reader_of(followed: list[Block], folder: Path, request: pytest.FixtureRequest) -> Reader:
+    """A reader who has followed these blocks of a page."""
     typed = "\n".join(block.text for block in followed if block.language == "sh")
-    if "curl " in typed and shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
-    reader = Reader(tmp_path)
+    for program, pattern in NEEDED.items():
+        if re.search(pattern, typed, re.M) and shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    has_git = re.search(NEEDED["git"], typed, re.M) is not None or any(block.takes_minutes for block in followed)
+    database = request.getfixturevalue("url") if DATABASE in typed else None
+    reader = Reader(Machine(folder, has_git=has_git), database=database)
     try:
-        if typed and not STARTS.search(typed):
+        if typed and not STARTS.search(typed) and not all(block.takes_minutes for block in followed):
             reader.start_daemon()
         for block in followed:
             reader.follow(block)
     finally:
         reader.leave()
+    return reader
 
 
-def test_what_is_not_run_is_known() -> None:
-    """A block that is left out says why, and is counted: none is added in silence, and none stays here for nothing."""
-    left_out = ((str(block.page.relative_to(ROOT)), block.not_run) for block in ALL if block.not_run is not None)
-    assert Counter(left_out) == NOT_RUN
+@pytest.mark.parametrize("block", LONG, ids=lambda block: block.place)
+def test_what_takes_minutes_can_be_meant(block: Block) -> None:
+    """Each line names a target of make, or a program of ours with options that it has; the torture run tries them."""
+    for line in block.text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] == "make":
+            subprocess.run([*words, "-n"], cwd=ROOT, check=True, capture_output=True)
+        else:
+            assert words[:2] == [".venv/bin/python", "-m"], f"{block.place}: {line}"
+            import_module(WITH_PARSER[words[2]]).parser().parse_args(words[3:])
+
+
+def test_only_the_torture_run_is_left_out() -> None:
+    """One line of all pages: whoever runs it runs this test."""
+    lines = [
+        line.partition("#")[0].strip() for block in ALL if block.language != "text" for line in block.text.splitlines()
+    ]
+    assert lines.count(THIS_RUN) == 1
+    assert {block.language for block in LONG} == {"sh"}
 
 
 def test_every_block_says_what_it_is() -> None:

@@ -154,12 +154,26 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "ok", f"process {found.pid} answers at {found.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
+        yield _nodes(daemon)
         yield from _settings_of_daemon(daemon, asked.home)
         yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)
         yield from _slots(daemon)
     except Ended as ended:
         yield Finding("daemon", "wrong", str(ended), ended.hint)
+
+
+def _nodes(daemon: Daemon) -> Finding:
+    """Who ticks on this store: this daemon, and those of other machines."""
+    nodes = daemon.get("/api/nodes")["nodes"]
+    alive = [one for one in nodes if one["isAlive"]]
+    if not alive:
+        return Finding(
+            "nodes", "wrong", "no process is ticking: nothing rings", "look into server.log, then start it anew"
+        )
+    named = [f"process {one['pid']} on {one['host']}" for one in alive[:NAMED_MAX]]
+    more = f" and {len(alive) - NAMED_MAX} more" if len(alive) > NAMED_MAX else ""
+    return Finding("nodes", "ok", f"{len(alive)} ticking: {', '.join(named)}{more}")
 
 
 def _slots(daemon: Daemon) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from wakeful.daemon.from_settings import conduct_of, delivery_of
 from wakeful.daemon.home import held, make_home, write_holder
 from wakeful.daemon.refusal import DaemonRefused
 from wakeful.daemon.reload import Reload
+from wakeful.daemon.service import READY, STOPPING, ServiceManager
 from wakeful.daemon.signals import signals_heard
 from wakeful.daemon.storing import is_embedded, start, store_of
 
@@ -98,6 +99,7 @@ class _Daemon:
         self._read = read
         self._reload = Reload(_first(read))
         self._redactor = Redactor(self._reload.loaded.secrets)
+        self._manager = ServiceManager()
         self._is_stopping = False
         self._watch: SettingsWatch | None = None
         self._watchers: Watchers | None = None
@@ -131,6 +133,7 @@ class _Daemon:
                 self._announce(door, on_ready)
                 await asyncio.wait([serving, signal], return_when=asyncio.FIRST_COMPLETED)
                 self._is_stopping = True
+                self._manager.tell(STOPPING)
                 log.info("stopping: runs under way may end")
                 await app.stop()
             finally:
@@ -247,6 +250,7 @@ class _Daemon:
         listening = Listening(self._home, f"http://{bracketed(host)}:{port}", host, port)
         write_holder(self._lock, listening.address)
         log.info("listening on %s", listening.address)
+        self._manager.tell(READY)
         if on_ready is not None:
             on_ready(listening)
 

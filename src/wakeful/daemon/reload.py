@@ -14,9 +14,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from wakeful.ports.handlers import OnSettings
-
 if TYPE_CHECKING:
+    from wakeful.ports.handlers import OnSettings
     from wakeful.settings import Loaded, SettingsRefused
     from wakeful.settings.standing import HeldBack, Standing
 

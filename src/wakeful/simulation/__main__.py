@@ -12,16 +12,21 @@ from wakeful.simulation.replay import simulate
 from wakeful.simulation.world import Report
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(prog="python -m wakeful.simulation", description=__doc__)
+    made.add_argument("--seed", type=int, required=True, help="the world to replay")
+    made.add_argument("--through", type=int, help="the last of many worlds")
+    made.add_argument("--minutes", type=float, default=60, help="begin no further world after that long")
+    made.add_argument("--days", type=float, help="how long; the seed decides if left out")
+    made.add_argument("--nodes", type=int, help="how many nodes; the seed decides if left out")
+    made.add_argument("--quiet", action="store_true", help="only say how it ended")
+    return made
+
+
 def main() -> int:
     """0: all laws held. 1: one was broken."""
-    parser = argparse.ArgumentParser(prog="python -m wakeful.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, required=True, help="the world to replay")
-    parser.add_argument("--through", type=int, help="the last of many worlds")
-    parser.add_argument("--minutes", type=float, default=60, help="begin no further world after that long")
-    parser.add_argument("--days", type=float, help="how long; the seed decides if left out")
-    parser.add_argument("--nodes", type=int, help="how many nodes; the seed decides if left out")
-    parser.add_argument("--quiet", action="store_true", help="only say how it ended")
-    chosen = parser.parse_args()
+    chosen = parser().parse_args()
     if chosen.through is not None:
         return _many(range(chosen.seed, chosen.through + 1), chosen.minutes)
     say = None if chosen.quiet else _say

@@ -199,7 +199,8 @@ def test_doctor_of_a_healthy_home(cli: Cli) -> None:
     answer = cli.ask("doctor", "-o", "json").json
     assert answer["ok"] is True
     whats = {finding["what"] for finding in answer["findings"]}
-    assert whats >= {"home", "disk", "settings", "database", "zone", "daemon", "clock", "schedules"}
+    assert whats >= {"home", "disk", "settings", "database", "zone", "daemon", "clock", "nodes", "schedules"}
+    assert re.search(r"^ok      nodes: 1 ticking: process \d+ on \S+$", said.out, re.M)
 
 
 def test_doctor_without_a_daemon_warns(alone: Cli) -> None:

@@ -37,6 +37,20 @@ def test_help_imports_no_command() -> None:
         assert heavy not in loaded
 
 
+def test_asking_imports_no_engine(tmp_path: Path) -> None:
+    """A command that asks the daemon is a client: nothing of what the daemon is made of is read for it."""
+    code = (
+        "import sys\nfrom wakeful.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(sorted(sys.modules))\n"
+    )
+    asked = [sys.executable, "-c", code, "--home", str(tmp_path), "ls"]
+    ended = subprocess.run(asked, capture_output=True, text=True, check=True)
+    loaded = ended.stdout.splitlines()[-1]
+    assert "'wakeful.cli.client'" in loaded
+    for heavy in ("'wakeful.ports", "'wakeful.engine", "'wakeful.stores", "'wakeful.features", "'wakeful.app"):
+        assert heavy not in loaded
+
+
 def test_the_console_script() -> None:
     """What is installed as `wakeful` is this command line."""
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -1,6 +1,7 @@
 """The daemon as a process: one per home, refused where it cannot work, ended cleanly."""
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -314,3 +315,31 @@ def test_a_home_on_a_network_file_system_is_noticed(tmp_path: Path) -> None:
     }
     assert {folder: network_file_system(Path(folder), mounts) for folder in kinds} == kinds
     assert network_file_system(tmp_path, tmp_path / "none") is None
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_service_manager_is_told(tmp_path: Path, is_abstract: bool) -> None:
+    """Ready when it answers, stopping when it ends; what schedules start cannot speak in its name."""
+    if is_abstract and sys.platform != "linux":
+        pytest.skip("names that are no files are Linux's own")
+    address = f"@wakeful-{os.getpid()}" if is_abstract else str(tmp_path / "notify")
+    printing = {"schedule": {"type": "manual"}, "command": {"argv": ["env"]}}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(30)
+        manager.bind(address.replace("@", "\0"))
+        with daemon(tmp_path / "home", environ={"NOTIFY_SOCKET": address}) as one:
+            assert manager.recv(100) == b"READY=1"
+            assert ask(one.address, "/readyz")[0] == 200
+            ask(one.address, "/api/schedule/env", method="PUT", body=printing)
+            _, run = ask(one.address, "/api/schedule/env/run?wait=true", method="POST")
+            assert "WAKEFUL_SLUG=env" in run["output"]
+            assert "NOTIFY_SOCKET" not in run["output"]
+            assert one.end() == 0
+            assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_a_service_manager_that_is_gone_holds_nothing_up(tmp_path: Path) -> None:
+    """The daemon starts and ends as ever."""
+    with daemon(tmp_path / "home", environ={"NOTIFY_SOCKET": str(tmp_path / "nobody")}) as one:
+        assert ask(one.address, "/readyz")[0] == 200
+        assert one.end() == 0
