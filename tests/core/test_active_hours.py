@@ -11,7 +11,9 @@ from wakeful.core.active_hours import (
     active_hours_from_json,
     active_hours_to_json,
     is_active,
+    last_active,
     next_active,
+    next_closing,
 )
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import INSTANT_MAX, format_instant, parse_instant
@@ -105,6 +107,14 @@ def test_nothing_before_the_next_active_instant_is_active(
     found = next_active(hours, t)
     assert is_active(hours, found)
     assert not any(is_active(hours, earlier) for earlier in range(t, found, MINUTE))
+    last = last_active(hours, t)
+    assert last <= t
+    assert is_active(hours, last)
+    assert not any(is_active(hours, later) for later in range(last + 1, t, MINUTE))
+    if start != end and (start, end) != ("00:00", "24:00"):
+        closing = next_closing(hours, found)
+        assert not is_active(hours, closing)
+        assert all(is_active(hours, inside) for inside in range(found, closing, MINUTE))
 
 
 def test_json_round_trips_with_the_zone_filled_in() -> None:

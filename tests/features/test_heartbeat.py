@@ -5,6 +5,7 @@ from typing import Any
 
 from features.kit import World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
+from wakeful.audit import audit
 from wakeful.core.active_hours import ActiveHours
 from wakeful.core.heartbeat import BeatRules
 from wakeful.core.instants import HOUR, MINUTE, SECOND
@@ -353,3 +354,57 @@ async def test_another_agent_begins_a_session_of_its_own(world: World) -> None:
     assert (await app.heartbeat())[0].session_id is None
     await world.sleep("20m")
     assert (await app.heartbeat())[0].session_id == "session-heartbeat"
+
+
+@virtual
+async def test_a_grid_that_steps_over_the_active_hours_beats_when_they_begin(world: World) -> None:
+    """46, OC#75487: once a day from midnight on, active from nine to ten. It would never beat, and nobody would say."""
+    voice = Voice(world)
+    app = await beating(world, voice, replace(within("09:00", "10:00"), every=24 * HOUR))
+    view, _ = await app.heartbeat()
+    assert short(view.next_beat) == "01-02 09:00:00"
+    assert "2026-01-02T09:00:00.000Z" in (await app.why("heartbeat")).sentence
+    await world.until("01-03 03:00:00")
+    await app.request_wake("manual")  # in the night, while the beat of midnight waits for the morning
+    await world.until("01-04 12:00:00")
+    assert voice.began == ["01-02 09:00:00.250", "01-03 03:00:00.250", "01-03 09:00:00.250", "01-04 09:00:00.250"]
+    beats = [run for run in reversed(await app.runs("heartbeat")) if run.trigger != "wake"]
+    assert [(short(run.planned_at), short(run.due_at), run.trigger) for run in beats] == [
+        (f"01-0{day} 00:00:00", f"01-0{day} 09:00:00.250", "schedule") for day in (2, 3, 4)
+    ]
+    assert (await app.store.read(audit)).is_clean
+
+
+@virtual
+async def test_a_wide_grid_keeps_its_beats_over_daylight_saving_and_outages(world: World) -> None:
+    """Half past nine in Berlin's summer is half past eight in its winter, before the hours begin. A restart while the
+    beat waits for the morning neither loses nor hastens it, and days off are one catch-up."""
+    await world.until("10-24 07:30:00")
+    voice = Voice(world)
+    terms = replace(within("09:00", "10:00", "Europe/Berlin"), every=24 * HOUR)
+    app = await beating(world, voice, terms)
+    await world.until("10-27 07:45:00")  # 08:45 in Berlin: the beat of 08:30 waits
+    await app.stop()
+    app = await beating(world, voice, terms)
+    await world.until("10-28 07:45:00")
+    await app.stop()
+    await world.until("11-02 08:20:00")
+    app = await beating(world, voice, terms)
+    await world.until("11-03 12:00:00")
+    assert [at[:14] for at in voice.began] == [
+        *(f"10-{day} 08:00:00" for day in (25, 26, 27)),
+        "11-02 08:20:00",
+        "11-03 08:00:00",
+    ]
+    assert (await app.store.read(audit)).is_clean
+    assert sum(run.count for run in await app.runs("heartbeat")) == 10
+
+
+@virtual
+async def test_a_grid_of_seven_hours_beats_in_every_window_it_has_a_beat_for(world: World) -> None:
+    """Never twice for one window that it steps over, never none: a week with two hours a day."""
+    voice = Voice(world)
+    app = await beating(world, voice, replace(within("12:00", "14:00"), every=7 * HOUR))
+    await world.until("01-15 00:00:00")
+    assert len({at[:5] for at in voice.began}) == len(voice.began) == 14
+    assert (await app.store.read(audit)).is_clean

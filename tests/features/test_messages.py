@@ -3,7 +3,7 @@
 from typing import Any
 
 from features.kit import Bench, World, virtual
-from features.voice import NO, OK, Voice, beating
+from features.voice import BUSY, NO, OK, Voice, beating
 from wakeful.core.conversations import conversation
 from wakeful.core.effects import TakeMessage
 from wakeful.core.instants import SECOND
@@ -80,3 +80,21 @@ def test_the_name_of_a_conversation_is_plain() -> None:
     assert odd.startswith("message:phone:~")
     assert "/" not in odd
     assert odd != conversation("phone", "../../etc/passwd")
+
+
+@virtual
+async def test_a_message_to_a_busy_agent_is_answered_soon_or_its_sender_is_told(world: World) -> None:
+    """Not asked again in an hour, for a day, as a schedule would: somebody waits for the answer."""
+    said: list[Any] = []
+    voice = Voice(world)
+    voice.script = [BUSY, BUSY, lambda _: "hello Ann"]
+    app = await beating(world, voice, QUIET, said=said)
+    await say(app, "phone", "ann", "hi")
+    await world.sleep("2m")
+    assert [one.text for one in said] == ["hello Ann"]
+    voice.usual = BUSY
+    await say(app, "phone", "ann", "and now?")
+    await world.sleep("25m")
+    answers = [one.text for one in said[1:] if one.to == "ann"]
+    assert answers[0] == "Your message could not be answered: Session busy"
+    assert len(voice.heard) == 3 + 5

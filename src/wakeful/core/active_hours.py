@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wakeful.core.errors import FieldError, Invalid, refuse
-from wakeful.core.instants import INSTANT_MAX, SECOND, Instant
+from wakeful.core.instants import DAY, INSTANT_MAX, SECOND, Instant
 from wakeful.core.zones import DAY_SECONDS, check_zone, segment_at
 
 _TIME_OF_DAY: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -52,6 +52,22 @@ def next_active(hours: ActiveHours, t: Instant) -> Instant:
         second, segment = segment.end, segment_at(hours.timezone, segment.end)
         if _is_inside(start, end, second + segment.offset):
             return second * SECOND
+
+
+def next_closing(hours: ActiveHours, t: Instant) -> Instant:
+    """The first instant at or after `t` outside the window: `t` itself if it is. Asked only of one that ever closes."""
+    outside = ActiveHours("00:00" if hours.end == "24:00" else hours.end, hours.start, hours.timezone)
+    return next_active(outside, t)
+
+
+def last_active(hours: ActiveHours, t: Instant) -> Instant:
+    """The last instant at or before `t` inside the window: `t` itself if it is."""
+    if is_active(hours, t):
+        return t
+    opened = t - 3 * DAY  # a day that a gap leaves out, and the one before it
+    while (opens := next_active(hours, opened)) < t:
+        opened = next_closing(hours, opens)
+    return opened - 1
 
 
 def parse_time_of_day(text: str, field: str, *, end: bool = False) -> int:

@@ -12,20 +12,22 @@ need no second rule.
 While a turn is open, wakes wait and beats are blocked. A failed turn asks for `retry`, one second later and then by the
 ladder. Wakes that turns themselves asked for keep a distance from the turn before. The budget counts turns begun within
 the last hour: when it is used up wakes wait for room, beats are skipped, and it is *tripped* until the hour has half as
-many again: one incident, however long a loop goes on.
+many again and nothing had to wait for an hour: one incident, however long a loop goes on.
 
-Active hours are asked of beats alone. The next beat is planned inside them; those left out are one counted gap.
+Active hours are asked of beats alone. The next beat is planned inside them; those left out are one counted gap. Where a
+grid is so wide that it steps over a whole window, the last beat before it is due when the window opens: no interval and
+no change of the clock makes a heartbeat fall silent.
 """
 
 import json
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.active_hours import ActiveHours, is_active, next_active
+from wakeful.core.active_hours import ActiveHours, is_active, last_active, next_active, next_closing
 from wakeful.core.cadence import Cadence, Gap, Rules, Start, ring, without
 from wakeful.core.instants import HOUR, SECOND, Duration, Instant
-from wakeful.core.policies import ladder_delay
-from wakeful.core.timing import Every, next_after, tally
+from wakeful.core.policies import GRACE, ladder_delay
+from wakeful.core.timing import Every, latest_until, next_after, tally
 
 Reason: TypeAlias = Literal["retry", "interval", "cron", "message", "manual", "hook"]
 
@@ -33,8 +35,6 @@ WINDOW: Final[Duration] = 250
 RETRY_FIRST: Final[Duration] = SECOND
 PRIORITIES: Final[dict[Reason, int]] = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "manual": 3, "hook": 3}
 OUTSIDE: Final = "outside active hours"
-# How many nights a grid may fall outside the active hours before it is taken never to fall inside.
-NIGHTS_MAX: Final = 800
 
 
 class Wake(NamedTuple):
@@ -54,7 +54,7 @@ class Heartbeat(NamedTuple):
     wakes: str  # JSON: [[reason, is own, times], …], in the order they were asked for
     asked_at: Instant | None  # when the first of them was: its window opened then
     retry_at: Instant | None  # when a failed turn asks for another
-    held_until: Instant | None  # the budget lets no turn begin before
+    held_until: Instant | None  # the budget lets no turn begin before; kept for an hour after that
     turned_at: Instant | None  # when the last turn ended
     turns: str  # JSON: when the turns of the last hour began
     tripped_at: Instant | None  # since when the budget is overdrawn
@@ -150,18 +150,27 @@ def rings_at(heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> Instan
     is_open = cadence.open_run_id is not None
     due = [] if is_open else [flush_at(heartbeat, rules)]
     if cadence.state == "active" and cadence.next_at is not None:
-        due.append(cadence.next_at if is_open else cadence.next_at + WINDOW)
+        beat = due_of(rules.hours, cadence.next_at)
+        due.append(beat if is_open else beat + WINDOW)
     return min((at for at in due if at is not None), default=None)
 
 
 def next_beat(timing: Every, hours: ActiveHours | None, after: Instant) -> Instant | None:
-    """The first instant of the grid after a time that lies inside the active hours."""
+    """The instant of the grid after a time that is to be a beat: the first inside the active hours, or, where the grid
+    steps over the whole of the next window, the last one before it (`due_of` says when it is due)."""
     beat = next_after(timing, after)
-    for _ in range(NIGHTS_MAX):
-        if beat is None or hours is None or is_active(hours, beat):
-            return beat
-        beat = next_after(timing, next_active(hours, beat) - 1)
-    return None
+    if beat is None or hours is None or is_active(hours, beat):
+        return beat
+    opens = next_active(hours, beat)
+    inside = next_after(timing, opens - 1)
+    if inside is not None and inside < next_closing(hours, opens):
+        return inside
+    return latest_until(timing, opens, since=after)
+
+
+def due_of(hours: ActiveHours | None, beat: Instant) -> Instant:
+    """When a beat is due: at once, or when the active hours begin."""
+    return beat if hours is None else next_active(hours, beat)
 
 
 def look(
@@ -182,10 +191,10 @@ def look(
     is_asked = flush is not None and flush <= now
     gaps: list[Gap] = []
     beat: Start | None = None
-    if _is_beat_due(cadence, is_soon=is_open or is_asked, now=now):
+    if _is_beat_due(cadence, rules, is_soon=is_open or is_asked, now=now):
         rows, cadence = _beats(heartbeat, cadence, rules, now=now, gap_reason=gap_reason, taken=taken)
         for row in rows:
-            fate = _fate(row, rules, now, gap_reason, is_full, None if is_asked else busy_run)
+            fate = _fate(row, timing_of(heartbeat), rules, now, gap_reason, is_full, None if is_asked else busy_run)
             if isinstance(fate, Gap):
                 gaps.append(fate)
             else:
@@ -196,9 +205,7 @@ def look(
     if is_full or (beat is None and not is_asked):
         return Decided(tuple(gaps), None, heartbeat, cadence, has_tripped)
     turning = Turning(_reasons(heartbeat, beat, now), beat, _asked_at(heartbeat, beat, now))
-    heartbeat = heartbeat._replace(
-        wakes="[]", asked_at=None, retry_at=None, held_until=None, turns=json.dumps([*turns, now])
-    )
+    heartbeat = heartbeat._replace(wakes="[]", asked_at=None, retry_at=None, turns=json.dumps([*turns, now]))
     return Decided(tuple(gaps), turning, heartbeat, cadence, has_tripped)
 
 
@@ -207,11 +214,11 @@ def turns_within(heartbeat: Heartbeat, now: Instant) -> list[Instant]:
     return [at for at in json.loads(heartbeat.turns) if now - HOUR < at <= now]
 
 
-def _is_beat_due(cadence: Cadence, *, is_soon: bool, now: Instant) -> bool:
+def _is_beat_due(cadence: Cadence, rules: BeatRules, *, is_soon: bool, now: Instant) -> bool:
     """Whether a beat is to be decided: at the end of its window, or at once where no window is waited for."""
     if cadence.state != "active" or cadence.next_at is None:
         return False
-    return cadence.next_at + (0 if is_soon else WINDOW) <= now
+    return due_of(rules.hours, cadence.next_at) + (0 if is_soon else WINDOW) <= now
 
 
 def _beats(
@@ -230,19 +237,27 @@ def _beats(
     if left_out.first is not None and left_out.last is not None:
         gap = Gap(left_out.first, left_out.last, left_out.count, "skipped", OUTSIDE)
         rows += without([gap], taken, timing)
-    plan = ring(cadence, Rules(timing), now=now, gap_reason=gap_reason, taken=taken)
+    # What came after the hours closed is due when they open again, and is not decided before.
+    until = now if rules.hours is None else last_active(rules.hours, now)
+    plan = ring(cadence, Rules(timing), now=until, gap_reason=gap_reason, taken=taken)
     following = next_beat(timing, rules.hours, plan.cadence.planned_through)
     return [*rows, *plan.rows], plan.cadence._replace(next_at=following)
 
 
 def _fate(
-    row: Start | Gap, rules: BeatRules, now: Instant, gap_reason: str, is_full: bool, busy_run: int | None
+    row: Start | Gap,
+    timing: Every,
+    rules: BeatRules,
+    now: Instant,
+    gap_reason: str,
+    is_full: bool,
+    busy_run: int | None,
 ) -> Start | Gap:
     """What becomes of a beat that the cadence would start."""
     if isinstance(row, Gap):
         return row
     at = row.planned_at
-    if rules.hours is not None and not is_active(rules.hours, at):
+    if rules.hours is not None and next_beat(timing, rules.hours, at - 1) != at:
         return Gap(at, at, 1, "skipped", OUTSIDE)
     if rules.hours is not None and not is_active(rules.hours, now):  # it is late, and the night has begun
         return Gap(at, at, 1, "missed", gap_reason)
@@ -250,7 +265,8 @@ def _fate(
         return Gap(at, at, 1, "skipped", "budget")
     if busy_run is not None:
         return Gap(at, at, 1, "skipped", "busy", busy_run)
-    return row
+    due_at = due_of(rules.hours, at)
+    return row._replace(due_at=due_at, trigger="schedule") if now - due_at <= GRACE else row._replace(due_at=due_at)
 
 
 def _counted(
@@ -261,8 +277,8 @@ def _counted(
     if is_overdrawn:
         tripped_at = now if tripped_at is None else tripped_at
         held_until = turns[-rules.turns_per_hour_max] + HOUR
-    elif len(turns) * 2 <= rules.turns_per_hour_max:
-        tripped_at = None
+    elif len(turns) * 2 <= rules.turns_per_hour_max and (held_until is None or now >= held_until + HOUR):
+        tripped_at = held_until = None
     return heartbeat._replace(turns=json.dumps(turns), tripped_at=tripped_at, held_until=held_until)
 
 

@@ -48,7 +48,7 @@ from wakeful.core.results import (
 )
 from wakeful.core.runs import ERRORS, NOT_RUN, Outcome, Run, RungName, rung_index
 
-INCIDENTS: Final = ("disabled", "failing", "stuck", "unanswered", "unconfirmed", "unknown")
+INCIDENTS: Final = ("disabled", "failing", "invalid", "stuck", "unanswered", "unconfirmed", "unknown")
 """What can be wrong with a schedule; a run that succeeds ends all of it."""
 
 
@@ -150,8 +150,13 @@ def _proven(run: Run, success: RungName, rung: RungName | None, error: str) -> C
 
 def _busy(run: Run, error: str, now: Instant) -> Settlement:
     """No failure: it waits, a while and not for ever; a person is told at once."""
-    if run.trigger == "manual" or run.waits >= BUSY_WAITS_MAX:
+    if run.trigger == "manual":
         return Close("failed", run.rung, error, "busy", is_counted=False)
+    if run.waits >= BUSY_WAITS_MAX:  # not counted, so no row of errors would ever tell
+        alert = Alert(
+            f"failing:{run.schedule_id}", f"run {run.run_id} was given up, its target is always busy: {error}"
+        )
+        return Close("failed", run.rung, error, "busy", is_counted=False, alert=alert)
     return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
 
 
@@ -270,6 +275,10 @@ def _count_error(
     # speak for themselves.
     if errors == ERRORS_MAX and cadence.schedule_id > 0:
         keeps_failing = (Alert(f"failing:{cadence.schedule_id}", f"{errors} errors in a row, the last: {close.error}"),)
+    elif is_spent(rules, cadence.next_at) and close.alert is None:  # nothing follows that could fail more often
+        keeps_failing = (
+            Alert(f"failing:{cadence.schedule_id}", f"its last run ended as {close.outcome}: {close.error}"),
+        )
     held_off = now + ladder_delay(errors)
     if cadence.next_at is not None and held_off > cadence.next_at + rules.offset:
         cadence = cadence._replace(backoff_until=held_off)

@@ -18,7 +18,7 @@ from wakeful.ports.store import Report, Tx
 STREAM: Final = "incidents"
 CHANNEL: Final = "delivery"
 # Raised once for each time a person has to act: whoever resumed it knows of the one before.
-_EACH_TIME: Final = frozenset({"disabled", "workflow"})
+_EACH_TIME: Final = frozenset({"disabled", "invalid", "workflow"})
 QUIET: Final[Duration] = 36 * HOUR
 """Trouble that was not raised again for so long is over; if it comes back, that is news."""
 

@@ -1,5 +1,6 @@
 """Queueing: a text becomes a delivery, in the transaction of whatever caused it."""
 
+import json
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
@@ -12,6 +13,7 @@ from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDeliver
 from wakeful.ports.store import Alarm, Report, Tx
 
 STREAM: Final = "deliveries"
+SAYS_NOTHING: Final = "the reply was nothing but the ack token"
 
 
 class Target(NamedTuple):
@@ -79,8 +81,17 @@ def deliver(
         slug=effect.slug,
     )
     if delivery_id is None:
-        told = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
-        tx.report(Report(STREAM, "suppressed", told, "a reply says nothing to anybody", slug=effect.slug))
+        _suppress(tx, effect, target)
+
+
+def _suppress(tx: Tx, effect: Deliver, target: Target) -> None:
+    """Nothing is left of it for a person. Its run says so: silence that was meant is no delivery that was lost."""
+    told = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
+    tx.report(Report(STREAM, "suppressed", told, "a reply says nothing to anybody", slug=effect.slug))
+    run = None if effect.run_id is None else tx.runs.lock([effect.run_id]).get(effect.run_id)
+    if run is not None:
+        kept = json.loads(run.result or "{}") | {"suppressed": SAYS_NOTHING}
+        tx.runs.save_many([run._replace(result=json.dumps(kept, ensure_ascii=False))])
 
 
 def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:

@@ -16,10 +16,10 @@ from wakeful.core.effects import Alert, Deliver, Effect
 from wakeful.core.errors import refuse
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.instants import Instant
-from wakeful.core.policies import SECOND, Retry
-from wakeful.core.results import Done, Ending, kept_of, session_of
+from wakeful.core.policies import SECOND, Retry, ladder_delay
+from wakeful.core.results import Busy, Done, Ending, kept_of, session_of
 from wakeful.core.runs import PRIORITY_PERSON, Run
-from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close
+from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.timing import Manual
 from wakeful.core.transitions import planned
 from wakeful.features.heartbeat.terms import HeartbeatTerms
@@ -32,6 +32,8 @@ TEXT_MAX: Final = 64 * 1024
 _RULES: Final = Rules(Manual())
 # A person waits: a turn that fails is tried twice more, soon, and then they are told.
 _POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
+BUSY_MAX: Final = 4
+"""How often a message waits for a busy agent: 30 s, 1, 5, 15 minutes."""
 
 
 def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, now: Instant) -> int:
@@ -118,7 +120,7 @@ class MessageRuns:
         return Job(Prompt(kept["text"], kept["agent"]), fire, self._terms().timeout, "retry")
 
     def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:
-        settlement = after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
+        settlement = _after_attempt(run, ending, now)
         if isinstance(settlement, Wait):
             return Settled(settlement)
         settlement, said = self._answer(run, ending, settlement)
@@ -145,6 +147,15 @@ class MessageRuns:
         if not text:
             return close._replace(reason="ok-empty" if not reply.strip() else "ok-ack"), ()
         return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
+
+
+def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
+    """A busy agent is asked again soon, not in an hour as by a schedule; a person who waits in vain is told."""
+    if not isinstance(ending, Busy):
+        return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
+    if run.waits >= BUSY_MAX:
+        return Close("failed", run.rung, ending.error, "busy", is_counted=False)
+    return Wait(now + ladder_delay(run.waits + 1), "busy", "busy", run.rung, ending.error, is_busy=True)
 
 
 def _begin_anew_with(tx: Tx, cadence: Cadence, agent: str) -> None:

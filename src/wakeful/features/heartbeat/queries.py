@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.core.heartbeat import Wake, flush_at, next_beat, timing_of, turns_within, wakes_of
+from wakeful.core.heartbeat import Wake, due_of, flush_at, next_beat, timing_of, turns_within, wakes_of
 from wakeful.core.instants import Instant, format_duration, format_instant
 from wakeful.core.runs import Run
 from wakeful.features.heartbeat.standing import find
@@ -74,10 +74,11 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
     heartbeat, cadence = found
     run = None if cadence.open_run_id is None else tx.runs.lock([cadence.open_run_id]).get(cadence.open_run_id)
     held_until = heartbeat.held_until if heartbeat.held_until is not None and heartbeat.held_until > now else None
+    beat = cadence.next_at if cadence.state == "active" else None
     return HeartbeatView(
         terms=terms,
         status=_status(cadence.state, run),
-        next_beat=cadence.next_at if cadence.state == "active" else None,
+        next_beat=None if beat is None else due_of(terms.beats.hours, beat),
         next_turn=None if run is not None else flush_at(heartbeat, terms.beats),
         open_run=run,
         wakes=wakes_of(heartbeat),
@@ -95,14 +96,14 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
 
 
 def next_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> list[Instant]:
-    """The beats to come until a time."""
+    """When the beats to come until a time are due."""
     found = find(tx)
     if found is None or found.cadence.state != "active":
         return []
     beats: list[Instant] = []
     beat = found.cadence.next_at
-    while beat is not None and beat <= until and len(beats) < limit:
-        beats.append(beat)
+    while beat is not None and (due_at := due_of(terms.beats.hours, beat)) <= until and len(beats) < limit:
+        beats.append(due_at)
         beat = next_beat(timing_of(found.heartbeat), terms.beats.hours, beat)
     return beats
 

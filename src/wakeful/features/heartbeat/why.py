@@ -64,7 +64,7 @@ def _now(view: HeartbeatView, now: Instant) -> str:
     if view.status == "disabled":
         return f"It is switched off in the settings ([heartbeat] enabled) and turns only when it is woken.{last}"
     if view.next_beat is None:
-        return f"No beat of its grid lies inside the active hours; change [heartbeat] every or active_hours.{last}"
+        return f"No beat is to come: its calendar is at its end.{last}"
     return f"It waits for its next beat at {_at(view.next_beat)}, every {format_duration(view.terms.every)}.{last}"
 
 

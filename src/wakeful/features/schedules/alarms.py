@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, stretch_of, turn_back, with_rows
+from wakeful.core.effects import Alert
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run
 from wakeful.core.timing import Timing, next_after, tally
@@ -39,8 +40,11 @@ class ScheduleAlarms:
         if not cadences:
             return Rung((), 0)
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
-        due = record(tx, self._decide_all(tx, cadences, compiled, now, gap_reason), now=now)
-        return Rung(due, len(cadences))
+        all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
+        due = record(tx, all_decided, now=now)
+        return Rung(
+            due, len(cadences), effects=[_silenced(one) for one in all_decided if one.cadence.state == "invalid"]
+        )
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
@@ -296,6 +300,12 @@ _CLEAR: Final = (None, None, None, None)
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
     return cadence._replace(state="invalid", state_reason=reason, state_at=now)
+
+
+def _silenced(one: Decided) -> Alert:
+    """It will not ring until somebody writes it anew, so somebody has to know."""
+    reason = one.cadence.state_reason
+    return Alert(f"invalid:{one.cadence.schedule_id}", f"it cannot be read any more and does not run: {reason}")
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
