@@ -84,11 +84,11 @@ class Writing:
         """Merge changes into a definition and read it back."""
         warnings: tuple[str, ...] = ()
 
-        def edit(schedule: Schedule) -> Checked:
+        def edit(schedule: Schedule, now: Instant) -> Checked:
             nonlocal warnings
             if guard is not None:
                 guard(schedule)
-            checked = self._read(slug, changed(json.loads(schedule.definition), changes))
+            checked = self._read(slug, changed(json.loads(schedule.definition), changes), now)
             warnings = checked.warnings
             return checked
 
@@ -102,8 +102,8 @@ class Writing:
         """Change some of a definition, by its JSON names in snake_case."""
         changes = json_names(options)
 
-        def edit(schedule: Schedule) -> Checked:
-            return self._read(slug, changed(json.loads(schedule.definition), changes))
+        def edit(schedule: Schedule, now: Instant) -> Checked:
+            return self._read(slug, changed(json.loads(schedule.definition), changes), now)
 
         seams = self._parts.seams
         await self.command(lambda tx, now: commands.change(tx, slug, edit, seams=seams, now=now, if_version=if_version))
@@ -135,15 +135,17 @@ class Writing:
         parts.engine.ring_bell()
         return fates
 
-    def _read(self, slug: str, definition: Any) -> Checked:
-        return self._checked(definition_from_json(definition, default_zone=self._parts.default_zone, slug=slug))
+    def _read(self, slug: str, definition: Any, now: Instant | None = None) -> Checked:
+        return self._checked(definition_from_json(definition, default_zone=self._parts.default_zone, slug=slug), now)
 
     def _check(self, new: New) -> Checked:
         zone = self._parts.default_zone
         return self._checked(definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone))
 
-    def _checked(self, definition: Definition) -> Checked:
-        checked = self._parts.check(definition, now=self._parts.clock.read().now)
+    def _checked(self, definition: Definition, now: Instant | None = None) -> Checked:
+        """Inside a transaction `now` is the one it is done at: an anchor taken later would lie ahead of it, and a grid
+        begins at an anchor that lies ahead."""
+        checked = self._parts.check(definition, now=self._parts.clock.read().now if now is None else now)
         for warning in checked.warnings:
             log.warning("%s: %s", definition.slug, warning)
         return checked

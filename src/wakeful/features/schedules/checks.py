@@ -121,5 +121,5 @@ def _clamped(checked: Checked, limits: ScheduleLimits) -> Checked:
         return checked
     least = format_duration(limits.every_min)
     warning = f"schedule.every: {format_duration(timing.every)} is below the minimum; {least} is used"
-    definition = replace(checked.definition, timing=Every(limits.every_min, timing.anchor))
+    definition = replace(checked.definition, timing=replace(timing, every=limits.every_min, written=None))
     return checked._replace(definition=definition, warnings=(warning,))

@@ -67,13 +67,19 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
 
 
 def change(
-    tx: Tx, slug: str, patch: Callable[[Schedule], Checked], *, seams: Seams, now: Instant, if_version: int | None
+    tx: Tx,
+    slug: str,
+    patch: Callable[[Schedule, Instant], Checked],
+    *,
+    seams: Seams,
+    now: Instant,
+    if_version: int | None,
 ) -> Put:
     """Edit one schedule by what it says now; refused if its version moved on meanwhile."""
     schedule, _ = _hold(tx, slug)
     if if_version is not None and schedule.version != if_version:
         raise Conflict(f"{slug} is at version {schedule.version}, not {if_version}; read it again")
-    return _edit(tx, patch(schedule), seams, now)
+    return _edit(tx, patch(schedule, now), seams, now)
 
 
 def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
