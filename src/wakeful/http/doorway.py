@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.dashboard import PREFIX
+from wakeful.http.lingering import Lingering
 from wakeful.http.problems import Problem, Refused, failed, stopping
 
 log = logging.getLogger("wakeful.http")
@@ -94,12 +95,12 @@ class Doorway:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers, way = Headers(scope=scope), Lingering(receive, send)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await refusal(scope, receive, send)
+            await refusal(scope, way.receive, way.send)
             return
-        await self._guarded(scope, _counted(receive, self._body_max()), send)
+        await self._guarded(scope, _counted(way.receive, self._body_max()), way.send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         foreign = self._foreign(headers)
@@ -152,7 +153,7 @@ class Doorway:
 
 
 def too_large(body_max: int) -> Refused:
-    """A body over the limit; the connection ends, so that the rest of it is not read."""
+    """A body over the limit; the connection ends, so that not all of it need be read."""
     text = f"the body is larger than {body_max} bytes; send less, or raise body_max under [limits]"
     return Refused(413, text, headers={"Connection": "close"})
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from edges.http.kit import EVERY, Client, served
-from wakeful.http import Access
+from wakeful.http import Access, lingering
 from wakeful.http.doorway import Access as Rules
 
 ROUTES = ("/", "/healthz", "/readyz", "/api/schedule", "/api/runs", "/api/nodes", "/api/openapi.json", "/nowhere")
@@ -104,6 +107,31 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(api: Client) -
         assert (await api.post("/api/schedule/x/run", raw=endless(2 * 1_048_576), headers=key)).status == 413
 
 
+async def test_whoever_sends_too_much_is_told_so(api: Client) -> None:
+    """Whoever sends all of it before reading the answer gets the answer, not a broken pipe."""
+    head = b"PUT /api/schedule/x HTTP/1.1\r\nHost: localhost\r\n"
+    body = b"x" * (8 * 1_048_576)
+    whole = b"Content-Length: %d\r\n\r\n" % len(body) + body
+    pieces = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+    for rest in (whole, pieces):
+        answer = await asyncio.to_thread(send_all_then_read, api, head + rest)
+        assert b" 413 " in answer.partition(b"\r\n")[0]
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == 413
+
+
+async def test_whoever_never_sends_what_he_announced_is_not_waited_for(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He is answered at once, and after a while the connection ends."""
+    monkeypatch.setattr(lingering, "LINGER", 0.2)
+    host, _, port = api.base.removeprefix("http://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"PUT /api/schedule/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048577\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 30)
+    assert b" 413 " in answer.partition(b"\r\n")[0]
+    writer.close()
+
+
 async def test_a_body_of_just_the_limit_is_read(tmp_path: Path) -> None:
     """The limit itself is allowed, one byte more is not."""
     text = json.dumps(EVERY)
@@ -148,6 +176,14 @@ async def raw(api: Client, request: bytes) -> bytes:
         return await asyncio.wait_for(reader.read(100_000), 5)
     finally:
         writer.close()
+
+
+def send_all_then_read(api: Client, request: bytes) -> bytes:
+    """As the usual clients do: the whole request, then the answer."""
+    host, _, port = api.base.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as door:
+        door.sendall(request)
+        return b"".join(iter(lambda: door.recv(65_536), b""))
 
 
 async def endless(total: int) -> AsyncIterator[bytes]:
