@@ -177,6 +177,8 @@ def _merged(known: Receipt | None, receipt: Receipt) -> Receipt:
 
 def _read(rung: object, text: object, usage: object, error: object) -> Receipt:
     known = next((one for one in RUNGS if one == rung), None)
+    if rung is None:
+        refuse("rung", "is missing; write accepted, started or finished")
     if known is None:
         refuse("rung", f"'{rung!s:.50}' is none of accepted, started, finished; write one of them")
     if text is not None and not isinstance(text, str):

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from wakeful.agents.receipts import Receipts
 from wakeful.app.life import Life
 from wakeful.core.instants import parse_duration
 from wakeful.core.refusals import Conflict
@@ -37,10 +38,16 @@ class Runs(Life):
         self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
     ) -> str:
         """Take a receipt that an agent or a command posted: taken, late, again, or forged."""
-        receipts = (self._ending or self._open).receipts  # a run that gets its grace may be waiting for just this
-        if receipts is None:
-            return "forged"
-        return await receipts.post(run_id, token, rung, text, usage, error)
+        receipts = self._receipts
+        return "forged" if receipts is None else await receipts.post(run_id, token, rung, text, usage, error)
+
+    def knows_token(self, run_id: int, token: str) -> bool:
+        """Whether this is the token that the target of the run was given."""
+        return self._receipts is not None and self._receipts.is_genuine(run_id, token)
+
+    @property
+    def _receipts(self) -> Receipts | None:
+        return (self._ending or self._open).receipts  # a run that gets its grace may be waiting for just this
 
     async def runs(
         self,

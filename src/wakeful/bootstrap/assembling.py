@@ -11,6 +11,7 @@ from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.command import CommandAction
 from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
+from wakeful.agents.receipted import Receipted
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.bootstrap.parts import Ground, MakeFeature, Parts
@@ -84,6 +85,8 @@ async def assemble(
             await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, seams=seams, now=now))
 
     receipts = Receipts(await store.write(_receipt_secret), receipts_at, late=late)
+    if receipts_at is not None:
+        actions[Command] = Receipted(actions[Command], receipts)
     if agents is not None:
         actions[Prompt] = TurnAction(
             agents(clock, registry), clock, sessions=partial(_session_of, store), receipts=receipts

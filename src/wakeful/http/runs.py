@@ -69,6 +69,9 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
         fields = Fields(data if isinstance(data, Mapping) else {"rung": data})
         fields.refuse_unknown(("rung", "text", "usage", "error"))
         given = token or (authorization or "").partition(" ")[2].strip()
+        if not app.knows_token(run_id, given):  # said before anything else, so that nothing is learnt without the token
+            raise Refused(401, "the token is not this run's", headers={"WWW-Authenticate": "Bearer"})
+        fields.finish()
         status = await app.receive(
             run_id,
             given,
@@ -77,9 +80,6 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
             usage=fields.raw("usage"),
             error=fields.raw("error"),
         )
-        if status == "forged":  # said before anything else, so that nothing is learnt without the token
-            raise Refused(401, "the token is not this run's", headers={"WWW-Authenticate": "Bearer"})
-        fields.finish()
         return JSONResponse({"status": status})
 
     return router

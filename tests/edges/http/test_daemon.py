@@ -130,11 +130,12 @@ def test_why_is_answered_with_a_sentence(running: Daemon) -> None:
 
 
 def test_a_command_may_post_a_receipt_with_the_token_of_its_run(running: Daemon) -> None:
-    """The address in its environment works as it stands; a wrong token and a wrong body do not."""
+    """The address in its environment works as it stands, and what is posted there is in the ledger; a wrong token and
+    a wrong body do not."""
     program = (
         "import json, os, urllib.request as web\n"
         "url = os.environ['WAKEFUL_RECEIPT_URL']\n"
-        "body = json.dumps({'rung': 'finished', 'text': 'done'}).encode()\n"
+        "body = json.dumps({'rung': 'finished', 'text': 'done', 'usage': {'outputTokens': 5}}).encode()\n"
         "print(web.urlopen(web.Request(url, body, method='POST')).read().decode(), url)\n"
     )
     job = {**MANUAL, "command": {"argv": [sys.executable, "-c", program]}}
@@ -142,7 +143,8 @@ def test_a_command_may_post_a_receipt_with_the_token_of_its_run(running: Daemon)
     run = ask(running.address, "/api/schedule/receipt/run?wait=true", method="POST")[1]
     assert run["outcome"] == "succeeded", run
     answer, _, url = run["output"].strip().rpartition(" ")
-    assert json.loads(answer)["status"] in ("taken", "late")
+    assert json.loads(answer)["status"] == "taken"
+    assert (run["reply"], run["usage"]) == ("done", {"outputTokens": 5})
     path = url.removeprefix(running.address)
     forged = path.partition("?")[0] + "?token=x"
     body = {"rung": "finished"}
@@ -151,6 +153,24 @@ def test_a_command_may_post_a_receipt_with_the_token_of_its_run(running: Daemon)
     for wrong in ({"rung": "top"}, {"rung": 5}, {}, [], {"rung": "finished", "txt": "x"}):
         assert ask(running.address, path, method="POST", body=wrong)[0] == 400
     assert ask(running.address, "/api/runs/x/receipt?token=x", method="POST", body=body)[0] == 404
+
+
+def test_a_command_that_reports_an_error_has_failed_whatever_it_exits_with(running: Daemon) -> None:
+    """L8: green means done. A receipt that is refused says nothing about the run."""
+    program = (
+        "import json, os, urllib.error, urllib.request as web\n"
+        "def post(**said):\n"
+        "    web.urlopen(web.Request(os.environ['WAKEFUL_RECEIPT_URL'], json.dumps(said).encode(), method='POST'))\n"
+        "try:\n"
+        "    post(rung='finished', colour='red')\n"
+        "except urllib.error.HTTPError as error:\n"
+        "    print(error.code)\n"
+        "post(rung='started', error='the model was not there')\n"
+    )
+    job = {**MANUAL, "command": {"argv": [sys.executable, "-c", program]}}
+    assert ask(running.address, "/api/schedule/reports", method="PUT", body=job)[0] == 201
+    run = ask(running.address, "/api/schedule/reports/run?wait=true", method="POST")[1]
+    assert (run["outcome"], run["error"], run["output"]) == ("failed", "the model was not there", "400\n")
 
 
 def test_the_stream_tells_what_happens(running: Daemon) -> None:
