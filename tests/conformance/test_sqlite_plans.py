@@ -18,6 +18,7 @@ from wakeful.stores import sqlite
 from wakeful.stores.sqlite import (
     alarms,
     answers,
+    bus,
     cadences,
     channels,
     deliveries,
@@ -42,6 +43,7 @@ HOT = {
     "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
     "alarms.NEXT_KIND": alarms.NEXT_KIND,
     "answers.GET": answers.GET,
+    "bus.AFTER": bus.AFTER,
     "cadences.LOCK": cadences.LOCK,
     "cadences.DUE": cadences.DUE,
     "cadences.SAVE": cadences.SAVE,

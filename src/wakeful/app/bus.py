@@ -1,6 +1,7 @@
 """The bus for Python programs: whatever is committed is told to those who asked for it, after the commit.
 
-Nobody has to listen, and as long as nobody does, nothing is noted: a program that never subscribes pays nothing.
+Nobody has to listen, and as long as nobody does, nothing is made of what is noted: a program that never subscribes pays
+nothing for any row.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,11 @@ class Bus:
     def __init__(self) -> None:
         self._fan_out = FanOut()
         self._stream: Stream | None = None
+
+    @property
+    def fan_out(self) -> FanOut:
+        """Where facts go out to whoever listens."""
+        return self._fan_out
 
     def sink(self, given: Sink | None) -> Sink:
         """Where facts are told: whatever else listens to them is kept."""

@@ -16,7 +16,7 @@ from wakeful.app.bus import Bus
 from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.delivering import Delivering, MakeChannels
 from wakeful.app.plugging import plug_workflows
-from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New
+from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.app.writing import Writing
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.engine.clock import SystemClock
@@ -28,6 +28,8 @@ from wakeful.features.workflows.feature import Workflows
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
 from wakeful.ports.store import Store
+from wakeful.telemetry.following import Following
+from wakeful.telemetry.relay import Relay
 
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
@@ -53,6 +55,7 @@ class Life:
         agents: bootstrap.Agents | None = None,
         receipts_at: str | None = None,
         sink: MakeSink | None = None,
+        stream: Watched | None = None,
         listener: MakeListener | None = None,
         redact: Callable[[str], str] | None = None,
         beside: MakeBeside | None = None,
@@ -77,6 +80,7 @@ class Life:
         self._agents = agents
         self._receipts_at = receipts_at
         self._make_sink = sink
+        self._watched = stream
         self._make_listener = listener
         self._redact = redact
         self._make_beside = beside
@@ -141,7 +145,8 @@ class Life:
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
             await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now, also=also)
             await self._writing.add_many(self._declared)
-            for beside in (*parts.besides, *([] if self._make_beside is None else [self._make_beside(parts)])):
+            mirror = [] if self._make_beside is None else [self._make_beside(parts)]
+            for beside in (*parts.besides, *mirror, *self._telling(store)):
                 self._besides.append(beside)
                 await beside.start()
             if self._ticks:
@@ -180,6 +185,14 @@ class Life:
         self._agents = agents
         if self._parts is not None:
             bootstrap.change_agents(self._parts, agents(self._clock, self._registry))
+
+    def _telling(self, store: Store) -> list[Beside]:
+        """Tells others who share the store what is done here, and those who watch here what others do."""
+        relay = Relay(store, self._clock, self._bus.fan_out)
+        stream = None if self._watched is None else self._watched()
+        if stream is None:
+            return [relay]
+        return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
 
     async def _stop_besides(self) -> None:
         while self._besides:

@@ -14,6 +14,7 @@ from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Beside
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
+from wakeful.telemetry.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,9 @@ MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 
 
 MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]
+
+Watched: TypeAlias = Callable[[], Stream | None]
+"""The live stream that others watch, once the sink is there."""
 
 Guard: TypeAlias = Callable[[Schedule | None], None]
 """Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""

@@ -54,8 +54,8 @@ def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -
     try:
         # Followed before looked back: what happens in between is then told twice at most, and that is noticed.
         with daemon.following("/api/stream", streams="runs") as events:
-            told = _look_back(asked, daemon, slug, limit)
-            _follow(asked, events, slug, told)
+            told = _look_back(asked, daemon, slug, limit, known=REREAD)
+            _follow(asked, daemon, events, slug, told)
     except KeyboardInterrupt:
         return
     raise no_daemon(asked.home, "any more")
@@ -143,31 +143,53 @@ def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
     click.echo(inert.line("  ".join(parts)))
 
 
-Told = tuple[str, int, str]
-"""A run, its attempt, and how it stood."""
+Told = tuple[str, int, str, str | None, int]
+"""A run, its attempt, and how it stood; a row of several instants may grow."""
+
+REREAD: Final = 200
+"""How many of the last runs are looked through when the stream says that something is missing in it."""
+KNOWN_MAX: Final = 10_000
 
 
-def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int) -> set[Told]:
-    """The last runs, oldest first; answers what was told."""
-    runs = daemon.pages(_runs_path(slug), "runs", limit=limit) if limit else []
-    for run in reversed(runs):
+def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
+    """The last runs, oldest first; answers what is known by now, at least so many runs of it."""
+    runs = daemon.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
+    for run in reversed(runs[:limit]):
         _log_run(asked, run)
-    return {_told(run) for run in runs}
+    return {_told(run): None for run in reversed(runs)}
 
 
 def _told(run: Mapping[str, Any]) -> Told:
-    return run["runId"], run["attempt"], run["outcome"]
+    return run["runId"], run["attempt"], run["outcome"], run.get("reason"), run.get("count") or 1
 
 
-def _follow(asked: Invocation, events: Iterator[Any], slug: str | None, told: set[Told]) -> None:
+def _follow(asked: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, told: dict[Told, None]) -> None:
     for event in events:
         if event.get("what") == "reset":
-            note("wakeful: some of what happened is not told here; see it with: wakeful runs")
+            _reread(asked, daemon, slug, told)
         # Rungs and other small steps have no outcome; they are for the page, not for the log.
-        if not event.get("outcome") or (slug is not None and event.get("slug") != slug):
-            continue
-        if _told(event) not in told:
-            _log_run(asked, event)
+        elif event.get("outcome") and (slug is None or event.get("slug") == slug):
+            _log_new(asked, event, told)
+
+
+def _reread(asked: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
+    """The stream does not tell everything: read in the ledger what it left out."""
+    runs = daemon.pages(_runs_path(slug), "runs", limit=REREAD)
+    news = [_log_new(asked, run, told) for run in reversed(runs)]
+    if all(news) and len(news) == REREAD:
+        note("wakeful: some of what happened is not told here; see it with: wakeful runs")
+
+
+def _log_new(asked: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
+    """Tell it, unless it was told already."""
+    mark = _told(run)
+    if mark in told:
+        return False
+    told[mark] = None
+    if len(told) > KNOWN_MAX:
+        del told[next(iter(told))]
+    _log_run(asked, run)
+    return True
 
 
 def _record(slug: str, answer: Mapping[str, Any]) -> None:

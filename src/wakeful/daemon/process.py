@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wakeful.ports.sink import Sink
     from wakeful.ports.store import Store
     from wakeful.settings import Loaded, Settings, SettingsRefused, SettingsWatch
+    from wakeful.telemetry.stream import Stream
     from wakeful.telemetry.telemetry import Telemetry
 
 log = logging.getLogger("wakeful.daemon")
@@ -187,6 +188,7 @@ class _Daemon:
             delivery=delivery_of(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,
+            stream=self._stream,
             listener=self._listener,
             redact=self._redactor.redact,
             beside=self._mirror if is_embedded(self._reload.loaded) else None,
@@ -223,6 +225,10 @@ class _Daemon:
         self._watchers = Watchers(telemetry.stream, clock)
         self._reload.listen("log", lambda _, new: telemetry.log.keep(new.log.days))
         return telemetry.sink
+
+    def _stream(self) -> Stream | None:
+        """What those who watch are told; it is made with the sink."""
+        return None if self._telemetry is None else self._telemetry.stream
 
     def _listener(self) -> ExchangeListener | None:
         """The log hears of every request that leaves for someone outside; it is made with the sink."""

@@ -13,14 +13,15 @@ Locking rule, the same in every store: the cadence row is the lock of a schedule
 lane row the lock of a lane. Whoever writes an alarm holds the lock of what the alarm rings. Locks are taken in the
 order cadence or workflow, run, lane, addressee.
 
-The nouns have files of their own: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`. What the kernel is
-made of is imported from here.
+The nouns have files of their own: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`. What the
+kernel is made of is imported from here.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.instants import Instant
+from wakeful.ports.bus import Bus
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, Mark, Node, Nodes, Runs, Tallied
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
@@ -185,6 +186,8 @@ class Tx(Protocol):
     def inbox(self) -> Inbox: ...
     @property
     def incidents(self) -> Incidents: ...
+    @property
+    def bus(self) -> Bus: ...
 
     def report(self, report: Report) -> None:
         """Tell whoever listens, once this is committed."""

@@ -29,6 +29,9 @@ log = logging.getLogger("wakeful.telemetry")
 
 Listener: TypeAlias = Callable[[Sequence[Fact], Slugs], None]
 
+Stirred: TypeAlias = Callable[[bool], None]
+"""Called when this process has changed something (True), or another one may have (False)."""
+
 NAMES_MAX: Final = 200_000
 # Batches that may wait for a name; with more the store is in trouble, and names are the least of it.
 WAITING_MAX: Final = 1_000
@@ -43,6 +46,7 @@ class FanOut:
         self._store = store  # only ever read from
         self._listeners: dict[int, Listener] = {}
         self._next_key = 0
+        self._stirred: dict[int, Stirred] = {}
         self._slugs: dict[int, str] = {}
         self._nameless: set[int] = set()  # ids no store row answers to
         self._waiting: deque[Sequence[Fact]] = deque()
@@ -68,6 +72,23 @@ class FanOut:
             self._listeners.pop(key, None)
 
         return stop
+
+    def on_stir(self, stirred: Stirred) -> Callable[[], None]:
+        """Call it after a commit that changed something, whether or not anybody listens, and when others may have
+        written; answers how to stop that. It must not raise."""
+        key = self._next_key
+        self._next_key += 1
+        self._stirred[key] = stirred
+
+        def stop() -> None:
+            self._stirred.pop(key, None)
+
+        return stop
+
+    def stir(self, is_ours: bool) -> None:
+        """Something was written: by this process, or maybe by another."""
+        for stirred in self._stirred.values():
+            stirred(is_ours)
 
     def begin(self, store: Store) -> None:
         """Look names up here."""

@@ -40,6 +40,22 @@ class Notes:
         self.left: list[Sequence[int]] = []
         self.reports: list[Report] = []
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything went in that others might hear of."""
+        return bool(
+            self.reports
+            or self.entered
+            or any(self.added)
+            or any(self.saved)
+            or any(self.moved)
+            or any(self.schedules)
+            or any(self.left)
+            or any(self.voided)
+            or any(marks for marks, _ in self.climbed)
+            or any(rows for rows, _ in self.created)
+        )
+
 
 class NotedTx:
     """A transaction that notes what is read under lock and written; everything else passes through."""

@@ -82,6 +82,7 @@ class Stream:
         self._subscriptions: set[Subscription] = set()
         self._handlers: dict[int, tuple[str | None, Handler]] = {}
         self._next_key = 0
+        self.arrival = asyncio.Event()  # rung when somebody begins to watch
 
     @property
     def last_id(self) -> int:
@@ -99,13 +100,19 @@ class Stream:
         for fact in facts:
             batch = told(fact, slugs)
             if batch is not None and batch.size:
-                self._append(batch)
+                self.append(batch)
 
     def publish(self, stream: str, what: str, data: Mapping[str, Any]) -> None:
         """One event under any stream's name: how a feature reports."""
-        self._append(Told(stream, what, self._clock.read().now, 1, lambda _: data))
+        self.append(Told(stream, what, self._clock.read().now, 1, lambda _: data))
 
-    def _append(self, batch: Told) -> None:
+    def reset(self, reason: str) -> None:
+        """Tell everybody, whatever they watch, that something is missing at this place."""
+        data = _reset_data(reason, None)
+        self.append(Told(RESET, RESET, self._clock.read().now, 1, lambda _: data))
+
+    def append(self, batch: Told) -> None:
+        """Like events, next in line."""
         seq = self._next_seq.get(batch.stream, 1)
         kept = _Batch(self._next_id, seq, batch)
         self._next_id += batch.size
@@ -155,6 +162,7 @@ class Stream:
         wanted = None if streams is None else frozenset(streams)
         subscription = Subscription(self, wanted, self._next_id if last_id is None else last_id + 1)
         self._subscriptions.add(subscription)
+        self.arrival.set()
         subscription.is_late = subscription.next_id < self._first_id
         if last_id is not None and not self._born_id - 1 <= last_id < self._next_id:
             subscription.is_foreign = True
@@ -183,7 +191,7 @@ class Stream:
                 break
             start = max(subscription.next_id - batch.first_id, 0)
             stop = min(batch.told.size, start + limit - len(events))
-            if subscription.streams is None or batch.told.stream in subscription.streams:
+            if subscription.streams is None or batch.told.stream == RESET or batch.told.stream in subscription.streams:
                 events += [batch.event(index) for index in range(start, stop)]
             else:
                 stop = batch.told.size
@@ -220,8 +228,12 @@ class Stream:
         return seen
 
     def _reset(self, subscription: "Subscription", reason: str, missed: int | None) -> Event:
-        data = {"reason": f"{reason}; read the state anew", "missed": missed}
-        return Event(subscription.next_id - 1, RESET, 0, self._clock.read().now, RESET, data)
+        at = self._clock.read().now
+        return Event(subscription.next_id - 1, RESET, 0, at, RESET, _reset_data(reason, missed))
+
+
+def _reset_data(reason: str, missed: int | None) -> Mapping[str, Any]:
+    return {"reason": f"{reason}; read the state anew", "missed": missed}
 
 
 class Subscription:

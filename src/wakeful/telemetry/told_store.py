@@ -8,7 +8,7 @@ are compared (`comparing.facts_of`), and what moved is told.
 
 Because the facts come from the rows themselves, nobody can write to the ledger and forget to say so: engine, commands,
 recovery and whatever comes later are told alike. An operation the store runs again starts with empty notes; one that is
-rolled back is never told.
+rolled back is never told. As long as nobody listens, nothing is compared.
 """
 
 import logging
@@ -39,6 +39,11 @@ class Guarded:
         """Whether anybody would hear of anything now."""
         return self._sink.is_heard if isinstance(self._sink, FanOut) else self._sink is not None
 
+    def stir(self, is_ours: bool) -> None:
+        """Something was written, whether or not anybody wants to hear what."""
+        if isinstance(self._sink, FanOut):
+            self._sink.stir(is_ours)
+
     def begin(self, store: Store) -> None:
         self._guard(lambda sink: sink.begin(store))
 
@@ -67,8 +72,6 @@ class ToldStore:
         self._stopwatch = stopwatch  # measures, and decides nothing
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
-        if isinstance(self._sink, Guarded) and not self._sink.is_heard:
-            return await self._store.write(operation)
         notes = Notes()
 
         def noted(tx: Tx) -> T:
@@ -81,14 +84,20 @@ class ToldStore:
         except StoreUnavailable:
             self._sink.tell([Wrote(self._clock.read().now, self._stopwatch() - began, False)])
             raise
-        at, seconds = self._clock.read().now, self._stopwatch() - began
+        if not isinstance(self._sink, Guarded) or self._sink.is_heard:
+            self._tell(notes, self._stopwatch() - began)
+        if isinstance(self._sink, Guarded) and notes.is_any:
+            self._sink.stir(True)
+        return answer
+
+    def _tell(self, notes: Notes, seconds: float) -> None:
+        at = self._clock.read().now
         try:
             facts = facts_of(notes, at)
         except Exception:  # it is committed: nothing about telling may make it look as if it were not (L7)
             log.exception("what a commit changed cannot be told")
             facts = []
         self._sink.tell([*facts, Wrote(at, seconds, True)])
-        return answer
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
         return await self._store.read(operation)
@@ -104,13 +113,13 @@ class ToldStore:
         return self._store.is_exclusive
 
     async def changed(self) -> bool:
-        return await self._store.changed()
+        is_news = await self._store.changed()
+        if is_news and isinstance(self._sink, Guarded):
+            self._sink.stir(False)
+        return is_news
 
     async def close(self) -> None:
         await self._store.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)  # what one kind of store can do besides (check a file, say)
-
-
-# --- from notes to facts ---------------------------------------------------------------------------------------------

@@ -15,11 +15,12 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"wakeful.testing.conformance_{part}"
-        for part in ("batches", "heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
+        for part in ("batches", "bus", "heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
     )
 )
 
 from wakeful.testing.conformance_batches import TestBatches
+from wakeful.testing.conformance_bus import TestBus
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
 from wakeful.testing.conformance_ledger import (
     TestDueRuns,
@@ -48,6 +49,7 @@ __all__ = [
     "TestAlarms",
     "TestAnswers",
     "TestBatches",
+    "TestBus",
     "TestCadences",
     "TestChannels",
     "TestDueRuns",

@@ -3,6 +3,7 @@
 from wakeful.ports.store import Report
 from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.answers import PostgresAnswers
+from wakeful.stores.postgres.bus import PostgresBus
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.channels import PostgresChannels
 from wakeful.stores.postgres.connection import Session
@@ -29,6 +30,7 @@ class PostgresTx:
     __slots__ = (
         "alarms",
         "answers",
+        "bus",
         "cadences",
         "channels",
         "deliveries",
@@ -68,6 +70,7 @@ class PostgresTx:
         self.channels = PostgresChannels(session)
         self.inbox = PostgresInbox(session)
         self.incidents = PostgresIncidents(session)
+        self.bus = PostgresBus(session)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""

@@ -5,6 +5,7 @@ from sqlite3 import Connection
 from wakeful.ports.store import Report
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.answers import SqliteAnswers
+from wakeful.stores.sqlite.bus import SqliteBus
 from wakeful.stores.sqlite.cadences import SqliteCadences
 from wakeful.stores.sqlite.channels import SqliteChannels
 from wakeful.stores.sqlite.deliveries import SqliteDeliveries
@@ -34,6 +35,7 @@ class SqliteTx:
         "_connection",
         "alarms",
         "answers",
+        "bus",
         "cadences",
         "channels",
         "deliveries",
@@ -74,6 +76,7 @@ class SqliteTx:
         self.channels = SqliteChannels(connection)
         self.inbox = SqliteInbox(connection)
         self.incidents = SqliteIncidents(connection)
+        self.bus = SqliteBus(connection)
 
     def report(self, report: Report) -> None:
         """Nobody listens to a bare store; `telemetry.told_store` does the telling."""
