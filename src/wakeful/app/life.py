@@ -19,6 +19,7 @@ from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.app.writing import Writing
 from wakeful.core.delivery import DeliveryLimits
+from wakeful.core.instants import Duration
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.heartbeat.feature import HeartbeatFeature
@@ -242,6 +243,10 @@ class Life:
     def moment(self) -> Moment:
         """What its clock says."""
         return self._clock.read()
+
+    async def sleep(self, duration: Duration) -> None:
+        """Let so much of its clock's time pass."""
+        await self._clock.sleep(duration)
 
     @property
     def _open(self) -> bootstrap.Parts:

@@ -1,8 +1,9 @@
 """`Idempotency-Key`: a POST that is sent again, because its answer got lost, is answered again and not done again.
 
 Only answers of success are kept (see `kept_answers`): what was refused did nothing, and may be tried again. Two
-requests with one key at the same time are one request: the second waits for the answer of the first. What a crash ends
-between the commit and the keeping of its answer was never answered, and is done again when asked for again.
+requests with one key at the same time are one request: the second waits for the answer of the first, here in this
+process or, if another node is at it, by looking into the store. What a crash ends between the commit and the keeping of
+its answer was never answered, and is done again when asked for again.
 """
 
 import asyncio
@@ -10,15 +11,16 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.core.errors import FieldError
+from wakeful.core.instants import MINUTE, SECOND, Duration
 from wakeful.http.kept_answers import Kept, KeptAnswers
-from wakeful.http.problems import Refused, refusal_of, unavailable
+from wakeful.http.problems import Problem, Refused, refusal_of, unavailable
 from wakeful.ports.store import StoreUnavailable
 
 log = logging.getLogger("wakeful.http")
@@ -26,6 +28,10 @@ log = logging.getLogger("wakeful.http")
 HEADER: Final = "idempotency-key"
 KEY_MAX: Final = 255
 REPEATED: Final = (b"idempotent-replayed", b"true")
+LOOK_EVERY: Final[Duration] = SECOND // 5
+WAIT_FOR: Final[Duration] = MINUTE + 15 * SECOND
+"""How long another node's answer is waited for: longer than any request may take (`?wait=true`, 60 s)."""
+ELSEWHERE: Final = "another node is still answering the request with this Idempotency-Key; ask again"
 
 
 @dataclass(slots=True)
@@ -72,19 +78,33 @@ class Repeats:
                 return
         asked = self._asked[key] = _Asked()
         try:
-            asked.kept = await self._answers.get(key)
-            if asked.kept is not None:
-                await _repeat(asked.kept, fingerprint, scope, receive, send)
+            begun = await self._begin(key)
+            if begun is None:
+                await Problem(409, ELSEWHERE, headers={"Retry-After": "1"})(scope, receive, send)
                 return
-            answer = await self._answered(scope, receive)
-            if answer[0]["status"] < 300:
-                asked.kept = Kept(fingerprint, answer)
-                await self._keep(key, asked.kept)
+            if isinstance(begun, Kept):
+                asked.kept = begun
+                await _repeat(begun, fingerprint, scope, receive, send)
+                return
+            async with self._answers.held(key):
+                answer = await self._answered(scope, receive)
+                if answer[0]["status"] < 300:
+                    asked.kept = Kept(fingerprint, answer)
+                    await self._keep(key, asked.kept)
         finally:
             del self._asked[key]
             asked.ended.set()
         for message in answer:
             await send(message)
+
+    async def _begin(self, key: str) -> Kept | Literal[True] | None:
+        """What another node answered, or that it is for us to do so; None: another one is at it, and goes on."""
+        for _ in range(WAIT_FOR // LOOK_EVERY):
+            begun = await self._answers.begin(key)
+            if begun is not False:
+                return begun
+            await self._answers.pause(LOOK_EVERY)
+        return None
 
     async def _answered(self, scope: Scope, receive: Receive) -> Sequence[Message]:
         answer: list[Message] = []

@@ -132,7 +132,16 @@ class Meta(Protocol):
 
 
 class Answers(Protocol):
-    """Answers to be given again, by key."""
+    """Answers to be given again, by key; and who is about to give one."""
+
+    def begin(self, key: str, asker: str, *, now: Instant, until: Instant) -> bool:
+        """Whether it is this asker who answers under the key from now on, and nobody else before `until`; asked again,
+        it has it for longer. Of several at once one is told so, wherever they are."""
+        ...
+
+    def release(self, key: str, asker: str) -> None:
+        """This asker is done with it: it is answered, or may be tried again."""
+        ...
 
     def get(self, key: str) -> Answer | None: ...
 
@@ -141,7 +150,8 @@ class Answers(Protocol):
         ...
 
     def prune(self, *, before: Instant, most: int, size_max: int) -> int:
-        """Forget those up to `before`, and all but the newest `most` that fit into `size_max`; answers how many."""
+        """Forget those up to `before`, and all but the newest `most` that fit into `size_max`; answers how many.
+        Whoever was to answer until before then never will, and is forgotten as well."""
         ...
 
 

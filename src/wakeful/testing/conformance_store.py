@@ -255,6 +255,27 @@ class TestAnswers:
         await store.write(lambda tx: tx.answers.put(another))
         assert await store.read(lambda tx: tx.answers.get("k")) == another
 
+    async def test_one_of_many_begins(self, make_store: MakeStore) -> None:
+        """Asked at once from several processes, one is told to answer; the next when it let go, or never came back."""
+        stores = [await make_store() for _ in range(3)]
+
+        async def begun(n: int, now: int = NOW) -> bool:
+            return await stores[n % 3].write(lambda tx: tx.answers.begin("k", f"asker {n}", now=now, until=now + 10))
+
+        told = await asyncio.gather(*(begun(n) for n in range(12)))
+        assert sum(told) == 1
+        first = told.index(True)
+        another = (first + 1) % 12
+        assert await begun(first, NOW + 5)
+        assert not await begun(another, NOW + 15)
+        assert await begun(another, NOW + 16)
+        await stores[0].write(lambda tx: tx.answers.release("k", f"asker {first}"))
+        assert not await begun(first, NOW + 20)
+        await stores[0].write(lambda tx: tx.answers.release("k", f"asker {another}"))
+        assert await begun(first, NOW + 20)
+        await stores[1].write(lambda tx: tx.answers.prune(before=NOW + 30, most=1, size_max=1))
+        assert await begun(another, NOW + 20)
+
     async def test_the_old_and_what_is_too_much_is_forgotten(self, make_store: MakeStore) -> None:
         """Up to a time; then the oldest, until number and size are within their limits."""
         store = await make_store()

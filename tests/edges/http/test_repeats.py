@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +11,18 @@ import aiohttp
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from edges.http.kit import MANUAL, Client, daemon
+from edges.http.kit import MANUAL, Client, daemon, served
+from postgres.server import server, url
 from wakeful import Wakeful
 from wakeful.core.instants import DAY
 from wakeful.engine.clock import SystemClock
 from wakeful.http import kept_answers
+from wakeful.http import repeats as repeats_module
 from wakeful.http.kept_answers import KeptAnswers
 from wakeful.http.repeats import Repeats
 from wakeful.ports.clock import Moment
+
+__all__ = ["server", "url"]
 
 KEY = {"Idempotency-Key": "order-1"}
 
@@ -39,6 +45,91 @@ async def test_requests_at_the_same_time_are_one(api: Client) -> None:
     answers = await asyncio.gather(*asked)
     assert {answer.status for answer in answers} == {200}
     assert len({answer.body["runId"] for answer in answers}) == 1
+
+
+async def _sent_to_both(folder: Path, store: str | None) -> None:
+    """The same keys at two nodes at the same moment: each is done once, and both give the one answer."""
+    body = {"text": "the door is open", "channel": "inbox"}
+    async with served(folder, store=store) as one, served(folder, store=store) as other:
+        for n in range(10):
+            key = {"Idempotency-Key": f"letter-{n}"}
+            asked = [node.post("/api/deliveries", body, headers=key) for node in (one, other, one, other)]
+            answers = await asyncio.gather(*asked)
+            assert {answer.status for answer in answers} == {201}
+            assert len({answer.body["id"] for answer in answers}) == 1
+            assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 3
+        assert len((await one.get("/api/deliveries")).body["deliveries"]) == 10
+
+
+async def test_requests_at_the_same_time_at_two_processes_are_one(tmp_path: Path) -> None:
+    """On one file: the store is the judge."""
+    await _sent_to_both(tmp_path, None)
+
+
+async def test_requests_at_the_same_time_at_two_nodes_are_one(tmp_path: Path, url: str) -> None:
+    """On one server: the store is the judge."""
+    await _sent_to_both(tmp_path, url)
+
+
+async def test_a_node_that_died_over_a_request_does_not_keep_its_key(tmp_path: Path) -> None:
+    """The next one waits for it no longer than it may be silent, then does what was asked."""
+    clock = ShiftedClock()
+    async with Wakeful(tmp_path / "wakeful.db", tick=False, clock=clock) as app:
+        dead, alive = KeptAnswers(app), KeptAnswers(app)
+        assert await dead.begin("k") is True
+        assert await alive.begin("k") is False
+        clock.by = kept_answers.HELD_FOR + 1_000
+        assert await alive.begin("k") is True
+        assert await dead.begin("k") is False
+
+
+async def test_a_request_that_takes_long_keeps_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is held for as long as it is being answered, and another node that waits too long is told to ask again."""
+    monkeypatch.setattr(kept_answers, "HELD_AGAIN", 20)
+    monkeypatch.setattr(repeats_module, "WAIT_FOR", 1_000)
+    clock = ShiftedClock()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await ended.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    def held_until() -> int:
+        with closing(sqlite3.connect(tmp_path / "wakeful.db")) as file:
+            ((until,),) = file.execute("SELECT until FROM askings")
+        return int(until)
+
+    async with Wakeful(tmp_path / "wakeful.db", tick=False, clock=clock) as app:
+        one, other = (Repeats(inner, KeptAnswers(app)) for _ in range(2))
+        first = asyncio.create_task(_through(one, "slow"))
+        await begun.wait()
+        at_first = held_until()
+        clock.by = kept_answers.HELD_FOR - 5_000
+        while held_until() < at_first + 5_000:
+            await asyncio.sleep(0.01)
+        clock.by = kept_answers.HELD_FOR + 2_000
+        assert (await _through(other, "slow"))[0]["status"] == 409
+        ended.set()
+        assert (await first)[0]["status"] == 200
+        assert (await _through(other, "slow"))[1]["body"] == b"done"
+
+
+async def _through(repeats: Repeats, key: str) -> list[Message]:
+    """What is answered to a POST with this key."""
+    headers = [(b"idempotency-key", key.encode())]
+    scope = {"type": "http", "method": "POST", "path": f"/{key}", "query_string": b"", "headers": headers}
+    sent: list[Message] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await repeats(scope, receive, send)
+    return sent
 
 
 async def test_a_key_that_was_used_for_something_else_is_refused(api: Client) -> None:
@@ -114,18 +205,7 @@ async def test_keys_are_forgotten_after_a_day_and_when_there_are_too_many(
         repeats = Repeats(inner, KeptAnswers(app))
 
         async def post(key: str) -> list[Message]:
-            headers = [(b"idempotency-key", key.encode())]
-            scope = {"type": "http", "method": "POST", "path": f"/{key}", "query_string": b"", "headers": headers}
-            sent: list[Message] = []
-
-            async def receive() -> Any:
-                return {"type": "http.request", "body": b"", "more_body": False}
-
-            async def send(message: Message) -> None:
-                sent.append(message)
-
-            await repeats(scope, receive, send)
-            return sent
+            return await _through(repeats, key)
 
         await post("a")
         start, body = await post("a")

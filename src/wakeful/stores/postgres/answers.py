@@ -29,6 +29,20 @@ DELETE FROM answers WHERE key IN (
 )
 """
 
+# Answer under a key from now on, unless somebody else is at it. Of two at once, the later sees the row of the first.
+BEGIN = """
+INSERT INTO askings (key, asker, until) VALUES ($1, $2, $3)
+ON CONFLICT (key) DO UPDATE SET asker = excluded.asker, until = excluded.until
+WHERE askings.asker = excluded.asker OR askings.until < $4
+RETURNING key
+"""
+
+# Done with a key.
+RELEASE = "DELETE FROM askings WHERE key = $1 AND asker = $2"
+
+# Forget who never came back.
+FORGET = "DELETE FROM askings WHERE until <= $1"
+
 
 class PostgresAnswers:
     """See `ports.store.Answers`."""
@@ -38,6 +52,12 @@ class PostgresAnswers:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def begin(self, key: str, asker: str, *, now: int, until: int) -> bool:
+        return bool(self._session.rows(BEGIN, key, asker, until, now))
+
+    def release(self, key: str, asker: str) -> None:
+        self._session.change(RELEASE, key, asker)
+
     def get(self, key: str) -> Answer | None:
         found = self._session.rows(GET, key)
         return Answer._make(found[0]) if found else None
@@ -46,4 +66,5 @@ class PostgresAnswers:
         self._session.change(PUT, *row)
 
     def prune(self, *, before: int, most: int, size_max: int) -> int:
+        self._session.change(FORGET, before)
         return self._session.change(PRUNE, before, most, size_max)

@@ -28,6 +28,20 @@ DELETE FROM answers WHERE key IN (
 )
 """
 
+# Answer under a key from now on, unless somebody else is at it. Of two at once, the later sees the row of the first.
+BEGIN = """
+INSERT INTO askings (key, asker, until) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET asker = excluded.asker, until = excluded.until
+WHERE askings.asker = excluded.asker OR askings.until < ?
+RETURNING key
+"""
+
+# Done with a key.
+RELEASE = "DELETE FROM askings WHERE key = ? AND asker = ?"
+
+# Forget who never came back.
+FORGET = "DELETE FROM askings WHERE until <= ?"
+
 
 class SqliteAnswers:
     """See `ports.store.Answers`."""
@@ -37,6 +51,12 @@ class SqliteAnswers:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def begin(self, key: str, asker: str, *, now: int, until: int) -> bool:
+        return self._connection.execute(BEGIN, (key, asker, until, now)).fetchone() is not None
+
+    def release(self, key: str, asker: str) -> None:
+        self._connection.execute(RELEASE, (key, asker))
+
     def get(self, key: str) -> Answer | None:
         found = self._connection.execute(GET, (key,)).fetchone()
         return None if found is None else Answer._make(found)
@@ -45,4 +65,5 @@ class SqliteAnswers:
         self._connection.execute(PUT, tuple(row))
 
     def prune(self, *, before: int, most: int, size_max: int) -> int:
+        self._connection.execute(FORGET, (before,))
         return self._connection.execute(PRUNE, (before, most, size_max)).rowcount
