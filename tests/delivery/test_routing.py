@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from delivery.kit import Person, reachable, target_of
+from delivery.kit import Person, Unsent, reachable, target_of
 from features.kit import Bench, Bot, World, virtual
 from wakeful import Invalid, every
 from wakeful.core.refusals import NotFound
@@ -267,3 +267,78 @@ async def test_channels_are_there_before_anything_rings(world: World) -> None:
     await world.settle()
     assert sorted(order) == ["delivery 1", "delivery 2", "schedule"]
     assert phone.got == ["1", "2"]
+
+
+SHARED: dict[str, Any] = {"is_shared": True, "limits": {"poll": 1_000}}
+
+
+@virtual
+async def test_a_channel_that_only_another_node_has_is_left_to_that_node(world: World) -> None:
+    """However often a node without it looks, it touches nothing: the other sends as soon as it can."""
+    without, others = await reachable(world, "mail", name="without", **SHARED)
+    having = world.bench(name="having", **SHARED)
+    await having.start()
+    unregister = having.register_channel("chat", None, Person(world))
+    await having.delivering.send("letter", channel="chat")
+    unregister()
+    await world.sleep("90s")
+    assert {(row.status, row.attempts, row.last_error) for row in await without.delivering.page()} == {
+        ("pending", 0, None)
+    }
+    people = Person(world)
+    having.register_channel("chat", None, people)
+    await world.sleep("2s")
+    assert people.got == ["letter"]
+    assert others["mail"].got == []
+
+
+@virtual
+async def test_what_waits_for_another_node_holds_up_nothing_here(world: World) -> None:
+    """Deliveries by a channel this node has go out on time, and the clock does not spin meanwhile."""
+    without, people = await reachable(world, "mail", name="without", **SHARED)
+    having = world.bench(name="having", **SHARED)
+    unregister = having.register_channel("chat", None, Person(world))
+    await having.start()
+    await having.delivering.send("waits", channel="chat")
+    unregister()
+    await world.sleep("5s")
+    people["mail"].script = [Unsent("later")]
+    await without.delivering.send("goes", channel="mail")
+    writes = without.store.writes
+    await world.sleep("10s")
+    assert people["mail"].got == ["goes"]
+    assert without.store.writes - writes < 40
+
+
+@virtual
+async def test_a_channel_that_no_node_has_is_said_to_be_missing(world: World) -> None:
+    """After two minutes in which nobody took it, once, with the cure; it goes out when a node has it again."""
+    without, people = await reachable(world, "mail", name="without", **SHARED)
+    having = world.bench(name="having", **SHARED)
+    unregister = having.register_channel("chat", None, Person(world))
+    await having.start()
+    made = await having.delivering.send("waits", channel="chat")
+    unregister()
+    await world.sleep("119s")
+    assert (await without.delivering.get(made.id)).last_error is None
+    await world.sleep("5s")
+    seen = await without.delivering.get(made.id)
+    assert "no node that runs has a channel 'chat'; add [channels.chat]" in (seen.last_error or "")
+    await world.sleep("10m")
+    assert len([text for text in people["mail"].got if "no node that runs" in text]) == 1
+    back = Person(world)
+    having.register_channel("chat", None, back)
+    await world.sleep("31s")
+    assert back.got[0] == "waits"
+
+
+@virtual
+async def test_the_last_node_says_at_once_that_a_channel_is_missing(world: World) -> None:
+    """Nobody else is alive who could have it."""
+    having = world.bench(name="having", **SHARED)
+    unregister = having.register_channel("chat", None, Person(world))
+    await having.start()
+    made = await having.delivering.send("waits", channel="chat")
+    unregister()
+    await world.sleep("5s")
+    assert "no node that runs has a channel 'chat'" in ((await having.delivering.get(made.id)).last_error or "")

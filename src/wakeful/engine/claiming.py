@@ -51,6 +51,7 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     claims: list[Claim] = []
     errands: list[Errand] = []
     full: list[str] = []
+    next_looks: list[Instant] = []
     alerts: list[Alert] = []
     if not tx.nodes.hold(node_id):
         return Claimed([], False, None, [], [], is_lost=True)
@@ -69,9 +70,12 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
             claims += _claim_new(tx, seams, rung.due, node_id, now, left)
         errands += rung.errands
         full += rung.full
+        next_looks += [] if rung.again_at is None else [rung.again_at]
         alerts += apply(tx, seams, rung.effects, now)
         is_more = is_more or rung.rang >= limit
-    return Claimed(claims, is_more, tx.alarms.next_due_at(besides=full), errands, alerts)
+    next_due_at = tx.alarms.next_due_at(besides=full)
+    next_looks += [] if next_due_at is None else [next_due_at]
+    return Claimed(claims, is_more, min(next_looks, default=None), errands, alerts)
 
 
 def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:

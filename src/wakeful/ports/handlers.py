@@ -63,6 +63,7 @@ class Rung(NamedTuple):
     # they are looked at again when one of those ends, and do not keep the engine awake until then.
     full: Sequence[str] = ()
     effects: Sequence[Effect] = ()  # applied in the tick's transaction
+    again_at: Instant | None = None  # when to look at what was left as it is, at the latest
 
 
 class Settled(NamedTuple):

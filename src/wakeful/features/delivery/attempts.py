@@ -3,12 +3,16 @@
 A claim is written before anything is sent: the fence grows, the attempt is counted, and the alarm moves to where the
 claim runs out. What the channel answers is noted only under that fence, but for one answer: that it arrived is true
 whoever says it, and spares the person a second copy.
+
+On a store that several nodes share, a channel may be there on some of them only: each has its own settings, and a
+program's channel lives in that program. A node without it leaves what is due as it is, for those that have it. Only
+when nobody took it within `MISSING_GRACE` is the channel said to be missing.
 """
 
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from wakeful.adapters.exchange import within
 from wakeful.adapters.text import one_line
@@ -37,12 +41,21 @@ MISSING_WAIT: Final[Duration] = 30 * SECOND
 """How soon a channel that is not there is looked for again."""
 
 MISSING_GRACE: Final[Duration] = 2 * MINUTE
-"""How long it may be away before people are told: settings are edited, programs start, another node may have it."""
+"""How long it may be away before people are told: settings are edited, programs start, another node may have it.
+
+Longer than any node may be busy with one send."""
+
+LEFT_LOOK: Final[Duration] = SECOND
+"""How soon it is looked again at what was left to other nodes."""
 
 DEFERRED_BY: Final[Duration] = MINUTE
 """What a start could not send within its budget waits as long as this after it."""
 
 _STEPS_MAX: Final = 100  # deliveries of one addressee that are given up in one ring
+
+Left: TypeAlias = Literal["left"]
+LEFT: Final[Left] = "left"
+"""What is due stays as it is: another node may have the channel."""
 
 Raise = Callable[[Tx, Alert | Recovered, Instant], None]
 
@@ -61,12 +74,14 @@ class Attempts:
         *,
         public_id: Callable[[int], str],
         tell: Raise,
+        is_alone: bool = True,
     ) -> None:
         self._registry = registry
         self._limits = limits
         self._clock = clock
         self._public_id = public_id
         self._tell = tell
+        self._is_alone = is_alone  # no other node can be alive
         # Claims of this process and when they run out: how much it has under way. Noted where they are made, although
         # that commit may fail, because the next may be made before the first send has begun; what failed runs out.
         self._claims: dict[tuple[int, int], Instant] = {}
@@ -88,9 +103,17 @@ class Attempts:
         if room <= 0:
             return Rung((), 0, full=[ALARM_DELIVERY])
         rows = tx.deliveries.due(now=due_by, limit=room)
-        errands = [errand for row in rows if (errand := self._look(tx, row, now)) is not None]
-        is_full = len(rows) == room < limit
-        return Rung((), len(rows), errands, full=[ALARM_DELIVERY] if is_full else ())
+        looks = [self._look(tx, row, now) for row in rows]
+        errands = [look for look in looks if isinstance(look, Errand)]
+        is_left = LEFT in looks
+        is_full = len(rows) == room < limit or is_left
+        return Rung(
+            (),
+            len(rows) - looks.count(LEFT),
+            errands,
+            full=[ALARM_DELIVERY] if is_full else (),
+            again_at=now + LEFT_LOOK if is_left else None,
+        )
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         rows = tx.deliveries.addressees(after_id=after_id, limit=limit)
@@ -119,8 +142,8 @@ class Attempts:
             tx.deliveries.save(head._replace(next_attempt_at=soon))
         set_alarm(tx, row)
 
-    def _look(self, tx: Tx, row: Addressee, now: Instant) -> Errand | None:
-        """Claim the first in line, or put the alarm right."""
+    def _look(self, tx: Tx, row: Addressee, now: Instant) -> Errand | Left | None:
+        """Claim the first in line, or put the alarm right, or leave it as it is."""
         for _ in range(_STEPS_MAX):
             head = tx.deliveries.head(row.addressee_id)
             if head is None or (row.claimed_until or 0) > now:
@@ -129,6 +152,7 @@ class Attempts:
                 row = row._replace(claimed_until=None)
                 tx.deliveries.save_addressee(row)
                 head = head._replace(next_attempt_at=now)
+                tx.deliveries.save(head)
             reason = self._hopeless(head, now)
             if reason is not None:
                 self._bury(tx, head, reason, now)
@@ -148,9 +172,12 @@ class Attempts:
             return head.last_error or "the process ended during its last attempt"
         return None
 
-    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> Errand | None:
+    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> Errand | Left | None:
         channel = self._registry.get(head.channel)
         if channel is None:
+            if self._may_be_elsewhere(tx, head, now):
+                set_alarm(tx, row)
+                return LEFT
             self._miss(tx, row, head, now)
             return None
         if head.delivery_id <= self._left_over and self._recovered_by <= now < self._recovered_by + DEFERRED_BY:
@@ -168,9 +195,16 @@ class Attempts:
         perform = partial(self._perform, channel, self._letter(head), row, head.delivery_id)
         return Errand(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
 
+    def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
+        """Whether another node is alive that may have the channel, and had no time yet to say so by sending."""
+        if self._is_alone or now - (head.next_attempt_at or 0) >= MISSING_GRACE:
+            return False
+        return sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all()) > 1
+
     def _miss(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
         """Its channel is not there: it waits until it comes back, or until it is too old."""
-        error = f"there is no channel {head.channel!r}; add [channels.{head.channel}] or register it, or discard this"
+        who = "there is no" if self._is_alone else "no node that runs has a"
+        error = f"{who} channel {head.channel!r}; add [channels.{head.channel}] or register it, or discard this"
         moved = head._replace(next_attempt_at=now + MISSING_WAIT, last_error=error)
         tx.deliveries.save(moved)
         set_alarm(tx, row)

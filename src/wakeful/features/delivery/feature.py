@@ -48,7 +48,9 @@ def plug(
     def tell(tx: Tx, effect: Alert | Recovered, now: Instant) -> None:
         appliers[type(effect)](tx, effect, now)
 
-    attempts = Attempts(registry, limits, clock, public_id=partial(public_id, store_id), tell=tell)
+    attempts = Attempts(
+        registry, limits, clock, public_id=partial(public_id, store_id), tell=tell, is_alone=store.is_exclusive
+    )
     registry.on_change(ring_bell)
     return Plug(
         alarms=[attempts],
