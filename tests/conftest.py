@@ -1,12 +1,16 @@
 """Lets tests import what they share by the folder's name, as in `from features.kit import World`; and lets no test fail
-because the machine was busy."""
+because the machine was busy, or because they were started in the background."""
 
+import signal
 import sys
 from pathlib import Path
 
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; children would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("wakeful", deadline=None)
 settings.load_profile("wakeful")

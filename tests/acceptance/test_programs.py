@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -59,8 +58,7 @@ def test_a_command_that_outlasts_the_grace_is_ended_with_all_its_children(childr
 
 
 def _at_work(children: Nursery, takes: str, grace: str, kind: str) -> "subprocess.Popen[str]":
-    anchor = (datetime.now(UTC) + timedelta(seconds=2)).isoformat(timespec="milliseconds")
-    daemon = children.start("daemon.py", takes, grace, kind, anchor)
+    daemon = children.start("daemon.py", takes, grace, kind)
     children.eventually((children.folder / "working").exists)
     return daemon
 

@@ -80,6 +80,7 @@ HOT = {
     "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
     "runs.PRUNABLE": runs.PRUNABLE,
     "schedules.AFTER_RESET": schedules.AFTER_RESET,
+    "schedules.AMISS": schedules.AMISS,
     "schedules.BY_IDS": schedules.BY_IDS,
     "schedules.BY_SLUGS": schedules.BY_SLUGS,
     "schedules.PAGE": schedules.PAGE,

@@ -76,7 +76,7 @@ class Questions(Life):
         now = self._clock.read().now
 
         def look(tx: Tx) -> Health:
-            found = health(tx, now=now, with_schedules=False)
+            found = health(tx, now=now)
             besides = (findings.dead_letters(tx), findings.budget(tx, self._heartbeat.terms, now=now))
             return replace(found, findings=[*found.findings, *besides])
 

@@ -17,6 +17,7 @@ from wakeful.cli.slugs import slug_argument
 
 STATUSES: Final = ("idle", "running", "waiting", "paused", "disabled", "invalid", "done")
 OPEN: Final = ("running", "waiting")
+LISTED_MAX: Final = 10_000
 LOOK_FIRST: Final = 0.05
 LOOK_MAX: Final = 1.0
 
@@ -24,17 +25,22 @@ LOOK_MAX: Final = 1.0
 @command("ls")
 @click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
 @click.option("--like", metavar="TEXT", help="Only those with this text in their slug.")
-def ls_command(asked: Invocation, status: str | None, like: str | None) -> None:
+@click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="At most this many.")
+def ls_command(asked: Invocation, status: str | None, like: str | None, limit: int) -> None:
     """List the schedules, the one that fires next first."""
-    found = asked.daemon().pages("/api/schedule", "schedules", status=status, q=like)
+    found = asked.daemon().pages("/api/schedule", "schedules", limit=limit + 1, status=status, q=like)
+    is_cut = len(found) > limit
+    found = found[:limit]
     if asked.is_json:
-        json_out({"schedules": found, "next": None})
+        json_out({"schedules": found, "next": found[-1]["slug"] if is_cut else None})
     elif not found:
         note("no schedules" if status is None and like is None else "no such schedules")
         if status is None and like is None:
             note("  add one: wakeful add hello --every 1h --command 'echo hello'")
     else:
         _list(found)
+        if is_cut:
+            note(f"only the first {limit:,} by name; see more with --limit, or fewer with --like")
 
 
 @command("show")

@@ -80,9 +80,13 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         recent: Annotated[
             int, Query(ge=0, le=RECENT_MAX, description="so many of the newest rows of the ledger beside each")
         ] = 0,
+        troubled: Annotated[
+            bool, Query(description="only those that are disabled or invalid, or have errors in a row")
+        ] = False,
     ) -> Response:
         """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
-        choice = Choice(slug_cursor(cursor), limit if recent == 0 else min(limit, LIMIT), status, q, slugs_of(slugs))
+        most = limit if recent == 0 else min(limit, LIMIT)
+        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled)
         page, runs = await app.search(choice, recent=recent)
         shown = [view.to_json() for view in page.schedules]
         if recent:

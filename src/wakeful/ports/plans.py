@@ -80,6 +80,10 @@ class Schedules(Protocol):
         """Living schedules in slug order after a slug; `contains` keeps slugs with this text in them."""
         ...
 
+    def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
+        """Of these, those that are paused, disabled or invalid, or have errors in a row: found without a walk."""
+        ...
+
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
         """Living schedules whose instants depend on a zone, in id order."""
         ...

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from wakeful.core.cadence import State
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -109,6 +110,26 @@ class TestSchedules:
             assert [row.slug for row in page] == found
         page = await store.read(lambda tx: tx.schedules.page(after="daily-tea", limit=9, contains="tea"))
         assert [row.slug for row in page] == ["tea"]
+
+    async def test_those_amiss_are_met_in_slug_order(self, make_store: MakeStore) -> None:
+        """The halted and the failing of the living, page by page; not those that go well, or are done."""
+        store = await make_store()
+        states: dict[str, State] = {
+            "paused": "paused", "disabled": "disabled", "invalid": "invalid", "active": "active",
+            "done": "done", "failing": "active", "gone": "paused",
+        }  # fmt: skip
+        ids = await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in states]))
+        cadences = [
+            a_cadence(key)._replace(state=state, consecutive_errors=int(slug == "failing"))
+            for key, (slug, state) in zip(ids, states.items(), strict=True)
+            if key is not None
+        ]
+        await store.write(lambda tx: tx.cadences.add_many(cadences))
+        gone = (await store.read(lambda tx: tx.schedules.by_slugs(["gone"])))["gone"]._replace(deleted_at=NOW)
+        await store.write(lambda tx: tx.schedules.save_many([gone]))
+        first = await store.read(lambda tx: tx.schedules.amiss(after=None, limit=2))
+        rest = await store.read(lambda tx: tx.schedules.amiss(after=first[-1].slug, limit=9))
+        assert [row.slug for row in first + rest] == ["disabled", "failing", "invalid", "paused"]
 
     async def test_zoned_schedules_are_met_in_id_order(self, make_store: MakeStore) -> None:
         """Only the living that depend on a zone, step by step after an id."""

@@ -152,6 +152,9 @@ def test_ls_of_some(cli: Cli) -> None:
     assert "needle" in [one["slug"] for one in found]
     assert {one["status"] for one in found} == {"disabled"}
     assert "no such schedules" in cli.ask("ls", "--like", "nobody-has-this").err
+    first = cli.ask("ls", "--limit", "1", "-o", "json").json
+    assert first["next"] == first["schedules"][-1]["slug"]
+    assert "only the first 1 by name" in cli.ask("ls", "--limit", "1").err
 
 
 def test_show_tells_all(cli: Cli) -> None:

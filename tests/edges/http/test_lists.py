@@ -1,5 +1,6 @@
 """Lists: pages, filters, cursors, and what they cost."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -43,6 +44,22 @@ async def test_a_list_can_be_narrowed_by_status_and_by_text(api: Client) -> None
     assert await slugs("q=") == ["one", "report-daily", "two"]
 
 
+async def test_those_in_trouble_can_be_asked_for(api: Client) -> None:
+    """Disabled or failing, in slug order and page by page; one that a person paused is in none."""
+    await api.put("well")
+    await api.put("halted")
+    await api.post("/api/schedule/halted/pause")
+    await api.put("off", {**EVERY, "enabled": False})
+    await api.put("fails", {**EVERY, "command": {"argv": ["false"]}, "schedule": {"type": "every", "every": "1s"}})
+    async with asyncio.timeout(30):
+        while not (await api.get("/api/schedule/fails")).body["consecutiveErrors"]:
+            await asyncio.sleep(0.05)
+    first = (await api.get("/api/schedule?troubled=true&limit=1")).body
+    rest = (await api.get(f"/api/schedule?troubled=true&cursor={first['next']}")).body
+    assert [one["slug"] for one in first["schedules"] + rest["schedules"]] == ["fails", "off"]
+    assert rest["next"] is None
+
+
 async def test_parameters_that_make_no_sense_are_refused(api: Client) -> None:
     """Also unknown ones: a misspelt filter must not list everything."""
     for query in ("limit=0", "limit=1001", "limit=x", "status=asleep", "cursor=../x", "stauts=idle", "q=" + "x" * 201):
@@ -63,9 +80,14 @@ async def test_a_page_costs_the_same_among_ten_thousand(api: Client) -> None:
     assert await cost(api, "/api/upcoming?limit=50") < few * 20 + 0.2
     assert await cost(api, "/api/schedule?limit=50&recent=20&cursor=s05000") < few * 20 + 0.2
     assert await cost(api, "/api/timeline?cursor=s05000") < few * 20 + 0.5
+    for halted in ("status=paused", "status=disabled", "troubled=true"):
+        assert (await api.get(f"/api/schedule?{halted}")).body == {
+            "schedules": [],
+            "next": None,
+        }  # found, not looked for
     pages, cursor = 0, ""
     while cursor is not None:
-        page = (await api.get(f"/api/schedule?status=paused&limit=50{cursor}")).body
+        page = (await api.get(f"/api/schedule?status=running&limit=50{cursor}")).body
         assert page["schedules"] == []
         pages += 1
         cursor = None if page["next"] is None else f"&cursor={page['next']}"

@@ -36,6 +36,9 @@ SEARCH_MAX: Final = 1_000
 UPCOMING_SPARE: Final = 200
 UPCOMING_STEPS_MAX: Final = 10_000
 STUCK_MAX: Final = 100
+# What is found without a walk over all of them, and what of that is trouble.
+HALTED: Final = ("paused", "disabled", "invalid")
+TROUBLED: Final = ("disabled", "invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,15 @@ class Stats:
 
 
 class Choice(NamedTuple):
-    """Which schedules are meant: those after a slug, of one status, with a text in their slug or in what they do; or
-    those of these slugs, as far as they are there."""
+    """Which schedules are meant: those after a slug, of one status, with a text in their slug or in what they do, in
+    trouble; or those of these slugs, as far as they are there."""
 
     after: str | None = None
     limit: int = 100
     status: str | None = None
     contains: str | None = None
     slugs: Sequence[str] | None = None
+    is_troubled: bool = False
 
 
 class Page(NamedTuple):
@@ -119,19 +123,24 @@ def chosen(tx: Tx, choice: Choice) -> Page:
     """A page of schedules in slug order.
 
     A search looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
-    after, limit, status, contains, slugs = choice
+    after, limit, status, contains, slugs, is_troubled = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
         return Page(_views(tx, [named[slug] for slug in sorted(named)]), None)
-    if status is None and not contains:
+    if status is None and not contains and not is_troubled:
         rows = tx.schedules.page(after=after, limit=limit + 1)
         return Page(_views(tx, rows[:limit]), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
     found: list[ScheduleView] = []
+    step = tx.schedules.amiss if is_troubled or status in HALTED else tx.schedules.page
     for _ in range(SEARCH_MAX // SEARCH_STEP):
-        rows = tx.schedules.page(after=after, limit=SEARCH_STEP)
+        rows = step(after=after, limit=SEARCH_STEP)
         for view in _views(tx, [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()]):
-            if status in (None, view.status) and wanted in _searched(view):
+            if (
+                status in (None, view.status)
+                and wanted in _searched(view)
+                and (view.status in TROUBLED or view.consecutive_errors or not is_troubled)
+            ):
                 if len(found) == limit:
                     return Page(found, found[-1].slug)
                 found.append(view)

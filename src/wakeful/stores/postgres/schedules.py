@@ -44,6 +44,13 @@ SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > $1 AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT $2
 """
 
+# The living that are halted or failing, in slug order.
+AMISS = f"""
+SELECT {_COLUMNS} FROM cadences JOIN schedules USING (schedule_id)
+WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.consecutive_errors > 0)
+  AND deleted_at IS NULL AND slug > $1 ORDER BY slug LIMIT $2
+"""
+
 # The removed of one slug, newest first.
 REMOVED_BY_SLUG = f"""
 SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NOT NULL AND slug = $1 ORDER BY schedule_id DESC LIMIT $2
@@ -98,6 +105,10 @@ class PostgresSchedules:
             found = self._session.rows(PAGE_CONTAINING, after, limit, contains)
         else:
             found = self._session.rows(PAGE, after, limit)
+        return list(map(Schedule._make, found))
+
+    def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
+        found = self._session.rows(AMISS, "" if after is None else after, limit)
         return list(map(Schedule._make, found))
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:

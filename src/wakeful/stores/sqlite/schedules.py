@@ -59,6 +59,13 @@ SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > ? AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT ?
 """
 
+# The living that are halted or failing, in slug order.
+AMISS = f"""
+SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_amiss CROSS JOIN schedules USING (schedule_id)
+WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.consecutive_errors > 0)
+  AND deleted_at IS NULL AND slug > ? ORDER BY slug LIMIT ?
+"""
+
 # The removed of one slug, newest first.
 REMOVED_BY_SLUG = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
@@ -125,6 +132,10 @@ class SqliteSchedules:
             found = self._connection.execute(PAGE_CONTAINING, (after, contains, limit))
         else:
             found = self._connection.execute(PAGE, (after, limit))
+        return list(map(Schedule._make, found))
+
+    def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
+        found = self._connection.execute(AMISS, ("" if after is None else after, limit))
         return list(map(Schedule._make, found))
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
