@@ -102,14 +102,16 @@ WHOLE = (
     "SCAN started",
     "SCAN new",
     "SCAN CONSTANT",
+    "SCAN cadences USING INDEX cadences_amiss",  # an index of the few
 )
-# These sort a bounded handful: what is due, what a node holds, what lies ahead.
+# These sort a handful: what is due, what a node holds, what lies ahead, what is amiss.
 MAY_SORT = {
     "deliveries.DUE",
     "cadences.DUE",
     *(f"slots.DUE {kind}" for kind in slots.DUE),
     "runs.OF_NODES",
     "runs.GAPS_AHEAD",
+    "schedules.AMISS",
 }
 
 
