@@ -220,3 +220,16 @@ async def test_a_draft_and_a_ready_one_do_not_run(world: World) -> None:
     await world.sleep("1h")
     assert await ledger(bench, "w") == []
     assert (await bench.workflows.get("w"))["status"] == "draft"
+
+
+@virtual
+async def test_a_producer_is_never_more_often_than_is_allowed(world: World) -> None:
+    """As with schedules: an interval below `limits.every_min` becomes that, and writing it again changes nothing."""
+    inbox = Inbox(world, period="1s")
+    bench = await inbox.open()
+    await world.sleep("60s")
+    assert inbox.poll.count == 7
+    assert (await bench.workflows.get("inbox"))["producers"]["poll"]["schedule"]["every"] == "10s"
+    await bench.stop()
+    bench = await inbox.open()
+    assert (await bench.workflows.get("inbox"))["version"] == 1

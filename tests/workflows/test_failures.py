@@ -419,3 +419,29 @@ async def test_a_copy_put_back_starts_nothing_of_its_workflows_before_a_person_h
     await inbox.flow.resume()
     await world.sleep("1s")
     assert await counts(bench) == {"consumed": 1}
+
+
+@virtual
+async def test_a_workflow_that_waits_for_a_person_is_a_finding_with_its_cure(world: World) -> None:
+    """Of a logic error: resume; of an uncertain side effect: resolve, with the run; when it goes on, there is none."""
+    inbox = Inbox(world, period="30d")
+    bench = await inbox.open()
+
+    async def found() -> list[tuple[str, str | None]]:
+        health = await bench.health()
+        return [(one.level, one.cure) for one in health.findings if one.name == "workflows"]
+
+    assert await found() == [("ok", None)]
+    inbox.prepare.script = [LogicError("no such field")]
+    await inbox.flow.publish("mail", "a", 1)
+    await world.sleep("1s")
+    assert await found() == [("warn", "mend the cause, then: wakeful workflows resume inbox")]
+    inbox.mutate.script = [TimeoutError("no answer")]
+    await inbox.flow.resume()
+    await world.sleep("1s")
+    run_id = await open_run(inbox)
+    cure = f"find out, then: wakeful workflows resolve inbox {run_id} retry|didNotHappen|skip"
+    assert await found() == [("warn", cure)]
+    await inbox.flow.resolve(run_id, "retry")
+    await world.sleep("1s")
+    assert await found() == [("ok", None)]

@@ -370,3 +370,18 @@ async def test_a_mutate_that_says_it_did_nothing_is_believed(
     else:
         assert view["error"] is None
         assert (view["openRun"]["reason"], view["openRun"]["tries"]) == ("retry", 1)
+
+
+async def test_a_producer_that_is_too_often_is_slowed_down_with_a_warning(client: Client, handler: Handler) -> None:
+    """The answer says so, of a PUT and of a PATCH; one that is within the limit has no warning."""
+    hasty = flow(handler.address)
+    hasty["producers"]["poll"]["schedule"] = {"type": "every", "every": "2s"}
+    made = await client.ask("PUT", "/api/workflows/inbox", hasty)
+    assert made.status == 201
+    assert made.headers["Wakeful-Warning"] == "producers.poll.schedule.every: 2s is below the minimum; 10s is used"
+    assert made.body["producers"]["poll"]["schedule"]["every"] == "10s"
+    change = {"producers": {"poll": {"schedule": {"type": "every", "every": "3s"}}}}
+    patched = await client.ask("PATCH", "/api/workflows/inbox", change)
+    assert "3s is below the minimum" in patched.headers["Wakeful-Warning"]
+    change["producers"]["poll"]["schedule"]["every"] = "30s"
+    assert "Wakeful-Warning" not in (await client.ask("PATCH", "/api/workflows/inbox", change)).headers

@@ -1,14 +1,16 @@
-"""What is amiss besides the clock: what people did not get, and a heartbeat out of budget."""
+"""What is amiss besides the clock: letters nobody got, a heartbeat out of budget, workflows that wait for a person."""
 
 from typing import Final
 
 from wakeful.core.instants import Instant, format_instant
+from wakeful.core.workflow_rows import HandlerRun, Workflow
 from wakeful.features.heartbeat.queries import standing
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.features.schedules.health import Finding
 from wakeful.ports.store import Tx
 
 NAMED_MAX: Final = 10
+WORKFLOWS: Final = "workflows"
 
 
 def dead_letters(tx: Tx) -> Finding:
@@ -20,6 +22,25 @@ def dead_letters(tx: Tx) -> Finding:
     named = ", ".join(f"{count} to {channel}" for channel, count in list(dead.items())[:NAMED_MAX])
     cure = "see why: wakeful outbox --status dead; then wakeful outbox retry ID, or discard ID"
     return Finding("deliveries", "warn", f"given up: {named}", cure)
+
+
+def stopped_workflows(tx: Tx) -> list[Finding]:
+    """Workflows that stand still until a person acts, each with the error and what to do."""
+    stopped = tx.workflows.stopped(limit=NAMED_MAX + 1)
+    if not stopped:
+        return [Finding(WORKFLOWS, "ok", "no workflow waits for a person")]
+    runs = tx.sessions.runs([one.open_run_id for one in stopped if one.open_run_id is not None])
+    found = [_stopped(one, runs.get(one.open_run_id or 0)) for one in stopped[:NAMED_MAX]]
+    if len(stopped) > NAMED_MAX:
+        found.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
+    return found
+
+
+def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
+    cure = f"mend the cause, then: wakeful workflows resume {workflow.name}"
+    if run is not None and run.awaits == "uncertain":
+        cure = f"find out, then: wakeful workflows resolve {workflow.name} {run.run_id} retry|didNotHappen|skip"
+    return Finding(WORKFLOWS, "warn", f"{workflow.name} has stopped: {workflow.error}", cure, [workflow.name])
 
 
 def budget(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> Finding:

@@ -12,6 +12,7 @@ async def plug_workflows(workflows: Workflows, ground: Ground) -> Plug:
         ground.clock,
         store_id=ground.store_id,
         default_zone=lambda: ground.default_zone,
+        every_min=lambda: ground.terms.value.limits.every_min,
         ring_bell=ground.ring_bell,
         listener=ground.listener,
     )

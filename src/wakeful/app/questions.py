@@ -77,7 +77,11 @@ class Questions(Life):
 
         def look(tx: Tx) -> Health:
             found = health(tx, now=now)
-            besides = (findings.dead_letters(tx), findings.budget(tx, self._heartbeat.terms, now=now))
+            besides = (
+                findings.dead_letters(tx),
+                findings.budget(tx, self._heartbeat.terms, now=now),
+                *findings.stopped_workflows(tx),
+            )
             return replace(found, findings=[*found.findings, *besides])
 
         return await self._open.store.read(look)

@@ -62,6 +62,8 @@ def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> 
     else:
         done = "created" if answer.status == 201 else f"deployed, version {answer.body['version']}"
         say(f"{name} {done}; it is {answer.body['status']}")
+        if answer.warning:
+            note(f"wakeful: {answer.warning}")
 
 
 @workflows_command.asked("run")

@@ -9,12 +9,13 @@ from the times of day (each next to the following one) and from the smallest dis
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, assert_never
 
-from wakeful.core.instants import DAY, MINUTE, SECOND, Duration
+from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, format_duration
 from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, wall_pattern
 from wakeful.core.wall_pattern import DayRule, WallPattern, next_day
 
@@ -23,6 +24,14 @@ from wakeful.core.wall_pattern import DayRule, WallPattern, next_day
 _CYCLE: Final = range(
     *(date(year, 1, 1).toordinal() - date(1970, 1, 1).toordinal() for year in (2000, 2100)),
 )
+
+
+def clamped(timing: Timing, every_min: Duration) -> tuple[Timing, str | None]:
+    """An interval below the least that is allowed becomes that, with a sentence that says so."""
+    if not isinstance(timing, Every) or timing.every >= every_min:
+        return timing, None
+    said = f"{format_duration(timing.every)} is below the minimum; {format_duration(every_min)} is used"
+    return replace(timing, every=every_min, written=None), said
 
 
 def shortest_gap(timing: Timing) -> Duration | None:

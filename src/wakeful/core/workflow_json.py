@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from wakeful.core.actions import Command, Http
@@ -9,7 +10,8 @@ from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.definition_json import ACTION_READERS, action_to_json
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
-from wakeful.core.instants import Instant, format_duration
+from wakeful.core.instants import Duration, Instant, format_duration
+from wakeful.core.spacing import clamped
 from wakeful.core.timing import AfterReset, Every, Timing, resolve
 from wakeful.core.timing_json import read_timing, timing_to_json
 from wakeful.core.workflow_definition import (
@@ -99,6 +101,23 @@ def resolved(
         return Producer(producer.name, filled, producer.publishes, producer.answerer, producer.timeout)
 
     return WorkflowDefinition(definition.name, tuple(map(fill, definition.producers)), definition.consumers)
+
+
+def clamped_workflow(definition: WorkflowDefinition, every_min: Duration) -> tuple[WorkflowDefinition, tuple[str, ...]]:
+    """With no producer more often than is allowed, and what its writer should know."""
+    warnings: list[str] = []
+
+    def clamp(producer: Producer) -> Producer:
+        timing, said = clamped(producer.timing, every_min)
+        if said is None:
+            return producer
+        warnings.append(f"producers.{producer.name}.schedule.every: {said}")
+        return replace(producer, timing=timing)
+
+    producers = tuple(map(clamp, definition.producers))
+    if not warnings:
+        return definition, ()
+    return WorkflowDefinition(definition.name, producers, definition.consumers), tuple(warnings)
 
 
 def check_workflow(definition: WorkflowDefinition) -> None:

@@ -1,6 +1,6 @@
 """`/api/schedule`: what should happen, and when."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -278,11 +278,14 @@ def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | N
     return JSONResponse(view.to_json(), status, {"ETag": etag_of(view), **(headers or {})})
 
 
+def warning_header(warnings: Sequence[str]) -> dict[str, str]:
+    """What the writer of something that was accepted should know."""
+    return {"Wakeful-Warning": "; ".join(warnings)} if warnings else {}
+
+
 def _written(written: Written, *, is_rehearsal: bool) -> Response:
     shown: dict[str, Any] = written.view.to_json()
-    headers = {"ETag": etag_of(written.view)}
-    if written.warnings:
-        headers["Wakeful-Warning"] = "; ".join(written.warnings)
+    headers = {"ETag": etag_of(written.view), **warning_header(written.warnings)}
     if is_rehearsal:
         return JSONResponse({**shown, "next": [format_instant(at) for at in written.next_times]}, 200, headers)
     if written.is_created:

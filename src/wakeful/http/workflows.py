@@ -20,7 +20,7 @@ from wakeful.core.workflow_definition import NAME_PATTERN
 from wakeful.http import workflow_shapes as shapes
 from wakeful.http.asking import read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
 from wakeful.http.etags import if_match, if_match_found, if_none_match, tag_of
-from wakeful.http.schedules import ETAG, LIMIT, Cursor, IfMatch, IfNoneMatch, Limit
+from wakeful.http.schedules import ETAG, LIMIT, WARNING, Cursor, IfMatch, IfNoneMatch, Limit, warning_header
 from wakeful.http.shapes import answer, body, problems
 
 WHAT: Final = "workflow"
@@ -83,8 +83,8 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         summary="Deploy a workflow",
         openapi_extra=body(shapes.WorkflowDefinition),
         responses={
-            200: answer(shapes.Workflow, "Deployed anew.", ETag=ETAG),
-            201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="where it is"),
+            200: answer(shapes.Workflow, "Deployed anew.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="where it is", **{"Wakeful-Warning": WARNING}),
             204: {"description": "With `dryRun`: it would be accepted."},
             **problems(409, 412),
         },
@@ -105,6 +105,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
             return Response(status_code=204)
         created = deployed.is_created
         headers = {"Location": f"/api/workflows/{name}"} if created else {}
+        headers |= warning_header(deployed.warnings)
         return await _shown(app, name, status=201 if created else 200, headers=headers)
 
     @router.patch(
@@ -124,8 +125,10 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         if not isinstance(changes, Mapping):
             refuse("", "a patch is a JSON object; write {…}")
         guard = if_match_found(if_match_header, WHAT)
-        await app.workflows.patch(known_name(name), lambda written: changed(written, changes), force=force, guard=guard)
-        return await _shown(app, name)
+        deployed = await app.workflows.patch(
+            known_name(name), lambda written: changed(written, changes), force=force, guard=guard
+        )
+        return await _shown(app, name, headers=warning_header(() if deployed is None else deployed.warnings))
 
     @router.delete(
         "/{id}",

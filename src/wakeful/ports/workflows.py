@@ -83,6 +83,10 @@ class Workflows(Protocol):
         """The living in the order of their names, after a name."""
         ...
 
+    def stopped(self, *, limit: int) -> list[Workflow]:
+        """Those that are active and stand still with an error until a person acts, in the order of their names."""
+        ...
+
     def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
         """The living in id order after an id, held."""
         ...

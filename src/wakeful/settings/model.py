@@ -80,7 +80,9 @@ class Limits(Table):
     agent_interval_min: Annotated[int, kinds.duration("0s", "365d")] = setting(
         "60m", says="prompt schedules more often than this are refused"
     )
-    every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting("10s", says="`every` below this is raised to it")
+    every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
+        "10s", says="`every` below this is raised to it, of schedules and of producers"
+    )
     concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(64, says="runs at the same time")
     agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether an agent works on one run at a time")
     shutdown_grace: Annotated[int, kinds.duration("0s", "1h")] = setting(

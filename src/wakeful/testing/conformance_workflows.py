@@ -92,6 +92,22 @@ class TestWorkflows:
         walked = await store.write(lambda tx: tx.workflows.after(ids[0], limit=9))
         assert [row.workflow_id for row in walked] == ids[1:3]
 
+    async def test_those_that_wait_for_a_person_are_found(self, make_store: MakeStore) -> None:
+        """Active, with an error, and not deleted; a paused one was looked at already."""
+        store = await make_store()
+        ids = await store.write(lambda tx: _add(tx, "well", "b", "a", "paused", "gone"))
+
+        def stop(tx: Tx) -> None:
+            rows = tx.workflows.lock(ids)
+            broken = {key: row._replace(error="it broke", error_at=NOW) for key, row in rows.items() if key != ids[0]}
+            broken[ids[3]] = broken[ids[3]]._replace(status="paused")
+            broken[ids[4]] = broken[ids[4]]._replace(deleted_at=NOW)
+            tx.workflows.save_many([broken[key] for key in sorted(broken)])
+
+        await store.write(stop)
+        assert [row.name for row in await store.read(lambda tx: tx.workflows.stopped(limit=9))] == ["a", "b"]
+        assert [row.name for row in await store.read(lambda tx: tx.workflows.stopped(limit=1))] == ["a"]
+
     async def test_those_whose_alarm_is_due_are_found_oldest_first(self, make_store: MakeStore) -> None:
         """One whose alarm rests is not, nor is one whose time has not come."""
         store = await make_store()

@@ -94,6 +94,10 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert "exited with 3: the server said no" in view["error"]
     assert view["openRun"]["ui"] == {"title": "mail"}
     run_id = view["openRun"]["runId"]
+    named = [one for one in cli.ask("doctor", "-o", "json").json["findings"] if one["what"] == "workflows"]
+    assert [one["state"] for one in named] == ["warning"]
+    assert named[0]["words"].startswith(f"inbox has stopped: {view['error'][:20]}")
+    assert f"wakeful workflows resolve inbox {run_id} retry" in named[0]["cure"]
     refused = cli.run("workflows", "resume", "inbox")
     assert (refused.code, "waits to be resolved" in refused.err) == (1, True)
     assert "waits for a person" in cli.run("workflows", "show", "inbox").out

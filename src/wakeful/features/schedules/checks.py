@@ -11,7 +11,7 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Duration, Instant, format_duration, format_instant
 from wakeful.core.policies import HOUR, SECOND
 from wakeful.core.runs import rung_index
-from wakeful.core.spacing import shortest_gap
+from wakeful.core.spacing import clamped, shortest_gap
 from wakeful.core.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import DefinitionCheck
@@ -116,10 +116,9 @@ def _check_effects(definition: Definition, applied: frozenset[EffectKind]) -> li
 
 
 def _clamped(checked: Checked, limits: ScheduleLimits) -> Checked:
-    timing = checked.definition.timing
-    if not isinstance(timing, Every) or timing.every >= limits.every_min:
+    timing, said = clamped(checked.definition.timing, limits.every_min)
+    if said is None:
         return checked
-    least = format_duration(limits.every_min)
-    warning = f"schedule.every: {format_duration(timing.every)} is below the minimum; {least} is used"
-    definition = replace(checked.definition, timing=replace(timing, every=limits.every_min, written=None))
-    return checked._replace(definition=definition, warnings=(warning,))
+    return checked._replace(
+        definition=replace(checked.definition, timing=timing), warnings=(f"schedule.every: {said}",)
+    )

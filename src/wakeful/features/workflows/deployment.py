@@ -21,6 +21,7 @@ class Deployed(NamedTuple):
     workflow: Workflow
     is_created: bool
     is_changed: bool
+    warnings: tuple[str, ...] = ()  # what its writer should know
 
 
 def deploy(

@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 from wakeful.adapters.text import one_line
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.instants import Instant
+from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import Conflict
 from wakeful.core.workflow_answers import NewMessage
 from wakeful.core.workflow_definition import WorkflowDefinition
-from wakeful.core.workflow_json import STATUSES, check_workflow, workflow_from_json
+from wakeful.core.workflow_json import STATUSES, check_workflow, clamped_workflow, workflow_from_json
 from wakeful.core.workflow_rows import Origin, Status
 from wakeful.core.workflow_rows import Workflow as Row
 from wakeful.features.workflows import commands, queries
@@ -69,6 +69,7 @@ class Workflows:
         *,
         store_id: str,
         default_zone: Callable[[], str],
+        every_min: Callable[[], Duration],
         ring_bell: Callable[[], None],
         listener: ExchangeListener | None = None,
     ) -> Plug:
@@ -76,6 +77,7 @@ class Workflows:
         self._store = store
         self._clock = clock
         self._default_zone = default_zone
+        self._every_min = every_min
         self._ring_bell = ring_bell
         self.compilations = Compilations()
         self._answers = Answers(clock, self._functions.ask, listener)
@@ -219,12 +221,16 @@ class Workflows:
         force: bool,
         guard: Guard | None = None,
     ) -> Deployed:
+        definition, warnings = clamped_workflow(definition, self._every_min())
+        for warning in warnings:
+            log.warning("workflow '%s': %s", definition.name, warning)
         await self._rehearse(definition, status, force=force)
-        return await self._command(
+        deployed = await self._command(
             lambda tx, now: deploy(
                 tx, definition, status, origin=origin, default_zone=self._default_zone(), now=now, guard=guard
             )
         )
+        return deployed._replace(warnings=warnings)
 
     async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> None:
         if status == "draft":

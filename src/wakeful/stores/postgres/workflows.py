@@ -40,6 +40,12 @@ SAVE = update_of("workflows", Workflow, _TEXTS, key="workflow_id", fixed=_FIXED)
 # The living in the order of their names.
 PAGE = f"SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND name > $1 ORDER BY name LIMIT $2"
 
+# Those that wait for a person. There are not so many workflows that it would be worth an index.
+STOPPED = f"""
+SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL
+ORDER BY name LIMIT $1
+"""
+
 # The living in id order; held, in that order.
 AFTER = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id > $1 AND deleted_at IS NULL ORDER BY workflow_id LIMIT $2"
 
@@ -128,6 +134,9 @@ class PostgresWorkflows:
 
     def page(self, *, after: str | None, limit: int) -> list[Workflow]:
         return list(map(Workflow._make, self._session.rows(PAGE, after or "", limit)))
+
+    def stopped(self, *, limit: int) -> list[Workflow]:
+        return list(map(Workflow._make, self._session.rows(STOPPED, limit)))
 
     def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
         query = AFTER if self._session.is_reading else f"{AFTER} FOR UPDATE"

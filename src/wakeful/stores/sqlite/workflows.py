@@ -39,6 +39,12 @@ SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND name > ? ORDER BY name LIMIT ?
 """
 
+# Those that wait for a person. There are not so many workflows that it would be worth an index.
+STOPPED = f"""
+SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
+WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL ORDER BY name LIMIT ?
+"""
+
 # The living in id order.
 AFTER = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id > ? AND deleted_at IS NULL ORDER BY workflow_id LIMIT ?"
 
@@ -126,6 +132,9 @@ class SqliteWorkflows:
 
     def page(self, *, after: str | None, limit: int) -> list[Workflow]:
         return list(map(Workflow._make, self._connection.execute(PAGE, (after or "", limit))))
+
+    def stopped(self, *, limit: int) -> list[Workflow]:
+        return list(map(Workflow._make, self._connection.execute(STOPPED, (limit,))))
 
     def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
         return list(map(Workflow._make, self._connection.execute(AFTER, (workflow_id, limit))))
