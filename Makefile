@@ -18,18 +18,18 @@ JOBS ?= 4
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-venv: $(STAMP) ## make the environment: .venv/bin/wakeful, .venv/bin/python
+venv: $(STAMP) ## only the environment: .venv/bin/wakeful, .venv/bin/python
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Wakeful needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python"; exit 1; }
 	@rm -f $(STAMP)
-	@echo "making the environment in $(VENV): only the first time, about a minute"
+	@echo "making the environment in $(VENV): about a minute, and only when what it is made of is new"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-up: $(STAMP) ## run the daemon in the foreground, with its API on http://127.0.0.1:8377
+up: $(STAMP) ## the daemon in the foreground; its page: http://127.0.0.1:8377
 	$(BIN)/wakeful up
 
 check: $(STAMP) ## format, lint, types, import contracts
@@ -44,10 +44,10 @@ test: $(STAMP) ## all tests
 torture: $(STAMP) ## the long fault tests
 	$(BIN)/pytest -q -m torture
 
-bench: $(STAMP) $(PEERS_STAMP) ## ours beside the peers, measured in one run (QUICK=1: a look within three minutes)
+bench: $(STAMP) $(PEERS_STAMP) ## ours beside its peers, in one run (QUICK=1: three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
-pictures: $(STAMP) ## the pictures of the documentation, from the running demo (needs Chromium)
+pictures: $(STAMP) ## the pictures of the docs, from the demo (needs Chromium)
 	$(BIN)/python docs/pictures/take.py
 
 # The peers live apart: nothing of theirs is ever among our dependencies.
@@ -57,7 +57,7 @@ $(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-peers.txt
 	@touch $(PEERS_STAMP)
 
-audit: ## ask whether a pinned dependency has a known hole (needs the network)
+audit: ## look for known holes in what is pinned (needs the network)
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt

@@ -120,7 +120,7 @@ def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
     with window(browser, running) as one:
         page = one.page
         one.go("workflows")
-        graph = page.get_by_label("1 producers, 1 topics, 1 consumers")
+        graph = page.get_by_label("1 producer, 1 topic, 1 consumer")
         expect(graph).to_contain_text("digest")
         page.get_by_role("link", name="letters", exact=True).click()
         expect(page.get_by_role("heading", name="letters", exact=True)).to_be_visible()

@@ -10,6 +10,7 @@ from edges.http.kit import Daemon
 from page.kit import PHONE, WIDE, Window, ask, window
 
 GATE = "import os, pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)\nprint('through the gate')"
+CUT = "[...document.querySelectorAll('.table-wrap:has(table)')].some(one => one.scrollWidth > one.clientWidth)"
 QUOTED = r"sh -c 'echo '\''a b'\'''"
 
 
@@ -151,6 +152,32 @@ def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -
     assert (after["timeout"], after["command"], after["catchUpMax"]) == ("6m", before["command"], 3)
 
 
+def test_an_address_names_the_span_of_the_axis(browser: Browser, running: Daemon) -> None:
+    """So that it can be linked to; without one, or with one that is none, it is a day."""
+    with window(browser, running) as one:
+        for place, words in (
+            ("timeline?span=15m", "15 min"),
+            ("timeline", "24 hours"),
+            ("timeline?span=x", "24 hours"),
+        ):
+            one.page.goto("about:blank")
+            one.go(place)
+            expect(one.page.get_by_role("button", name=words)).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_schedule_shows_what_it_does_and_when_on_the_readers_clock(browser: Browser, running: Daemon) -> None:
+    """The command itself, and the moment of its grid as all other times are shown."""
+    every = {"type": "every", "every": "2h", "anchor": "2026-01-30T09:00:00Z"}
+    command = {"argv": ["echo", "what it does"]}
+    ask(running, "PUT", "/api/schedule/telling", {"schedule": every, "command": command})
+    with window(browser, running) as one:
+        one.go("schedules/telling")
+        main = one.page.locator("#main")
+        expect(main).to_contain_text("echo what it does")
+        expect(main.locator(".head")).to_contain_text("every 2 hours, on the grid of Fri")
+        expect(main.locator(".head")).not_to_contain_text("2026-01-30T09:00:00")
+
+
 def test_the_palette_goes_anywhere_by_keyboard(browser: Browser, running: Daemon) -> None:
     """Ctrl-K, some letters, Enter: a place, and a schedule by its name."""
     ask(running, "PUT", "/api/schedule/needle", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}})
@@ -180,6 +207,7 @@ def test_every_view_opens_in_both_schemes_and_on_a_phone(browser: Browser, runni
                 expect(one.page.locator("h1")).to_be_visible()
                 wide = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 assert wide <= 0, (place, scheme)
+                assert not one.page.evaluate(CUT), f"a table of {place} is cut off"
                 background = one.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
             assert (background == "rgb(14, 15, 23)") == (scheme == "dark")
 

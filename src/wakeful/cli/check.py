@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli import times
+from wakeful.cli import times, words
 from wakeful.cli.faults import FAILED, Ended
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
@@ -43,7 +43,7 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
     if faults:
         note(f"wakeful: {len(faults)} {'thing' if len(faults) == 1 else 'things'} to put right in {file}")
         return
-    say(f"{file} is right{': ' + answer['description'] if answer.get('description') else ''}")
+    say(f"{file} is right{': ' + words.when(answer) if answer.get('description') else ''}")
     if answer.get("next"):
         from wakeful.cli.timetable import show_times
 

@@ -47,7 +47,8 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
         if demo:
             demonstration.begin(asked, listening)
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # Of our own parts all is said (the daemon sees to that), of libraries only what is wrong.
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         run(asked.home, host=host, port=port, store=store, on_ready=ready)
     except DaemonRefused as refused:

@@ -52,7 +52,8 @@ def port_of(asked: int | None) -> int | None:
 def begin(asked: Invocation, listening: Listening) -> None:
     """Furnish it beside the daemon, whose loop must not wait for its own answers."""
     if not asked.is_json:
-        say(f"This is the demo: open {listening.address} and watch.\nAsk it: wakeful --home {asked.home} ls")
+        say(f"This is the demo: open {listening.address}/#/timeline?span=15m and watch.")
+        say(f"Ask it: wakeful --home {asked.home} ls")
     threading.Thread(target=_furnish, args=(asked, listening), name="wakeful-demo", daemon=True).start()
 
 

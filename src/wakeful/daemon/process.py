@@ -255,7 +255,6 @@ class _Daemon:
         host, port = self._settings.server.host, door.getsockname()[1]
         listening = Listening(self._home, f"http://{bracketed(host)}:{port}", host, port)
         write_holder(self._lock, listening.address)
-        log.info("listening on %s", listening.address)
         self._manager.tell(READY)
         if on_ready is not None:
             on_ready(listening)

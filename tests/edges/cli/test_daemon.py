@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 import stat
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -96,6 +97,30 @@ def test_down_ends_it(alone: Cli) -> None:
         child.kill()
         child.communicate()
     assert stat.S_IMODE(alone.home.stat().st_mode) == 0o700
+
+
+def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
+    """Where it listens, how it ends; nothing of the libraries that are at work unless something is wrong."""
+    child = alone.start("up", "--port", "0")
+    try:
+        assert child.stdout is not None
+        assert re.fullmatch(r"Wakeful is listening on http://127\.0\.0\.1:\d+\n", child.stdout.readline())
+        assert child.stdout.readline() == "Ctrl-C ends it.\n"
+        said = alone.run("add", "standup", "--every", "2h", "--prompt", "Anything new?")
+        assert said.code == 0, said.err
+        give_up_at = time.monotonic() + WITHIN
+        while not (alone.home / "schedule" / "standup" / "last-run.json").exists():  # files are written and watched
+            assert time.monotonic() < give_up_at
+            time.sleep(0.02)
+        assert alone.run("down").code == 0
+        out, err = child.communicate(timeout=WITHIN)
+    finally:
+        child.kill()
+        child.wait()
+    assert out == ""
+    assert [line.split(maxsplit=3)[3] for line in err.splitlines()] == [
+        "wakeful.daemon stopping: runs under way may end"
+    ]
 
 
 def test_init_writes_once(alone: Cli) -> None:

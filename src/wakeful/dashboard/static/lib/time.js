@@ -74,6 +74,9 @@ export function relative(ms, now = Date.now()) {
   return distance > 0 ? `in ${told}` : `${told} ago`;
 }
 
+/** A sentence of the API with its moments on the reader's clock. */
+export const localised = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (found) => wall(Date.parse(found)));
+
 /** An element that keeps saying how far away an instant is. */
 export function when(text, { none = "–" } = {}) {
   const ms = at(text);

@@ -2,7 +2,7 @@
 
 import { h, s } from "../lib/dom.js";
 import { at, relative } from "../lib/time.js";
-import { short } from "../lib/text.js";
+import { count, short } from "../lib/text.js";
 
 const LOOKS = { active: "succeeded", paused: "paused", draft: "idle", ready: "waiting" };
 
@@ -51,7 +51,8 @@ export function graph(workflow) {
       (one.publishes ?? []).map((topic) => edge(spots.consumer.get(name), spots.topic.get(topic), true)),
     ),
   ];
-  const words = `${producers.length} producers, ${names.length} topics, ${consumers.length} consumers; ${names.map((name) => `${name}: ${pending(workflow, name)} pending`).join(", ")}`;
+  const parts = [count(producers.length, "producer"), count(names.length, "topic"), count(consumers.length, "consumer")];
+  const words = `${parts.join(", ")}; ${names.map((name) => `${name}: ${pending(workflow, name)} pending`).join(", ")}`;
   return h(
     "div",
     { class: "table-wrap" },
@@ -94,10 +95,15 @@ function node([x, y], name, below, kind) {
   );
 }
 
+/** A line and its head, from which one reads who publishes and who takes. */
 function edge(from, to, isBack = false) {
   const [x1, y1, x2, y2] = isBack
     ? [from[0], from[1] + TALL - 8, to[0] + WIDE, to[1] + TALL - 8]
     : [from[0] + WIDE, from[1] + TALL / 2, to[0], to[1] + TALL / 2];
   const bend = (x2 - x1) / 2;
-  return s("path", { class: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` });
+  const back = isBack ? 8 : -8;
+  return [
+    s("path", { class: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` }),
+    s("path", { class: "head", d: `M${x2} ${y2}l${back} -4v8z` }),
+  ];
 }

@@ -2,7 +2,7 @@
 
 import { h, quoted } from "../lib/dom.js";
 import { actionWords } from "../lib/text.js";
-import { when } from "../lib/time.js";
+import { localised, when } from "../lib/time.js";
 import { chip, strip } from "./marks.js";
 import { button } from "./small.js";
 
@@ -27,7 +27,7 @@ export function scheduleRow(one, actions) {
     ),
     quoted(one.description?.replace(/, on the grid of .*/, "") ?? "cannot be read any more", {
       class: "say",
-      title: one.description,
+      title: localised(one.description ?? ""),
     }),
     h("div", { class: "c-next" }, when(one.nextRun)),
     h(

@@ -141,7 +141,7 @@ export function table(label, columns, rows) {
           h(
             "tr",
             null,
-            cells.map((cell) => h("td", null, cell)),
+            cells.map((cell, index) => h("td", { data: { column: columns[index] } }, h("div", null, cell))),
           ),
         ),
       ),

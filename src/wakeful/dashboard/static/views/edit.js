@@ -3,7 +3,7 @@
 import { ask, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
 import { READ_BACK, fromForm, toForm } from "../lib/definition.js";
-import { at, localZone, wall, when } from "../lib/time.js";
+import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { tell } from "../parts/asking.js";
 import { definitionFields } from "../parts/definition-fields.js";
 import { faultsOf, showFaults } from "../parts/faults.js";
@@ -114,7 +114,7 @@ export default async function edit(visit) {
       });
       if (mine !== asked) return;
       showErrors([]);
-      fill(words, quoted(answer.body.description ?? ""));
+      fill(words, quoted(localised(answer.body.description ?? "")));
       fill(
         times,
         answer.body.next.length

@@ -45,7 +45,7 @@ export default async function health(visit) {
       told.findings?.length
         ? table(
             "Findings",
-            ["Level", "What was looked at", "What was found"],
+            ["Level", "Looked at", "Found"],
             told.findings.map((one) => [
               chip(LEVELS[one.level][0], { words: LEVELS[one.level][1] }),
               one.name,

@@ -3,8 +3,8 @@
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, throttled } from "../lib/dom.js";
 import { READ_BACK } from "../lib/definition.js";
-import { actionKind } from "../lib/text.js";
-import { at, localZone, wall, when } from "../lib/time.js";
+import { actionKind, actionWords } from "../lib/text.js";
+import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { RUNGS } from "../parts/ladder.js";
 import { attempt, confirm } from "../parts/asking.js";
 import { chip } from "../parts/marks.js";
@@ -50,7 +50,7 @@ export default async function schedule(visit) {
             "div",
             { class: "row" },
             chip(one.status, { boxed: true, words: one.status === "disabled" ? "off" : one.status }),
-            quoted(one.description ?? "its definition cannot be read any more", { class: "soft" }),
+            quoted(localised(one.description ?? "its definition cannot be read any more"), { class: "soft" }),
             h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun)] : null),
           ),
           one.statusReason ? h("p", null, quoted(one.statusReason)) : null,
@@ -95,25 +95,27 @@ export default async function schedule(visit) {
       );
     more.classList.toggle("hidden", following === null);
   };
+  const doing = (kind) =>
+    ({
+      prompt: `It asks ${one.agent ?? "default"}:`,
+      command: "It runs a command:",
+      http: "It sends a request:",
+      call: "It calls a function:",
+      event: "It raises an event:",
+    })[kind];
   const showDefinition = () => {
     const kind = actionKind(one);
     const written = Object.fromEntries(Object.entries(one).filter(([name]) => !READ_BACK.has(name)));
     fill(
       definition,
       body(
+        kind
+          ? [
+              h("p", { class: "soft" }, quoted(doing(kind))),
+              h("pre", { class: "text" }, quoted(kind === "prompt" ? one.prompt : actionWords(one))),
+            ]
+          : null,
         facts([
-          [
-            "Does",
-            kind
-              ? {
-                  prompt: `asks ${one.agent ?? "default"}`,
-                  command: "runs a command",
-                  http: "sends a request",
-                  call: "calls a function",
-                  event: "raises an event",
-                }[kind]
-              : null,
-          ],
           ["Errors in a row", one.consecutiveErrors || null],
           ["Session", one.sessionId ? quoted(one.sessionId, { class: "mono" }) : null],
           [
@@ -124,7 +126,6 @@ export default async function schedule(visit) {
           ["Changed", when(one.updatedAt)],
           ["Version", one.version],
         ]),
-        kind === "prompt" ? h("pre", { class: "text" }, quoted(one.prompt)) : null,
         h(
           "details",
           null,

@@ -13,7 +13,8 @@ import { icon } from "../parts/icons.js";
 import { mark } from "../parts/marks.js";
 import { button, choices, empty, head, link } from "../parts/small.js";
 
-const SPANS = { "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
+const SPANS = { "15m": [5 * MINUTE, 15 * MINUTE], "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
+const USUAL = "24h";
 const SOON = 6;
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 60 * DAY;
@@ -32,7 +33,8 @@ const LEGEND = [
 
 export default async function timeline(visit) {
   const data = new TimelineData(visit.signal);
-  let span = SPANS["24h"];
+  const asked = Object.hasOwn(SPANS, visit.query.get("span")) ? visit.query.get("span") : USUAL;
+  let span = SPANS[asked];
   let [from, until] = [Date.now() - span[0], Date.now() + span[1]];
   let isFollowing = true;
   let colour = colours();
@@ -208,7 +210,7 @@ export default async function timeline(visit) {
   const zoom = (factor, centre = (from + until) / 2) =>
     move(centre - (centre - from) * factor, centre + (until - centre) * factor);
   const pan = (share) => move(from + (until - from) * share, until + (until - from) * share);
-  const back = (name = "24h") => {
+  const back = (name = USUAL) => {
     span = SPANS[name];
     isFollowing = true;
     toNow.classList.add("hidden");
@@ -310,11 +312,12 @@ export default async function timeline(visit) {
   const spans = choices(
     "Span",
     [
+      ["15m", "15 min"],
       ["3h", "3 hours"],
       ["24h", "24 hours"],
       ["7d", "7 days"],
     ],
-    "24h",
+    asked,
     back,
   );
   const search = h("input", {
