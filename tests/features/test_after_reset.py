@@ -4,7 +4,8 @@ import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
 from features.quota_kit import Shop, config, open_quota
-from wakeful import after_reset, every, once
+from wakeful import Invalid, after_reset, every, once
+from wakeful.app.performing import ON_DUE
 
 
 @virtual
@@ -198,8 +199,39 @@ async def test_a_window_that_is_not_exhausted_holds_nobody_back(world: World, pe
     if not is_cold:
         account.warm("3h")
     bot = Bot(world)
-    opened = await open_quota(world, shop, config(world, {"main": {}}), on_due=bot)
+    opened = await open_quota(world, shop, config(world, {"main": {}, "gone": {}}), on_due=bot)
     await opened.app.add("job", every("1h"), slot="main")
-    await opened.app.add("nowhere", every("1h"), slot="unknown")
+    await opened.app.add("nowhere", every("1h"), slot="gone")
+    await opened.quota.change(config(world, {"main": {}}))
     await world.until("01-01 01:01:00")
     assert bot.began == ["01-01 01:00:00", "01-01 01:00:00"]
+
+
+@virtual
+async def test_a_slot_that_is_not_there_is_refused_with_the_names_there_are(world: World) -> None:
+    """When a schedule is written or changed, by `slot` and by `afterReset`; slots made over REST count as well."""
+    shop = Shop(world)
+    opened = await open_quota(world, shop, config(world, {"main": {}}), on_due=Bot(world))
+    app = opened.app
+    with pytest.raises(Invalid, match=r"slot: there is no slot 'mian'; write one of main, or add it under \[slots\]"):
+        await app.add("job", every("1h"), slot="mian")
+    with pytest.raises(Invalid, match=r"schedule\.slot: there is no slot 'mian'"):
+        await app.put("job", {"schedule": {"type": "afterReset", "slot": "mian"}, "call": {"target": ON_DUE}})
+    await app.add("job", every("1h"), slot="main")
+    with pytest.raises(Invalid, match="there is no slot 'other'"):
+        await app.update("job", slot="other")
+    await opened.quota.put("other", {"provider": "glm", "apiKey": "sk-other"})
+    await app.update("job", slot="other")
+    assert (await app.get("job")).version == 2
+
+
+@virtual
+async def test_registering_again_what_names_a_slot_that_is_gone_is_harmless(world: World) -> None:
+    """A program that writes the same at each start must start; only a change of it is refused."""
+    shop = Shop(world)
+    opened = await open_quota(world, shop, config(world, {"main": {}, "gone": {}}), on_due=Bot(world))
+    await opened.app.add("job", every("1h"), slot="gone")
+    await opened.quota.change(config(world, {"main": {}}))
+    await opened.app.add("job", every("1h"), slot="gone")
+    with pytest.raises(Invalid, match="there is no slot 'gone'; write one of main"):
+        await opened.app.update("job", timeout="5m")

@@ -136,6 +136,9 @@ Gate: TypeAlias = Callable[[Tx, Run, Instant], Decision]
 DefinitionCheck: TypeAlias = Callable[[Definition], Sequence[FieldError]]
 """What a feature has against a definition that is about to be written."""
 
+StoredCheck: TypeAlias = Callable[[Tx, Definition], Sequence[FieldError]]
+"""The same by what is in the store, asked in the transaction that writes a new or changed definition."""
+
 
 class Beside(Protocol):
     """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
@@ -161,6 +164,7 @@ class Plug(NamedTuple):
     gates: Sequence[Gate] = ()  # asked before a schedule's run starts
     besides: Sequence[Beside] = ()
     checks: Sequence[DefinitionCheck] = ()
+    stored_checks: Sequence[StoredCheck] = ()
     on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
 
 
@@ -174,3 +178,4 @@ class Seams(NamedTuple):
     orphans: Orphans
     redact: Callable[[str], str] | None = None  # takes secrets out of whatever a target said, before it is kept
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment
+    stored_checks: Sequence[StoredCheck] = ()  # of definitions that are new or changed

@@ -1,12 +1,16 @@
 """Quota slots put together: what plugs into the kernel, and what edges ask for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
+from wakeful.core.definition import Definition
 from wakeful.core.effects import Effect
+from wakeful.core.errors import FieldError
+from wakeful.core.fields import shown
 from wakeful.core.instants import Instant
 from wakeful.core.slots import Slot
+from wakeful.core.timing import AfterReset
 from wakeful.features.quota import queries
 from wakeful.features.quota.book import Book, Config, MakeProvider, ReadSlot
 from wakeful.features.quota.commands import Commands
@@ -21,7 +25,7 @@ from wakeful.features.quota.watch import Watch
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug, Seams
-from wakeful.ports.store import Store
+from wakeful.ports.store import Store, Tx
 
 Guard: TypeAlias = Callable[[Slot | None], None]
 """Looks at a slot as it is before it is written, and raises if it must not be."""
@@ -61,12 +65,29 @@ class Quota:
             keepers=[keeper],
             actions={WakeSpec: action},
             gates=[QuotaGate(slot_of)],
+            stored_checks=[self._check],
             besides=[self, Watch(clock, self.check_up)],
         )
 
     def plug(self) -> Plug:
         """What it plugs into the kernel."""
         return self._plug
+
+    def _check(self, tx: Tx, definition: Definition) -> Sequence[FieldError]:
+        """A slot that is not there never holds a run back, and has no resets."""
+        timing = definition.timing
+        named = [("slot", definition.slot)] if definition.slot is not None else []
+        if isinstance(timing, AfterReset):
+            named.append(("schedule.slot", timing.slot))
+        if not named:
+            return ()
+        known = sorted({*self._book.names, *(slot.name for slot in tx.slots.all())})
+        cure = f"write one of {', '.join(known)}" if known else "there are none yet"
+        return [
+            FieldError(field, f"there is no slot {shown(name)}; {cure}, or add it under [slots]")
+            for field, name in named
+            if name not in known
+        ]
 
     async def start(self) -> None:
         """Before the first tick: rows are brought in line with the settings, and everything is read once."""

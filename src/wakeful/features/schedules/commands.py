@@ -43,6 +43,7 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
     for index, one in enumerate(checked):
         try:
             refuse_past(one.definition, now)
+            _refuse_unknown(tx, one.definition, seams)
         except Invalid as refused:
             fates[index] = refused
     fresh = [(index, one.definition) for index, one in enumerate(checked) if index not in fates]
@@ -58,10 +59,10 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
             fates[index] = Put(schedule_id, new.slug, 1, True, True, compiled)
     if created:
         _begin_all(tx, created, now)
-    # A single instant may lie behind us by now if it is the one already stored: then nothing is changed.
-    past = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
+    # A single instant may lie behind us by now, or a slot be gone, in what is already stored: then nothing is changed.
+    invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
-    for index in sorted(known + past, key=lambda index: checked[index].definition.slug):
+    for index in sorted(known + invalid, key=lambda index: checked[index].definition.slug):
         fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), seams, now)
     return [fates[index] for index in range(len(checked))]
 
@@ -256,6 +257,7 @@ def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
         version += 1
         compiled = compile_definition(schedule.schedule_id, version, definition)
         _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
+        _refuse_unknown(tx, definition, seams)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
@@ -266,6 +268,13 @@ def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
     return Put(schedule.schedule_id, definition.slug, version, False, is_changed)
+
+
+def _refuse_unknown(tx: Tx, definition: Definition, seams: Seams) -> None:
+    """What it names and nobody has would be waited for, or taken for granted, in vain."""
+    errors = [error for ask in seams.stored_checks for error in ask(tx, definition)]
+    if errors:
+        raise Invalid(*errors)
 
 
 def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
