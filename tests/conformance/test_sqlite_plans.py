@@ -39,6 +39,7 @@ HOT = {
     "alarms.MOVE": alarms.MOVE,
     "alarms.MOVE_ALIKE": alarms.MOVE_ALIKE,
     "alarms.REMOVE": alarms.REMOVE,
+    "alarms.HOLD_OFF_FIRST": alarms.HOLD_OFF_FIRST,
     "alarms.BY_REFS": alarms.BY_REFS,
     "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
     "alarms.NEXT_KIND": alarms.NEXT_KIND,

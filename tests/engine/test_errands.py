@@ -18,6 +18,7 @@ class Polls:
     """One alarm that asks for an errand each minute; its claim runs out after ten seconds."""
 
     kind = KIND
+    is_always_asked = False
     brings_runs = False
 
     def __init__(self, ground: Ground, perform: Callable[[int], object]) -> None:

@@ -159,13 +159,19 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
     assert outcomes.pop(7) == "running"
     assert set(outcomes.values()) == {"succeeded"}
     assert len(outcomes) == 19
+    monkeypatch.setattr(ScheduleRuns, "settle", settle)
+    await world.until("01-01 01:32:00")  # whatever was at fault is mended: no restart is needed
+    assert dict(world.query("SELECT schedule_id, outcome FROM runs"))[7] == "succeeded"
+    monkeypatch.setattr(ScheduleRuns, "settle", poisoned)
+    await world.until("01-01 02:05:00")
     await app.stop()
     await app.start()  # it cannot be rescued either, and still the clock goes on
-    await world.until("01-01 02:30:00")
+    await world.until("01-01 03:05:00")
     assert (await app.get("job-08")).last_run == (await app.get("job-09")).last_run
-    assert (await ledger(app, "job-08"))[-1] == "01-01 02:00:00 succeeded"
+    assert (await ledger(app, "job-08"))[-1] == "01-01 03:00:00 succeeded"
+    assert world.query("SELECT count(*) FROM runs WHERE schedule_id = 7 AND outcome = 'running'") == [(1,)]
     monkeypatch.setattr(ScheduleRuns, "settle", settle)
-    await world.until("01-01 03:30:00")
+    await world.until("01-01 04:30:00")
     assert (await app.get("job-07")).last_result == "success"
 
 

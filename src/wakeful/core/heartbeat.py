@@ -21,7 +21,7 @@ no change of the clock makes a heartbeat fall silent.
 
 import json
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.active_hours import ActiveHours, is_active, last_active, next_active, next_closing
 from wakeful.core.cadence import Cadence, Gap, Rules, Start, ring, without
@@ -103,7 +103,7 @@ def leading(reasons: tuple[Reason, ...]) -> Reason:
 
 def wakes_of(heartbeat: Heartbeat) -> tuple[Wake, ...]:
     """What waits for its turn."""
-    return tuple(Wake(reason, bool(is_own), times) for reason, is_own, times in json.loads(heartbeat.wakes))
+    return tuple(Wake(reason, bool(is_own), times) for reason, is_own, times in _listed(heartbeat.wakes))
 
 
 def asked(heartbeat: Heartbeat, reason: Reason, *, is_own: bool, now: Instant) -> Heartbeat:
@@ -211,7 +211,7 @@ def look(
 
 def turns_within(heartbeat: Heartbeat, now: Instant) -> list[Instant]:
     """When the turns of the last hour began. A clock that came back forgets what lies ahead of it."""
-    return [at for at in json.loads(heartbeat.turns) if now - HOUR < at <= now]
+    return [at for at in _listed(heartbeat.turns) if now - HOUR < at <= now]
 
 
 def _is_beat_due(cadence: Cadence, rules: BeatRules, *, is_soon: bool, now: Instant) -> bool:
@@ -298,6 +298,15 @@ def _asked_at(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> Instant
     """When the first of what is merged was asked for."""
     given = (heartbeat.asked_at, heartbeat.retry_at, None if beat is None else beat.planned_at)
     return min([at for at in given if at is not None and at <= now], default=now)
+
+
+def _listed(text: str) -> list[Any]:
+    """What the row keeps as JSON; what cannot be read is nothing, for a heart that stands still helps nobody (L9)."""
+    try:
+        kept = json.loads(text)
+    except ValueError:
+        return []
+    return kept if isinstance(kept, list) else []
 
 
 def _written(wakes: list[Wake]) -> str:

@@ -110,8 +110,8 @@ def may_become(outcome: Outcome, target: Outcome) -> bool:
 
 
 def rung_index(rung: RungName | None) -> int:
-    """How high a rung is; -1 for none."""
-    return -1 if rung is None else RUNGS.index(rung)
+    """How high a rung is; -1 for none, and for one that a newer release wrote and this one does not know."""
+    return RUNGS.index(rung) if rung in RUNGS else -1
 
 
 def stretch(

@@ -145,12 +145,21 @@ def encode_reading(reading: Reading) -> str:
 
 
 def decode_reading(text: str | None) -> Reading | None:
-    """The reading that was kept."""
-    if text is None:
+    """The reading that was kept; one that cannot be read any more is none, and the next one takes its place."""
+    kept = _object(text)
+    if kept is None:
         return None
-    kept = json.loads(text)
     limits = tuple(kept.get("limits", ()))
     return Reading(kept.get("percentage"), kept.get("resetAt"), kept.get("window"), kept.get("level"), limits)
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    """What a row keeps as JSON; None also for what cannot be read: it harms nothing but itself (L9)."""
+    try:
+        kept = None if text is None else json.loads(text)
+    except ValueError:
+        return None
+    return kept if isinstance(kept, dict) else None
 
 
 def resumed(slot: Slot, rules: SlotRules, *, now: Instant, is_start: bool = False) -> Slot:
@@ -172,7 +181,7 @@ def followed(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
     written = json.dumps(modes)
     if slot.modes == written:
         return slot
-    before = None if slot.modes is None else json.loads(slot.modes)
+    before = _object(slot.modes)
     slot = slot._replace(modes=written)
     if before is None:
         return slot

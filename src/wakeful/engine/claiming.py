@@ -21,6 +21,16 @@ from wakeful.ports.handlers import Due, Errand, Job, RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
+class Asking(NamedTuple):
+    """Who asks for what is due, and how much of it."""
+
+    node_id: int
+    now: Instant
+    room: int
+    gap_reason: str
+    is_ringing: bool  # not while the clock is not set yet
+
+
 class Claim(NamedTuple):
     """A run this node now owns, and what to do with it: perform the job, or settle it at once."""
 
@@ -46,8 +56,9 @@ class _Sorted(NamedTuple):
     waiting: list[tuple[Run, Alarm]]
 
 
-def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_reason: str, is_ringing: bool) -> Claimed:
-    """Ring and claim what is due by now, at most `room` runs."""
+def claim(tx: Tx, seams: Seams, asking: Asking, *, only: str | None = None) -> Claimed:
+    """Ring and claim what is due by now, at most `room` runs; `only` the first alarm of one kind, if it is named."""
+    node_id, now, room, gap_reason, is_ringing = asking
     claims: list[Claim] = []
     errands: list[Errand] = []
     full: list[str] = []
@@ -56,14 +67,20 @@ def claim(tx: Tx, seams: Seams, *, node_id: int, now: Instant, room: int, gap_re
     if not tx.nodes.hold(node_id):
         return Claimed([], False, None, [], [], is_lost=True)
     due_kinds = tx.alarms.due_kinds(now=now)
+    if only is not None:
+        due_kinds &= {only}
+        room = min(room, 1)
     waiting = tx.runs.due(now=now, limit=room) if room > 0 and ALARM_RUN in due_kinds else []
     if waiting:
         claims += _claim_known(tx, seams, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
-    for handler in (one for one in seams.alarms if is_ringing and (one.kind is None or one.kind in due_kinds)):
+    for handler in seams.alarms if is_ringing else ():
+        if handler.kind not in due_kinds and (only is not None or not handler.is_always_asked):
+            continue
         left = room - len(claims)
         is_held_back = handler.brings_runs and left <= 0
         limit = min(left, RING_BATCH) if handler.brings_runs and left > 0 else RING_BATCH
+        limit = limit if only is None else 1
         due_by = now - HELD_BACK_MAX if is_held_back else now
         rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
         if rung.due:

@@ -19,7 +19,8 @@ from wakeful.core.results import Ending
 from wakeful.core.runs import Run
 from wakeful.engine.asking import Asker
 from wakeful.engine.batch import Batcher
-from wakeful.engine.claiming import claim
+from wakeful.engine.claiming import Asking, Claimed, claim
+from wakeful.engine.claiming_apart import claim_apart, hold_off_each
 from wakeful.engine.errands import Errands
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
@@ -27,7 +28,7 @@ from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import AlarmHandler, Seams
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
 from wakeful.ports.store import Mark, Store, StoreUnavailable, Tx
 
@@ -35,6 +36,8 @@ log = logging.getLogger("wakeful.engine")
 
 CLOCK_RETRY: Final = SECOND
 TRY_AGAIN: Final = SECOND
+IN_VAIN_MIN: Final = 2
+IN_VAIN_MAX: Final = 12
 PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
 BORN_AT: Final = "created_at"
@@ -87,6 +90,7 @@ class Engine:
         self._steady_since = 0
         self._leases_known_at = 0  # monotonic: by then every node that lives has renewed by the clock as it is now
         self._gap_reason = "outage"
+        self._looks_in_vain = 0
         self._lag = 0
 
     # --- what others see ---------------------------------------------------------------------------------------------
@@ -138,6 +142,7 @@ class Engine:
             self._runner.give_up_rest()
             # A store that cannot be written must not keep us for ever: the next start takes what is left for lost.
             await self._within(self._limits.store_grace, self._settler.wait_empty())
+            self._settler.clear()
         self._is_stopped = True
         self._bell.set()
         if self._loop_task is not None:
@@ -178,18 +183,10 @@ class Engine:
         if self._is_draining:
             return self._next_look(moment, None)
         room = self._limits.concurrency_max - self._runner.count
-        claimed = await self._store.write(
-            partial(
-                claim,
-                seams=self._seams,
-                node_id=self._node_id,
-                now=moment.now,
-                room=room,
-                gap_reason=self._gap_reason,
-                is_ringing=not self._is_clock_unset(moment.now),
-            )
-        )
-        if claimed.is_lost:  # somebody took us for dead: renewing says so, and begins anew
+        is_ringing = not self._is_clock_unset(moment.now)
+        asking = Asking(self._node_id, moment.now, room, self._gap_reason, is_ringing)
+        claimed, is_apart = await self._claim(asking)
+        if claimed.is_lost and not claimed.claims:  # somebody took us for dead: renewing says so, and begins anew
             self._renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
@@ -203,9 +200,25 @@ class Engine:
         self._lag = max(on_time, default=0)
         if self._sink is not None:
             self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
+        if is_apart:
+            return moment.monotonic + TRY_AGAIN
         if claimed.is_more and self._runner.count < self._limits.concurrency_max:
             return moment.monotonic
+        is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
+        self._looks_in_vain = self._looks_in_vain + 1 if is_left and not claimed.claims and not claimed.errands else 0
+        if self._looks_in_vain % IN_VAIN_MAX == IN_VAIN_MAX - 1:
+            await self._store.write(partial(hold_off_each, now=moment.now))
         return self._next_look(moment, claimed.next_due_at)
+
+    async def _claim(self, asking: Asking) -> tuple[Claimed, bool]:
+        """What is due, all of it in one transaction; if that fails, each alarm in its own. Answers whether it did."""
+        try:
+            return await self._store.write(partial(claim, seams=self._seams, asking=asking)), False
+        except StoreUnavailable:
+            raise
+        except Exception:  # one of them is at fault; the others must not suffer for it (L9)
+            log.exception("what is due could not be claimed together: each alarm is rung apart")
+            return await claim_apart(self._store, self._seams, asking), True
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
         candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at, self._prune_at]
@@ -214,8 +227,13 @@ class Engine:
         if self._runner.count >= self._limits.concurrency_max:
             candidates.append(moment.monotonic + TRY_AGAIN)  # room rings the bell; this serves what must not wait
         elif next_due_at is not None and not self._is_clock_unset(moment.now):
-            candidates.append(moment.monotonic + max(0, next_due_at - moment.now))
+            candidates.append(moment.monotonic + max(0, next_due_at - moment.now, self._pause()))
         return min(candidates)
+
+    def _pause(self) -> Duration:
+        """An alarm that is due and rings for nothing, look after look, must not keep the engine spinning: it may refer
+        to nothing, or another node may have it just now."""
+        return 0 if self._looks_in_vain == 0 else min(IN_VAIN_MIN << min(self._looks_in_vain, 16), TRY_AGAIN)
 
     async def _rest(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; look now and then whether another process wrote."""
@@ -278,7 +296,7 @@ class Engine:
             if self._store.is_exclusive:
                 tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
                 for handler in self._seams.alarms:
-                    handler.recover(tx, now=moment.now)
+                    self._recover(handler, tx, moment.now)
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
@@ -296,6 +314,14 @@ class Engine:
         self._node_id = node_id
         await self._rescue(moment.now)
         return True
+
+    def _recover(self, handler: AlarmHandler, tx: Tx, now: Instant) -> None:
+        try:
+            handler.recover(tx, now=now)
+        except StoreUnavailable:
+            raise
+        except Exception:  # its errands ring when their claims run out; the clock starts all the same (L9)
+            log.exception("errands of kind %s could not be taken up", handler.kind)
 
     async def _renew(self, moment: Moment) -> None:
         """Push the lease out, take those of dead nodes, and rescue their runs. If ours was taken, begin anew."""

@@ -20,7 +20,7 @@ from wakeful.core.settlement import CRASH
 from wakeful.engine.asking import Asker
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import AtWork, NeverGot, Process, Told
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import AlarmHandler, Seams
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -86,9 +86,18 @@ def _leftovers(tx: Tx, limit: int) -> list[Run]:
 
 async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
     """Nothing runs again while its first try may still be at it. Answers the runs whose process is still there."""
-    started = [run for run in lost if run.process is not None]
-    fates = await asyncio.gather(*(seams.orphans.end(Process(**json.loads(run.process or ""))) for run in started))
-    return frozenset(run.run_id for run, fate in zip(started, fates, strict=True) if fate == "remains")
+    started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
+    fates = await asyncio.gather(*(seams.orphans.end(process) for _, process in started))
+    return frozenset(run_id for (run_id, _), fate in zip(started, fates, strict=True) if fate == "remains")
+
+
+def _process_of(run: Run) -> Process | None:
+    """What it started; a record that cannot be read leads to nothing that could be ended."""
+    try:
+        return None if run.process is None else Process(**json.loads(run.process))
+    except (TypeError, ValueError):
+        log.exception("run %d: what it had started is not on record in a way that can be read", run.run_id)
+        return None
 
 
 def _settle_lost(
@@ -167,7 +176,16 @@ async def turn_back(store: Store, seams: Seams, *, now: Instant, by: Duration) -
         tx.meta.set(CLOCK_HIGH, str(now))
 
     for handler in seams.alarms:
-        after_id: int | None = 0
-        while after_id is not None:
-            after_id = await store.write(partial(handler.turn_back, now=now, after_id=after_id, limit=STEP))
+        try:
+            await _turn_back(store, handler, now)
+        except StoreUnavailable:
+            raise
+        except Exception:  # what is at fault there stays as it is; the clock goes on for all others (L9)
+            log.exception("alarms of kind %s could not be planned anew", handler.kind)
     await store.write(finish)
+
+
+async def _turn_back(store: Store, handler: AlarmHandler, now: Instant) -> None:
+    after_id: int | None = 0
+    while after_id is not None:
+        after_id = await store.write(partial(handler.turn_back, now=now, after_id=after_id, limit=STEP))

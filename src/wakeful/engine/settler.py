@@ -1,7 +1,8 @@
 """The settler: endings on their way to the ledger.
 
 Endings are never dropped: while the store cannot be written they wait and are tried again. Whatever ends during one
-commit is settled together in the next.
+commit is settled together in the next. One that cannot be settled although the store works is tried again each minute,
+by itself: until then its run stays open, and what is at fault is in the log.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from wakeful.core.policies import SECOND
+from wakeful.core.policies import MINUTE, SECOND
 from wakeful.engine.settling import Ended
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import StoreUnavailable
@@ -29,6 +30,7 @@ class Settler:
         self._clock = clock
         self._queue: deque[Ended] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._apart: set[asyncio.Task[None]] = set()  # endings that could not be settled, each waiting for its next try
 
     @property
     def waiting(self) -> int:
@@ -40,8 +42,10 @@ class Settler:
             self._task = asyncio.create_task(self._drain())
 
     def clear(self) -> None:
-        """Forget endings of runs that were taken from us."""
+        """Forget endings of runs that were taken from us, or that the next start will take for lost."""
         self._queue.clear()
+        for waiting in self._apart:
+            waiting.cancel()
 
     async def wait_empty(self) -> None:
         """Return when everything put so far is in the ledger."""
@@ -64,10 +68,17 @@ class Settler:
             await self._clock.sleep(TRY_AGAIN)
         except Exception:
             if len(batch) == 1:
-                log.exception("run %d cannot be settled; the next start takes it for lost", batch[0].run.run_id)
+                log.exception("run %d cannot be settled; it is tried again in a minute", batch[0].run.run_id)
+                waiting = asyncio.create_task(self._put_later(batch[0]))
+                self._apart.add(waiting)
+                waiting.add_done_callback(self._apart.discard)
                 return
             for one in batch:  # one of them is at fault; the others must not suffer for it (L9)
                 await self._settle_or_keep([one])
+
+    async def _put_later(self, ended: Ended) -> None:
+        await self._clock.sleep(MINUTE)
+        self.put(ended)
 
     def _batch(self) -> list[Ended]:
         """Up to `SETTLE_MAX` endings, one per run: that it is stuck is settled before that it was freed."""

@@ -81,8 +81,13 @@ class AlarmHandler(Protocol):
     the answer says that its kind is `full`."""
 
     @property
-    def kind(self) -> str | None:
-        """The kind of alarm it rings: it is asked only when one of these is due. None: it is asked at every tick."""
+    def kind(self) -> str:
+        """The kind of alarm it rings."""
+        ...
+
+    @property
+    def is_always_asked(self) -> bool:
+        """Whether it is asked at every tick, and not only when one of its alarms is due."""
         ...
 
     @property

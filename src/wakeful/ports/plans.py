@@ -154,6 +154,10 @@ class Alarms(Protocol):
         """The earliest due time of anything not parked; alarms of the kinds `besides` names are left out."""
         ...
 
+    def hold_off_first(self, kind: str, *, now: Instant, until: Instant) -> int | None:
+        """Let the alarm of a kind that is first in line by now ring later; answers whose it is, None if none is due."""
+        ...
+
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
         """Bring run alarms due after `beyond`, and parked ones, nearer by `by`: their clock was ahead."""
         ...

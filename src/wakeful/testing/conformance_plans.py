@@ -220,6 +220,30 @@ class TestCadences:
         assert await store.read(lambda tx: tx.alarms.due_kinds(now=NOW)) == {"a", "b"}
         assert await store.write(lambda tx: tx.alarms.due_kinds(now=NOW + 1)) == {"a", "b", "c"}
 
+    async def test_the_first_in_line_is_held_off(self, make_store: MakeStore) -> None:
+        """Of its kind, persons first, then the oldest; it rings later, and nothing else is touched."""
+        store = await make_store()
+        rows = [
+            Alarm("run", 1, NOW - 9, 1, None, 0),
+            Alarm("run", 2, NOW - 5, 0, None, 0),
+            Alarm("run", 3, NOW - 7, 1, "lane", 1),
+            Alarm("run", 4, NOW + 1, 0, None, 0),
+            Alarm("schedule", 2, NOW - 20, 1, None, 0),
+        ]
+        await store.write(lambda tx: tx.alarms.set_many(rows))
+        held = [
+            await store.write(lambda tx: tx.alarms.hold_off_first("run", now=NOW, until=NOW + 60)) for _ in range(3)
+        ]
+        assert held == [2, 1, None]
+        found = await store.read(lambda tx: tx.alarms.by_refs("run", [1, 2, 3, 4]))
+        assert found == {
+            1: rows[0]._replace(due_at=NOW + 60),
+            2: rows[1]._replace(due_at=NOW + 60),
+            3: rows[2],
+            4: rows[3],
+        }
+        assert await store.read(lambda tx: tx.alarms.by_refs("schedule", [2])) == {2: rows[4]}
+
     async def test_moving_an_alarm_changes_its_due_time_alone(self, make_store: MakeStore) -> None:
         """Alarms of that kind ring at another time, or rest; an alarm of another kind with the same ref stays."""
         store = await make_store()

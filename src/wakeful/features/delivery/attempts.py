@@ -64,6 +64,7 @@ class Attempts:
     """The handler of the alarms of addressees."""
 
     kind = ALARM_DELIVERY
+    is_always_asked = False
     brings_runs = False
 
     def __init__(

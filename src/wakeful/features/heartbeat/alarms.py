@@ -26,6 +26,7 @@ class HeartbeatAlarms:
     """Rings the heartbeat, by the terms that hold at each ring."""
 
     kind = ALARM_HEARTBEAT
+    is_always_asked = False
     brings_runs = True
 
     def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:

@@ -28,6 +28,7 @@ class PollAlarms:
     """Rings the poll side."""
 
     kind = ALARM_POLL
+    is_always_asked = False
     brings_runs = False
 
     def __init__(self, book: Book, notes: Notes, sharing: Sharing, clock: Clock) -> None:
@@ -100,6 +101,7 @@ class StatsAlarms:
     """Rings statistics: for people to look at, at a pace of their own. Nothing depends on them."""
 
     kind = ALARM_STATS
+    is_always_asked = False
     brings_runs = False
 
     def __init__(self, book: Book, sharing: Sharing, clock: Clock) -> None:

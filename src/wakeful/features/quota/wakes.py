@@ -22,6 +22,7 @@ class WakeAlarms:
     """Rings the wake side."""
 
     kind = ALARM_WAKE
+    is_always_asked = False
     brings_runs = True
 
     def __init__(self, book: Book) -> None:

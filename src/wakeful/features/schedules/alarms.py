@@ -28,6 +28,7 @@ class ScheduleAlarms:
     """Rings schedules, by the terms that hold at each ring."""
 
     kind = ALARM_SCHEDULE
+    is_always_asked = False
     brings_runs = True
 
     def __init__(self, compilations: Compilations, terms: Live[Terms] | None = None) -> None:

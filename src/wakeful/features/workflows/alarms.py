@@ -28,7 +28,7 @@ from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.standing import read_flows, save_flows, tell, touch, with_handler, with_workflow
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.store import Tx
-from wakeful.ports.workflows import NewSession, TopicKey
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, TopicKey
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -48,7 +48,8 @@ class _Begun(NamedTuple):
 class WorkflowAlarms:
     """Rings workflows."""
 
-    kind = None  # it also clears away what removed workflows left behind
+    kind = ALARM_WORKFLOW
+    is_always_asked = True  # it also clears away what removed workflows left behind
     brings_runs = True
 
     def __init__(self, compilations: Compilations) -> None:

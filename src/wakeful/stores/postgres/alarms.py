@@ -65,6 +65,15 @@ WITH RECURSIVE walk AS (
 NEXT_DUE_AT = f"{_WALK} SELECT min(due_at) FROM walk WHERE kind <> ALL($1::text[])"
 DUE_KINDS = f"{_WALK} SELECT kind FROM walk WHERE due_at <= $1"
 
+# Let the alarm that is first in line of its kind ring later. It may refer to nothing. One that somebody holds is his.
+HOLD_OFF_FIRST = """
+WITH first AS (
+  SELECT ref FROM alarms WHERE kind = $1 AND parked = 0 AND due_at <= $2
+  ORDER BY priority, due_at, ref LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+UPDATE alarms SET due_at = $3 WHERE kind = $1 AND ref = (SELECT ref FROM first) RETURNING ref
+"""
+
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
 SHIFT_WAITING = """
 WITH waiting AS (
@@ -114,6 +123,10 @@ class PostgresAlarms:
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
         ((earliest,),) = self._session.rows(NEXT_DUE_AT, texts(besides))
         return None if earliest is None else int(earliest)
+
+    def hold_off_first(self, kind: str, *, now: Instant, until: Instant) -> int | None:
+        found = self._session.rows(HOLD_OFF_FIRST, kind, now, until)
+        return int(found[0][0]) if found else None
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
         return self._session.change(SHIFT_WAITING, by, beyond)

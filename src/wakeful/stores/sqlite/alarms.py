@@ -5,6 +5,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.instants import Duration, Instant
+from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED
 from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import alike, ids, plain
 
@@ -48,6 +49,15 @@ WHERE parked = 0 AND due_at IS NOT NULL AND kind = ? AND priority > ? ORDER BY p
 NEXT_KIND = """
 SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
 WHERE parked = 0 AND due_at IS NOT NULL AND kind > ? ORDER BY kind, priority, due_at LIMIT 1
+"""
+
+# Let the alarm that is first in line of its kind and priority ring later. It may refer to nothing.
+HOLD_OFF_FIRST = """
+UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = (
+  SELECT ref FROM alarms INDEXED BY alarms_due
+  WHERE kind = :kind AND priority = :priority AND parked = 0 AND due_at IS NOT NULL AND due_at <= :now
+  ORDER BY due_at, ref LIMIT 1
+) RETURNING ref
 """
 
 # Bring waiting runs nearer: the clock their times were reckoned on was ahead. Parked ones were due already, perhaps by
@@ -101,6 +111,14 @@ class SqliteAlarms:
             found = self._connection.execute(NEXT_PRIORITY, (kind, priority)).fetchone()
             if found is None:
                 found = self._connection.execute(NEXT_KIND, (kind,)).fetchone()
+
+    def hold_off_first(self, kind: str, *, now: Instant, until: Instant) -> int | None:
+        for priority in (PRIORITY_PERSON, PRIORITY_PLANNED):
+            given = {"kind": kind, "priority": priority, "now": now, "until": until}
+            found = self._connection.execute(HOLD_OFF_FIRST, given).fetchall()
+            if found:
+                return int(found[0][0])
+        return None
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
         return self._connection.execute(SHIFT_WAITING, (by, beyond)).rowcount
