@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from wakeful.app import New, Wakeful
+    from wakeful.app import Heartbeat, New, Wakeful
     from wakeful.core.errors import FieldError, Invalid
     from wakeful.core.refusals import Conflict, NotFound
     from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
@@ -27,6 +27,7 @@ __all__ = [
     "Conflict",
     "Context",
     "FieldError",
+    "Heartbeat",
     "Invalid",
     "LogicError",
     "New",
@@ -52,7 +53,7 @@ __all__ = [
 
 # Where each name lives. They are imported when first asked for: the command line must not wait for all of them.
 _PLACES: Final = {
-    "wakeful.app": ("New", "Wakeful"),
+    "wakeful.app": ("Heartbeat", "New", "Wakeful"),
     "wakeful.core.errors": ("FieldError", "Invalid"),
     "wakeful.core.refusals": ("Conflict", "NotFound"),
     "wakeful.core.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),

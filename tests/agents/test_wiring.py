@@ -1,8 +1,11 @@
 """Prompts through the whole of it: the API, the engine, an agent and its receipts."""
 
+import asyncio
 from pathlib import Path
 
-from wakeful import Wakeful, every
+import pytest
+
+from wakeful import Heartbeat, Invalid, Wakeful, every
 from wakeful.agents.echo import EchoAgent
 
 
@@ -32,3 +35,54 @@ async def test_late_proof_turns_an_unknown_run_into_what_it_was(tmp_path: Path) 
         assert await app.receive(run.run_id, token, "finished", text="done after all") == "late"
         proven = await app.get_run(run.run_id)
     assert (proven.outcome, proven.reply) == ("succeeded", "done after all")
+
+
+async def test_a_function_is_an_agent_for_prompts_and_for_the_heartbeat(tmp_path: Path) -> None:
+    """With public names alone: a prompt is answered by it, a wake is a turn of it, HEARTBEAT.md is in its prompt."""
+    (tmp_path / "HEARTBEAT.md").write_text("look at the kettle")
+    app = Wakeful(tmp_path / "w.db", heartbeat=Heartbeat(agent="mine", every="1h", home=tmp_path))
+    prompts: list[str] = []
+    turned = asyncio.Event()
+
+    @app.agent("mine")
+    async def answer(prompt: str) -> str:
+        prompts.append(prompt)
+        if "kettle" in prompt:
+            turned.set()
+            return "HEARTBEAT_OK"
+        return f"answer to {prompt}"
+
+    async with app:
+        await app.add("ask", every("2h"), prompt="how are you?", agent="mine")
+        run = await app.run_now("ask", wait=True)
+        await app.request_wake("manual", "the door is open")
+        await asyncio.wait_for(turned.wait(), 60)
+        view, _ = await app.heartbeat()
+    assert run.reply is not None and run.reply.endswith("how are you?")
+    assert "look at the kettle" in prompts[-1] and "the door is open" in prompts[-1]
+    assert view.next_beat is not None
+
+
+async def test_functions_stand_beside_agents_that_are_described(tmp_path: Path) -> None:
+    """Both are there, also after the described ones were changed."""
+    app = Wakeful(tmp_path / "w.db", agents=lambda _clock, _registry: {"default": EchoAgent()})
+
+    @app.agent("mine")
+    def answer(prompt: str) -> str:
+        return "mine"
+
+    async with app:
+        await app.add("one", every("2h"), prompt="hello")
+        await app.add("two", every("2h"), prompt="hello", agent="mine")
+        app.change_agents(lambda _clock, _registry: {"default": EchoAgent()})
+        assert "hello" in ((await app.run_now("one", wait=True)).reply or "")
+        assert (await app.run_now("two", wait=True)).reply == "mine"
+
+
+def test_a_heartbeat_is_checked_by_the_rules_of_the_settings() -> None:
+    """Every fault at once, by the names it was given; the token stands in the prompt that is not given."""
+    with pytest.raises(Invalid) as refused:
+        Heartbeat(every="soon", ack_chars_max=-1, active_hours={"start": "25:00", "end": "22:00"})
+    assert [error.field for error in refused.value.errors] == ["every", "ack_chars_max", "active_hours.start"]
+    terms = Heartbeat(ack_token="QUIET", active_hours={"start": "09:00", "end": "22:00"}).feature().terms
+    assert terms.enabled and "QUIET" in terms.prompt and terms.beats.hours is not None

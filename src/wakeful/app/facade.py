@@ -55,6 +55,18 @@ class Wakeful(Schedules, Runs, Questions):
         self._registry.register(ON_DUE, handler)
         return handler
 
+    def agent(self, name: str = "default") -> Callable[[F], F]:
+        """Decorate a function to be an agent: what `prompt` schedules of that agent and its heartbeat ask.
+
+        It is called with `prompt`, and with the fire, `session_id` and `model` if it has room for them; it returns the
+        reply as text, or None for nothing to say. Before the start."""
+
+        def declare(function: F) -> F:
+            self._own_agents[name] = register(self._registry, function, name)
+            return function
+
+        return declare
+
     def workflow(self, name: str) -> Workflow:
         """A workflow: declare its producers and consumers before the start; publish, run and ask after it."""
         return self._workflows.declare(name)

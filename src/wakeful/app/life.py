@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,12 @@ from typing import Final, Self, Unpack
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
+from wakeful.agents.call import CallAgent
 from wakeful.app.beating import Beating
 from wakeful.app.bus import Bus
 from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.delivering import Delivering, MakeChannels
+from wakeful.app.heart import Heartbeat
 from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.app.writing import Writing
@@ -26,6 +28,7 @@ from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.adopting import Forgo, adopt_copy
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.workflows.feature import Workflows
+from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
 from wakeful.ports.store import Store
@@ -62,7 +65,7 @@ class Life:
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
-        heartbeat: HeartbeatFeature | None = None,
+        heartbeat: Heartbeat | HeartbeatFeature | None = None,
         channels: MakeChannels | None = None,
         delivery: DeliveryLimits | None = None,
     ) -> None:
@@ -87,18 +90,14 @@ class Life:
         self._make_beside = beside
         self._besides: list[Beside] = []
         self._workflows = Workflows(modules=workflow_modules)
-        self._heartbeat = heartbeat or HeartbeatFeature()
-        has_heartbeat = heartbeat is not None or agents is not None  # who cannot ask an agent has no use for it
+        self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
+        self._has_heartbeat = heartbeat is not None
+        self._own_agents: dict[str, str] = {}  # names of agents that are functions, and how those are registered
         self._delivering = Delivering(
             channels, delivery or DeliveryLimits(), ack_token=lambda: self._heartbeat.terms.ack.token
         )
         self._bus = Bus()
-        self._features: tuple[bootstrap.MakeFeature, ...] = (
-            self._delivering.plug,  # first: channels are there before anything that uses them starts
-            *([bootstrap.plugged(self._heartbeat)] if has_heartbeat else []),
-            *features,
-            partial(plug_workflows, self._workflows),
-        )
+        self._features = features
         self._ticks = tick
         self._name = name
         self._has_own_clock = clock is not None
@@ -130,13 +129,13 @@ class Life:
                 schedule_limits=self._conduct.terms.limits,
                 timezone=self._conduct.terms.default_zone,
                 name=self._name,
-                agents=self._agents,
+                agents=self._all_agents(),
                 receipts_at=self._receipts_at,
                 # The sink first: whoever listens to exchanges is made with it.
                 sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
                 listener=None if self._make_listener is None else self._make_listener(),
                 redact=self._redact,
-                features=self._features,
+                features=self._all_features(),
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,
             )
@@ -184,8 +183,30 @@ class Life:
     def change_agents(self, agents: bootstrap.Agents) -> None:
         """Ask these agents from now on; a turn under way ends with the one it began with."""
         self._agents = agents
-        if self._parts is not None:
-            bootstrap.change_agents(self._parts, agents(self._clock, self._registry))
+        every_one = self._all_agents()
+        if self._parts is not None and every_one is not None:
+            bootstrap.change_agents(self._parts, every_one(self._clock, self._registry))
+
+    def _all_agents(self) -> bootstrap.Agents | None:
+        """Those that were given, and those that are functions of this program."""
+        given, own = self._agents, dict(self._own_agents)
+        if not own:
+            return given
+
+        def make(clock: Clock, registry: CallRegistry) -> Mapping[str, Agent]:
+            described = {} if given is None else given(clock, registry)
+            return {**described, **{name: CallAgent(target, registry) for name, target in own.items()}}
+
+        return make
+
+    def _all_features(self) -> Sequence[bootstrap.MakeFeature]:
+        has_agents = self._agents is not None or bool(self._own_agents)  # who can ask none has no use for a heartbeat
+        return (
+            self._delivering.plug,  # first: channels are there before anything that uses them starts
+            *([bootstrap.plugged(self._heartbeat)] if self._has_heartbeat or has_agents else []),
+            *self._features,
+            partial(plug_workflows, self._workflows),
+        )
 
     def _telling(self, store: Store) -> list[Beside]:
         """Tells others who share the store what is done here, and those who watch here what others do."""
