@@ -19,6 +19,9 @@ NEEDED = {"curl": r"^\s*curl ", "git": r"^\s*git "}
 LONG = [block for block in ALL if block.takes_minutes]
 WITH_PARSER = {"bench": "bench.__main__", "wakeful.simulation": "wakeful.simulation.__main__"}
 SHOWN = {
+    "docs/heartbeat.md": (r"Take it off the stove", r"succeeded \(sent\)"),
+    "docs/delivery.md": (r"good morning", r"dead +.*nowhere|nowhere.*dead", r"wakeful outbox retry"),
+    "docs/workflows.md": (r"^letter 1$", r"^a letter from me$", r"2 consumed"),
     "docs/several-machines.md": (r"nodes: 2 ticking: process \d+ on \S+, process \d+ on \S+",),
     "docs/python.md": (r"^tick 20\d\d-", r"^to a person: good morning"),
     "docs/first-schedule.md": (r"stand-up succeeded", r"tea added"),

@@ -144,7 +144,7 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
     since = times.now()
     tick = times.parse(health.get("lastTick"))
     pairs: list[tuple[str, object]] = [
-        ("daemon", f"running as process {found.pid}, since {_when(answer['startedAt'], since)}"),
+        ("daemon", f"running as process {found.pid}, since {times.when(answer['startedAt'], since)}"),
         ("address", found.url),
         ("home", answer["home"]),
         ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["not well"])),
@@ -158,9 +158,4 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
 
 
 def _fire(fire: Mapping[str, Any] | None, since: datetime) -> str:
-    return "nothing is planned" if fire is None else f"{fire['slug']}, {_when(fire['dueAt'], since)}"
-
-
-def _when(text: str, since: datetime) -> str:
-    at = times.parse(text)
-    return f"{times.wall(at)} ({times.relative(at, since)})"
+    return "nothing is planned" if fire is None else f"{fire['slug']}, {times.when(fire['dueAt'], since)}"

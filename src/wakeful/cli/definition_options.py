@@ -65,12 +65,21 @@ def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Faul
     """The daemon's complaints with the options in place of the fields, where the user wrote an option."""
     typed = {timing_options.flag(name) for name, value in given.items() if value is not None}
     typed |= {"--at"} if given.get("in") is not None else set()
-    return [(_option(field, typed), message) for field, message in faults]
+    return [(_option(field, typed), _with_cure(message)) for field, message in faults]
 
 
 def _option(field: str, typed: set[str]) -> str:
+    if field == "schedule":
+        return next((flag for flag in map(timing_options.flag, timing_options.TIMINGS) if flag in typed), field)
     option = FIELDS.get(field.partition("[")[0])
     return option if option in typed else field
+
+
+def _with_cure(message: str) -> str:
+    """The daemon's words for this one are fixed by clients that know them, and name no cure."""
+    if not message.startswith("Minimum interval is "):
+        return message
+    return f"{message} for an agent, because turns cost money; lower limits.agent_interval_min in wakeful.toml"
 
 
 def _set(fields: dict[str, Any], change: str) -> list[Fault]:

@@ -15,6 +15,7 @@ from wakeful.cli.render import json_line, json_out, note
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
 SLOT: Final = "slot:"
+WORKFLOW: Final = "workflow:"
 OUTCOMES: Final = (
     *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
     *("skipped", "missed", "running", "waiting"),
@@ -90,7 +91,8 @@ def why_command(asked: Invocation, slug: str, at: str | None) -> None:
         return
     from wakeful.cli.tables import paragraph
 
-    paragraph(answer["sentence"])
+    # The sentence of a schedule is on its own clock; the heartbeat has none.
+    paragraph(times.localised(answer["sentence"]) if slug == "heartbeat" else answer["sentence"])
 
 
 def outcome_of(run: Mapping[str, Any]) -> str:
@@ -105,6 +107,10 @@ def _runs_path(slug: str | None) -> str:
         from wakeful.cli.slots import slot_path
 
         return slot_path(slug.removeprefix(SLOT), "/runs")
+    if slug is not None and slug.startswith(WORKFLOW):
+        from wakeful.cli.workflows import workflow_path
+
+        return workflow_path(slug.removeprefix(WORKFLOW), "/runs")
     return "/api/runs" if slug is None else schedule_path(slug, "/runs")
 
 
@@ -209,8 +215,8 @@ def _record(slug: str, answer: Mapping[str, Any]) -> None:
             ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
             ("took", _took(answer)),
             ("in a row", f"{max(streak, 0)} succeeded" if streak >= 0 else f"{-streak} failed"),
-            ("last", _when(answer.get("lastRun"), since)),
-            ("next", _when(answer.get("nextRun"), since)),
+            ("last", times.when(answer.get("lastRun"), since)),
+            ("next", times.when(answer.get("nextRun"), since)),
         ]
     )
 
@@ -220,8 +226,3 @@ def _took(answer: Mapping[str, Any]) -> str:
         return times.NONE
     half, most = times.milliseconds(answer["p50DurationMs"]), times.milliseconds(answer.get("p95DurationMs"))
     return f"{half} (half of them), {most} (95 of 100)"
-
-
-def _when(text: str | None, since: Any) -> str:
-    at = times.parse(text)
-    return times.NONE if at is None else f"{times.wall(at)} ({times.relative(at, since)})"

@@ -157,7 +157,9 @@ def _show(one: Mapping[str, Any]) -> None:
         "runId": "run",
         "text": "text",
     }
-    facts([(said, one[name]) for name, said in names.items() if one[name] is not None])
+    since = times.now()
+    shown = {name: times.when(value, since) if name.endswith("At") else value for name, value in one.items()}
+    facts([(said, shown[name]) for name, said in names.items() if one[name] is not None])
 
 
 def _items(items: Sequence[Mapping[str, Any]]) -> None:

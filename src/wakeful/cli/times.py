@@ -1,11 +1,13 @@
 """Times as a person reads them: on the clock of their own zone, and how far away they are."""
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
 NONE: Final = "-"
+_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _ONLY_DAYS: Final = 14 * 86_400
 
@@ -48,6 +50,17 @@ def wall(at: datetime | None, zone: tzinfo | None = None) -> str:
     # The names of days and zones stay English whatever the locale: scripts and people read the same.
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[local.weekday()]
     return f"{day} {local.strftime(f'%Y-%m-%d {clock}')} {local.tzname() or ''}".rstrip()
+
+
+def when(text: str | None, since: datetime) -> str:
+    """An instant as the daemon writes it, on the user's clock, and how far away it is."""
+    at = parse(text)
+    return NONE if at is None else f"{wall(at)} ({relative(at, since)})"
+
+
+def localised(sentence: str) -> str:
+    """A sentence of the daemon with its instants on the user's clock."""
+    return _INSTANT.sub(lambda found: wall(parse(found[0])), sentence)
 
 
 def relative(at: datetime | None, since: datetime) -> str:

@@ -88,7 +88,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
     budget = answer["budget"]
     used = f"{budget['turnsInLastHour']} of {budget['turnsPerHourMax']} turns in the last hour"
     if budget["heldUntil"]:
-        used += f"; used up, waits until {_when(budget['heldUntil'], since)}"
+        used += f"; used up, waits until {times.when(budget['heldUntil'], since)}"
     hours = answer["activeHours"]
     pending = ", ".join(one["reason"] for one in answer["pending"]) or times.NONE
     return [
@@ -96,9 +96,9 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("agent", answer["agent"]),
         ("every", answer["every"]),
         ("active hours", times.NONE if hours is None else f"{hours['start']} to {hours['end']}, {hours['timezone']}"),
-        ("next beat", _when(answer["nextBeat"], since)),
+        ("next beat", times.when(answer["nextBeat"], since)),
         ("asked for", pending),
-        ("next turn", _when(answer["nextTurn"], since)),
+        ("next turn", times.when(answer["nextTurn"], since)),
         ("budget", used),
         ("events", answer["events"]),
         ("last error", answer["lastError"] or times.NONE),
@@ -120,8 +120,3 @@ def _turns(turns: list[dict[str, Any]]) -> None:
 
 def _ago(run: Mapping[str, Any], since: Any) -> str:
     return times.relative(times.parse(run["plannedAt"]), since)
-
-
-def _when(text: str | None, since: Any) -> str:
-    at = times.parse(text)
-    return times.NONE if at is None else f"{times.wall(at)} ({times.relative(at, since)})"

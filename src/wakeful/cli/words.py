@@ -1,18 +1,15 @@
 """A schedule in a few words: when, and what."""
 
-import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from wakeful.cli import times
-
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 def when(view: Mapping[str, Any]) -> str:
     """Its timing in a sentence, with moments as everywhere: on the user's clock."""
-    return _INSTANT.sub(lambda found: times.wall(times.parse(found[0])), _sentence(view))
+    return times.localised(_sentence(view))
 
 
 def _sentence(view: Mapping[str, Any]) -> str:

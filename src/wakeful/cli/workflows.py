@@ -36,11 +36,11 @@ def workflows_command(asked: Invocation) -> None:
 def show_command(asked: Invocation, name: str, sessions: int) -> None:
     """Show one workflow: handlers, topics, and its last sessions."""
     daemon = asked.daemon()
-    view = daemon.get(_path(name))
+    view = daemon.get(workflow_path(name))
     if asked.is_json:
         json_out(view)
         return
-    _show(view, daemon.get(_path(name, "/sessions"), limit=sessions)["sessions"])
+    _show(view, daemon.get(workflow_path(name, "/sessions"), limit=sessions)["sessions"])
 
 
 @workflows_command.asked("deploy")
@@ -54,7 +54,7 @@ def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> 
     if not isinstance(name, str):
         raise Misused(f'{file} names no workflow; write "id": "…" into it')
     query = {"force": force or None, "dryRun": dry_run or None}
-    answer = asked.daemon().ask("PUT", _path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
+    answer = asked.daemon().ask("PUT", workflow_path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
     if dry_run:
         json_out({"id": name, "isAccepted": True}) if asked.is_json else say(f"{name} would be accepted")
     elif asked.is_json:
@@ -70,7 +70,7 @@ def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> 
 @click.argument("name", metavar=NAME)
 def run_command(asked: Invocation, name: str) -> None:
     """Begin a manual session: all producers, then what follows."""
-    started = asked.daemon().ask("POST", _path(name, "/run"), body={}).body
+    started = asked.daemon().ask("POST", workflow_path(name, "/run"), body={}).body
     if asked.is_json:
         json_out(started)
     else:
@@ -81,7 +81,7 @@ def run_command(asked: Invocation, name: str) -> None:
 @click.argument("name", metavar=NAME)
 def pause_command(asked: Invocation, name: str) -> None:
     """Let nothing of it start until it is resumed."""
-    _tell(asked, asked.daemon().ask("POST", _path(name, "/pause"), body={}).body)
+    _tell(asked, asked.daemon().ask("POST", workflow_path(name, "/pause"), body={}).body)
 
 
 @workflows_command.asked("resume")
@@ -90,7 +90,7 @@ def pause_command(asked: Invocation, name: str) -> None:
 def resume_command(asked: Invocation, name: str, force: bool) -> None:
     """Let it go on, after a pause or an error."""
     answer = asked.daemon().ask(
-        "POST", _path(name, "/resume"), query={"force": force or None}, body={}, timeout=DEPLOY_TIMEOUT
+        "POST", workflow_path(name, "/resume"), query={"force": force or None}, body={}, timeout=DEPLOY_TIMEOUT
     )
     _tell(asked, answer.body)
 
@@ -99,7 +99,7 @@ def resume_command(asked: Invocation, name: str, force: bool) -> None:
 @click.argument("name", metavar=NAME)
 def rm_command(asked: Invocation, name: str) -> None:
     """Take a workflow away; its ledger stays."""
-    asked.daemon().ask("DELETE", _path(name))
+    asked.daemon().ask("DELETE", workflow_path(name))
     json_out({"id": name, "removed": True}) if asked.is_json else say(f"{name} removed")
 
 
@@ -118,7 +118,7 @@ def publish_command(asked: Invocation, name: str, topic: str, message: str, mess
         data = {"payload": data}
     if message_id is not None:
         data["id"] = message_id
-    told = asked.daemon().ask("POST", _path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    told = asked.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
     json_out(told) if asked.is_json else say(f"{told['id']} {told['result']} in {topic}")
 
 
@@ -130,11 +130,12 @@ def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None
     """Say what became of a side effect nobody was sure of."""
     if not run.isascii() or not run.isdigit():
         raise Ended(f"there is no run {run!r}")
-    view = asked.daemon().ask("POST", _path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
+    view = asked.daemon().ask("POST", workflow_path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
     json_out(view) if asked.is_json else say(f"run {run} of {name}: {choice}")
 
 
-def _path(name: str, question: str = "") -> str:
+def workflow_path(name: str, question: str = "") -> str:
+    """Where a workflow is; a text that no workflow can have as its name is not even asked for."""
     from wakeful.core.definition import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(name):

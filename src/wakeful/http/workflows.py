@@ -20,8 +20,9 @@ from wakeful.core.workflow_definition import NAME_PATTERN
 from wakeful.http import workflow_shapes as shapes
 from wakeful.http.asking import read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
 from wakeful.http.etags import if_match, if_match_found, if_none_match, tag_of
+from wakeful.http.runs import runs_page
 from wakeful.http.schedules import ETAG, LIMIT, WARNING, Cursor, IfMatch, IfNoneMatch, Limit, warning_header
-from wakeful.http.shapes import answer, body, problems
+from wakeful.http.shapes import Outcome, Runs, answer, body, problems
 
 WHAT: Final = "workflow"
 IdPath = Annotated[
@@ -75,6 +76,25 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
     async def list_sessions(name: IdPath, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
         found, following = await app.workflows.sessions(known_name(name), before_id=run_cursor(cursor), limit=limit)
         return JSONResponse({"sessions": found, "next": following})
+
+    @router.get(
+        "/{id}/runs",
+        summary="Its runs in the ledger",
+        responses={200: answer(Runs, "Newest first."), **problems(404)},
+    )
+    async def list_runs(
+        name: IdPath,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+        outcome: Annotated[Outcome | None, Query(description="only those that ended like this")] = None,
+    ) -> Response:
+        """Those of its handlers, and the times at which a producer did not run; also after it was taken away."""
+        before_id, known = run_cursor(cursor), known_name(name)
+        try:
+            return await runs_page(app, f"workflow:{known}", limit=limit, before_id=before_id, outcome=outcome)
+        except NotFound:
+            await _shown(app, known)  # it is there, and nothing of it has run yet; or it never was
+            return JSONResponse({"runs": [], "next": None})
 
 
 def _add_writes(router: APIRouter, app: Wakeful) -> None:

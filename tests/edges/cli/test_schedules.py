@@ -114,6 +114,15 @@ def test_what_the_daemon_refuses_is_told_in_options(cli: Cli) -> None:
     ]
 
 
+def test_a_prompt_too_often_names_the_option_and_the_setting(cli: Cli) -> None:
+    """The daemon's own words name neither."""
+    said = cli.ask("add", "often", "--every", "5m", "--prompt", "Anything new?")
+    assert said.code == 2
+    told = " ".join(said.err.split())
+    assert "--every: Minimum interval is 60 minutes (1 hour) for an agent" in told
+    assert told.endswith("lower limits.agent_interval_min in wakeful.toml")
+
+
 @pytest.mark.parametrize("slug", ["Not A Slug", "heartbeat", "a/../b", "ü", "%2e%2e"])
 def test_a_bad_slug_is_refused(cli: Cli, slug: str) -> None:
     """Whatever is typed as a slug stays one part of the path."""

@@ -83,6 +83,9 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert said.out == "a published in mail\n"
     until(cli, lambda view: view["topics"]["mail"]["consumed"] == 2 and is_idle(view))
     assert cli.run("workflows", "publish", "inbox", "mail", '{"id": "a", "payload": 2}').out == "a duplicate in mail\n"
+    runs = cli.run("runs", "workflow:inbox", "-o", "json").json["runs"]
+    assert [run["slug"] for run in runs] == ["workflow:inbox"] * len(runs) and len(runs) >= 3
+    assert len(cli.run("log", "workflow:inbox", "--limit", "2").out.splitlines()) == 2
     shown = cli.run("workflows", "show", "inbox")
     assert "topic mail" in shown.out and "2 consumed" in shown.out and "digest:committed" in shown.out
     listed = cli.run("workflows")
@@ -110,6 +113,8 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert cli.run("workflows", "resume", "inbox").out == "inbox is active\n"
     assert cli.run("workflows", "rm", "inbox").out == "inbox removed\n"
     assert cli.run("workflows", "show", "inbox").code == 1
+    assert len(cli.run("runs", "workflow:inbox", "-o", "json").json["runs"]) >= len(runs)  # its ledger stays
+    assert cli.run("runs", "workflow:nope").code == 1
 
 
 def test_what_cannot_be_deployed_is_said(cli: Cli, tmp_path: Path) -> None:
