@@ -363,7 +363,7 @@ async def test_settings_that_cannot_work(
 ) -> None:
     """Named when the definition is written."""
     wrong = open_desk(**settings).action.check(Prompt("hi", session_config=config))
-    assert wrong is not None and says in wrong
+    assert wrong is not None and says in wrong.message
 
 
 def test_secrets_are_not_shown() -> None:

@@ -45,7 +45,8 @@ class Desk:
         return result
 
     def wrong(self, **config: Any) -> str | None:
-        return self.action.check(Prompt("hi", session_config=config))
+        found = self.action.check(Prompt("hi", session_config=config))
+        return None if found is None else found.message
 
     async def _session(self, fire: Fire) -> str | None:
         return self.session_id

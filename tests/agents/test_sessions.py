@@ -731,15 +731,15 @@ async def test_a_session_id_that_is_none_is_refused(server: AgentServer, desk: D
 async def test_a_config_it_cannot_use_is_refused(desk: Desk, config: dict[str, Any], says: str) -> None:
     """When it is written, and again when it is due, without sending anything."""
     wrong = desk.action.check(Prompt("hi", session_config=config))
-    assert wrong is not None and says in wrong
-    assert await desk.turn("hi", **config) == Failed(wrong, permanent=True)
+    assert wrong is not None and wrong.field == "sessionConfig" and says in wrong.message
+    assert await desk.turn("hi", **config) == Failed(wrong.message, permanent=True)
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:53000", "ftp://host", "http://", "http://host:0", "http://a b"])
 async def test_an_address_that_is_none_is_refused(open_desk: Callable[..., Desk], url: str) -> None:
     """The cure is in the sentence."""
     wrong = open_desk(url=url).action.check(Prompt("hi"))
-    assert wrong is not None and "write it like http://127.0.0.1:53000" in wrong
+    assert wrong is not None and "write it like http://127.0.0.1:53000" in wrong.message
 
 
 async def test_a_slow_server_is_not_waited_for_for_ever(server: AgentServer, open_desk: Callable[..., Desk]) -> None:

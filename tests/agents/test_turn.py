@@ -13,6 +13,7 @@ from wakeful.agents.echo import EchoAgent
 from wakeful.agents.receipts import Receipts
 from wakeful.agents.turn import LEFT_QUIET, TurnAction
 from wakeful.core.actions import Command, Prompt
+from wakeful.core.errors import FieldError
 from wakeful.core.instants import HOUR, MINUTE, SECOND, Duration
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
@@ -371,18 +372,20 @@ async def test_fenced_off(stage: Stage) -> None:
 async def test_an_unknown_agent(stage: Stage) -> None:
     """The sentence names those there are, when it is written and when it is due."""
     wrong = stage.action.check(Prompt("hi", "nobody"))
-    assert wrong is not None and "[agents.nobody]" in wrong and wrong.endswith("default, echo")
-    assert await stage.turn(agent="nobody") == Failed(wrong, permanent=True)
+    assert wrong is not None and wrong.field == "agent"
+    assert "[agents.nobody]" in wrong.message and wrong.message.endswith("default, echo")
+    assert await stage.turn(agent="nobody") == Failed(wrong.message, permanent=True)
     assert await stage.action.ask(Prompt("hi", "nobody"), make_fire()) is None
 
 
 @virtual
 async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
     """Refused with the agent's own words; what it does not know at all is refused when it is due, too."""
-    assert stage.action.check(Prompt("hi", session_config={"bad": 1})) == "agent 'default': this will not do"
+    unfit = stage.action.check(Prompt("hi", session_config={"bad": 1}))
+    assert unfit == FieldError("agent", "agent 'default': this will not do")
     wrong = stage.action.check(Prompt("hi", session_config={"worse": 1}))
-    assert wrong is not None and "sessionConfig.worse is not known" in wrong
-    assert await stage.turn(worse=1) == Failed(wrong, permanent=True)
+    assert wrong is not None and "sessionConfig.worse is not known" in wrong.message
+    assert await stage.turn(worse=1) == Failed(wrong.message, permanent=True)
     assert stage.puppet.turns == []
 
 

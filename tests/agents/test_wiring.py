@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful import Heartbeat, Invalid, Wakeful, every
+from wakeful import Conflict, Heartbeat, Invalid, Wakeful, every
 from wakeful.agents.echo import EchoAgent
 
 
@@ -86,3 +86,20 @@ def test_a_heartbeat_is_checked_by_the_rules_of_the_settings() -> None:
     assert [error.field for error in refused.value.errors] == ["every", "ack_chars_max", "active_hours.start"]
     terms = Heartbeat(ack_token="QUIET", active_hours={"start": "09:00", "end": "22:00"}).feature().terms
     assert terms.enabled and "QUIET" in terms.prompt and terms.beats.hours is not None
+
+
+async def test_what_is_wrong_about_an_agent_is_told_under_its_own_field(tmp_path: Path) -> None:
+    """The prompt is as it should be."""
+    app = Wakeful(tmp_path / "w.db", agents=lambda _clock, _registry: {"default": EchoAgent()})
+    async with app:
+        with pytest.raises(Invalid, match=r"^agent: there is no agent 'other'; add"):
+            await app.add("ask", every("2h"), prompt="hello", agent="other")
+        with pytest.raises(Invalid, match=r"^sessionConfig: agent 'default': sessionConfig.tone is not known"):
+            await app.add("ask", every("2h"), prompt="hello", session_config={"tone": "kind"})
+
+
+async def test_a_wake_that_nobody_would_take_is_refused_with_the_cure(tmp_path: Path) -> None:
+    """Without an agent there is nobody to wake, and silence would be worse."""
+    async with Wakeful(tmp_path / "w.db") as app:
+        with pytest.raises(Conflict, match=r"nobody takes wakes here: .*; give this program an agent"):
+            await app.request_wake("manual")

@@ -575,3 +575,22 @@ async def test_two_actions_exclude_one_another(world: World) -> None:
     app = await world.open(Bot(world))
     with pytest.raises(ValueError, match="call and command exclude one another; give exactly one"):
         await app.add("x", every("1h"), call="json:dumps", command=["true"])
+
+
+@virtual
+async def test_a_list_may_be_narrowed_down(world: World) -> None:
+    """By a text, by the words of the options, or by a function."""
+    app = await world.open(Bot(world))
+    for slug in ("daily-report", "hourly-report", "backup"):
+        await app.add(slug, every("1h"))
+    await app.pause("hourly-report")
+
+    async def slugs(*args: Any, **options: Any) -> list[str]:
+        return [view.slug for view in await app.list(*args, **options)]
+
+    assert await slugs() == ["backup", "daily-report", "hourly-report"]
+    assert await slugs("report") == await slugs(contains="report") == ["daily-report", "hourly-report"]
+    assert await slugs({"status": "paused"}) == await slugs(status="paused") == ["hourly-report"]
+    assert await slugs("report", status="idle") == await slugs({"contains": "report", "status": "idle"})
+    assert await slugs(lambda view: view.slug.endswith("up")) == ["backup"]
+    assert await slugs({"contains": "report"}, limit=1) == ["daily-report"]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from features.kit import Bench, Bot, World
 from wakeful import bootstrap
 from wakeful.core.actions import ActionSpec, Prompt
+from wakeful.core.errors import FieldError
 from wakeful.core.results import Done, Result
 from wakeful.core.runs import RungName
 from wakeful.mirror import Mirror, Report
@@ -48,9 +49,9 @@ class Agent:
         self.script: list[Result] = []
         self.store: Store | None = None
 
-    def check(self, spec: ActionSpec) -> str | None:
+    def check(self, spec: ActionSpec) -> FieldError | None:
         assert isinstance(spec, Prompt)
-        return None if spec.agent == "default" else f"there is no agent '{spec.agent}'"
+        return None if spec.agent == "default" else FieldError("agent", f"there is no agent '{spec.agent}'")
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         assert isinstance(spec, Prompt)

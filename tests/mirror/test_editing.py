@@ -193,7 +193,7 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
         ({**HOURLY, "schedule": "hourly"}, "schedule: "),
         ({**HOURLY, "promt": "x"}, "promt: unknown field; did you mean 'prompt'?"),
         ({**HOURLY, "slug": "other"}, "slug: 'other' does not match 'standup' in the path"),
-        ({**HOURLY, "agent": "nobody"}, "prompt: there is no agent 'nobody'"),
+        ({**HOURLY, "agent": "nobody"}, "agent: there is no agent 'nobody'"),
         ({**HOURLY, "prompt": "\ud800"}, "prompt: holds half of a character"),
     ],
 )
@@ -286,7 +286,7 @@ async def test_a_folder_that_can_be_no_schedule_is_told_of_once(world: World, sl
 
 @virtual
 async def test_the_grid_of_an_interval_survives_an_edit_of_something_else(world: World) -> None:
-    """L3: the anchor is in the file, and without it the grid stays too."""
+    """L3: whether the file says where it begins or not."""
     desk = await open_desk(world)
     await desk.add("standup", every("2h"), prompt="Hello")
     await world.until("01-01 00:30:00")

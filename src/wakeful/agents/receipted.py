@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wakeful.agents.receipts import Receipt, Receipts
+from wakeful.core.errors import FieldError
 from wakeful.core.results import Done, Failed, Result
 from wakeful.core.runs import RungName
 from wakeful.ports.action import Action, Fire, Ladder
@@ -27,7 +28,7 @@ class Receipted:
     def proves(self, spec: Any) -> RungName:
         return self._action.proves(spec)
 
-    def check(self, spec: Any) -> str | None:
+    def check(self, spec: Any) -> str | FieldError | None:
         return self._action.check(spec)
 
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:

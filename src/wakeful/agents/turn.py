@@ -17,6 +17,7 @@ from wakeful.actions.cancellation import see_through
 from wakeful.agents.config import is_persistent, wrong_config
 from wakeful.agents.receipts import Inbox, Receipts
 from wakeful.core.actions import ActionSpec, Prompt
+from wakeful.core.errors import FieldError
 from wakeful.core.instants import MINUTE, SECOND, Duration, format_duration
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.runs import RungName
@@ -73,19 +74,19 @@ class TurnAction:
         agent = self._agents.get(_expect(spec).agent)
         return "finished" if agent is None else agent.proves
 
-    def check(self, spec: ActionSpec) -> str | None:
+    def check(self, spec: ActionSpec) -> FieldError | None:
         prompt = _expect(spec)
         wrong = self._wrong(prompt)
-        if wrong is None:
-            wrong = self._agents[prompt.agent].check(prompt.session_config)
-            return None if wrong is None else f"agent '{prompt.agent}': {wrong}"
-        return wrong
+        if wrong is not None:
+            return wrong
+        unfit = self._agents[prompt.agent].check(prompt.session_config)
+        return None if unfit is None else FieldError("agent", f"agent '{prompt.agent}': {unfit}")
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         prompt = _expect(spec)
         wrong = self._wrong(prompt)
         if wrong is not None:
-            return Failed(wrong, permanent=True)
+            return Failed(wrong.message, permanent=True)
         agent = self._agents[prompt.agent]
         with self._at_work(agent), self._receipts.expecting(fire.run_id) as inbox:
             given = await self._sessions(fire) if is_persistent(prompt.session_config) else None
@@ -260,14 +261,15 @@ class TurnAction:
             if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
                 return
 
-    def _wrong(self, prompt: Prompt) -> str | None:
+    def _wrong(self, prompt: Prompt) -> FieldError | None:
         """What can be seen at a glance: nothing here waits for a disk or an import."""
         name, agent = prompt.agent, self._agents.get(prompt.agent)
         if agent is None:
             known = ", ".join(sorted(self._agents)) or "none"
-            return f"there is no agent '{name}'; add [agents.{name}] to the settings, or name one of those: {known}"
+            cure = f"add [agents.{name}] to the settings, or name one of those: {known}"
+            return FieldError("agent", f"there is no agent '{name}'; {cure}")
         wrong = wrong_config(prompt.session_config, agent.knows)
-        return None if wrong is None else f"agent '{name}': {wrong}"
+        return None if wrong is None else FieldError("sessionConfig", f"agent '{name}': {wrong}")
 
 
 def _expect(spec: ActionSpec) -> Prompt:

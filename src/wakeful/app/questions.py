@@ -1,11 +1,11 @@
 """Questions to an app: what is planned, how it stands, and why."""
 
 import builtins
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from wakeful.app import findings
 from wakeful.app.life import Life
@@ -22,6 +22,8 @@ from wakeful.ports.store import Tx
 
 PAGE: Final = 500
 
+Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
+
 
 class Questions(Life):
     """Reads alone; each in one transaction."""
@@ -31,10 +33,24 @@ class Questions(Life):
         return await self._open.store.read(lambda tx: queries.get(tx, slug))
 
     async def list(
-        self, *, status: str | None = None, contains: str | None = None, limit: int | None = None
+        self,
+        filter: Filter | None = None,
+        *,
+        status: str | None = None,
+        contains: str | None = None,
+        limit: int | None = None,
     ) -> builtins.list[ScheduleView]:
-        """Schedules in slug order, of one status or with a text in their slug."""
-        found = [view async for view in self._iterate(contains) if status is None or view.status == status]
+        """Schedules in slug order, of one status or with a text in their slug.
+
+        A filter is such a text, these words in a mapping, or a function that says of each whether it is wanted."""
+        if isinstance(filter, Mapping):
+            return await self.list(**{"status": status, "contains": contains, "limit": limit, **filter})
+        text = filter if isinstance(filter, str) else contains
+        found = [
+            view
+            async for view in self._iterate(text)
+            if (status is None or view.status == status) and (not callable(filter) or filter(view))
+        ]
         return found if limit is None else found[:limit]
 
     async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:

@@ -21,7 +21,7 @@ from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import format_duration
 from wakeful.core.policies import CATCH_UP_LIMIT, CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
 from wakeful.core.timing import Every, Once, Timing
-from wakeful.core.timing_json import read_timing, timing_to_json
+from wakeful.core.timing_json import read_timing, timing_to_json, timing_to_store
 
 ACTIONS: Final = ("prompt", "command", "http", "call", "event")
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
@@ -192,7 +192,7 @@ def _spelling(timing: Timing) -> tuple[str | None, ...]:
 
 @lru_cache(maxsize=SHAPES_KEPT)
 def _timing_text(timing: Timing, _spelling: tuple[str | None, ...]) -> str:
-    return _encode(timing_to_json(timing))
+    return _encode(timing_to_store(timing))
 
 
 @lru_cache(maxsize=SHAPES_KEPT)

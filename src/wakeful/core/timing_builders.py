@@ -14,7 +14,15 @@ from typing import Final
 from wakeful.core.active_hours import parse_time_of_day
 from wakeful.core.cron import parse_cron
 from wakeful.core.errors import FieldError, Invalid, refuse
-from wakeful.core.instants import INSTANT_MAX, SECOND, Duration, Instant, parse_duration, parse_instant
+from wakeful.core.instants import (
+    INSTANT_MAX,
+    SECOND,
+    Duration,
+    Instant,
+    format_instant,
+    parse_duration,
+    parse_instant,
+)
 from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times
 from wakeful.core.zones import check_zone
 
@@ -46,8 +54,9 @@ def every(every: str | timedelta | int | float, anchor: str | datetime | None = 
     written = every if isinstance(every, str) else None
     if anchor is None:
         return Every(length, None, written=written)
-    anchor_written = anchor if isinstance(anchor, str) else None
-    return Every(length, as_instant(anchor, "anchor"), written=written, anchor_written=anchor_written)
+    begins = as_instant(anchor, "anchor")
+    anchor_written = anchor if isinstance(anchor, str) else format_instant(begins)
+    return Every(length, begins, written=written, anchor_written=anchor_written)
 
 
 def once(at: str | datetime, tz: str | None = None) -> Once:

@@ -5,9 +5,10 @@ reader asks a `_Fields` for its values; that collects every fault instead of sto
 for what was wrong, so that one `Invalid` names them all. Whether an instant lies in the past is not decided here: a
 stored definition must stay readable after its time has come (`timing.is_past` is for the command that accepts it).
 
-What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only what was left
-open is added, the zone by name and the anchor as an instant, so that reading it back needs neither the clock nor the
-settings of the day.
+What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only the zone is
+added where it was left open, by its name. An anchor that was left open is none of the definition: its grid is kept
+beside it, as `anchoredAt`, in the form that is stored and nowhere else, so that reading that back needs neither the
+clock nor the settings of the day.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from wakeful.core.zones import check_zone
 
 _T = TypeVar("_T")
 
+ANCHORED_AT: Final = "anchoredAt"
+
 
 def read_timing(data: object, *, field: str = "schedule") -> Timing:
     """The timing a definition describes, with what it leaves open (zone, anchor) still open.
@@ -54,16 +57,24 @@ def read_timing(data: object, *, field: str = "schedule") -> Timing:
     return timing
 
 
+def timing_to_store(timing: Timing) -> dict[str, Any]:
+    """The timing as it was written, and the anchor it was given where none was written."""
+    written = timing_to_json(timing)
+    if isinstance(timing, Every) and timing.anchor is not None and timing.anchor_written is None:
+        written[ANCHORED_AT] = format_instant(timing.anchor)
+    return written
+
+
 def timing_to_json(timing: Timing) -> dict[str, Any]:
-    """The timing as it was written, with what had been left open filled in."""
+    """The timing as it was written, with the zone filled in."""
     match timing:
         case Once(at, timezone, kind, written):
             return {"type": kind, "at": written or format_instant(at), **_zone(timezone)}
-        case Every(every, anchor, timezone, kind, written, anchor_written):
+        case Every(every, _, timezone, kind, written, anchor_written):
             spelt: dict[str, Any] = {"intervalMinutes": _minutes(every)}
             if kind != "interval":
                 spelt = {"every": written or format_duration(every)}
-            anchored = {} if anchor is None else {"anchor": anchor_written or format_instant(anchor)}
+            anchored = {} if anchor_written is None else {"anchor": anchor_written}
             return {"type": kind, **spelt, **anchored, **_zone(timezone)}
         case Cron(expression, timezone):
             return {"type": "cron", "expression": expression, **_zone(timezone)}
@@ -96,7 +107,7 @@ class _Fields:
     def check_names(self, shape: _Shape) -> None:
         allowed = ("type", *shape.required, *shape.optional)
         for name in self.data:
-            if name not in allowed:
+            if name not in allowed and name not in shape.stored:
                 cure = f"{self.data['type']} has {', '.join(allowed)}"
                 self.fault(str(name), f"is not a field of this kind of schedule; {cure}")
         for name in shape.required:
@@ -166,6 +177,8 @@ def _read_interval(fields: _Fields) -> Timing | None:
 def _read_anchor(fields: _Fields, length: Duration, kind: str, written: str | None) -> Every:
     zone = fields.zone()
     anchor_written, anchor = fields.instant("anchor", zone)
+    if anchor is None:
+        _, anchor = fields.instant(ANCHORED_AT, zone)
     return Every(length, anchor, zone, kind, written, anchor_written)
 
 
@@ -206,17 +219,18 @@ def _read_manual(_fields: _Fields) -> Timing | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """One `type` of the definition: its reader, the fields it must have and those it may have."""
+    """One `type` of the definition: its reader, the fields it must have, those it may have, and those we store."""
 
     read: Callable[[_Fields], Timing | None]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
 
 
 _SHAPES: Final = {
     "cron": _Shape(_read_cron, ("expression",), ("timezone",)),
-    "every": _Shape(_read_every, ("every",), ("anchor", "timezone")),
-    "interval": _Shape(_read_interval, ("intervalMinutes",), ("anchor", "timezone")),
+    "every": _Shape(_read_every, ("every",), ("anchor", "timezone"), (ANCHORED_AT,)),
+    "interval": _Shape(_read_interval, ("intervalMinutes",), ("anchor", "timezone"), (ANCHORED_AT,)),
     "once": _Shape(_read_once, ("at",), ("timezone",)),
     "at": _Shape(_read_once, ("at",), ("timezone",)),
     "times": _Shape(_read_times, ("times",), ("timezone",)),
@@ -229,6 +243,7 @@ _EXAMPLES: Final = {
     "timezone": "an IANA zone such as 'Europe/Berlin'",
     "every": "a duration such as '2h'",
     "anchor": "an instant such as '2026-01-30T09:00:00Z'",
+    ANCHORED_AT: "an instant such as '2026-01-30T09:00:00Z'",
     "at": "an instant such as '2026-01-30T09:00:00Z'",
     "intervalMinutes": "a number such as 60",
     "offsetMinutes": "a number such as 1",

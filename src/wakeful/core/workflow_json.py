@@ -13,7 +13,7 @@ from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import Duration, Instant, format_duration
 from wakeful.core.spacing import clamped
 from wakeful.core.timing import AfterReset, Every, Timing, resolve
-from wakeful.core.timing_json import read_timing, timing_to_json
+from wakeful.core.timing_json import read_timing, timing_to_json, timing_to_store
 from wakeful.core.workflow_definition import (
     HANDLERS_MAX,
     PHASE_TIMEOUT,
@@ -55,25 +55,29 @@ def decode_workflow(text: str) -> WorkflowDefinition:
 
 
 def encode_workflow(definition: WorkflowDefinition) -> str:
-    """The canonical text the store keeps."""
-    return _encode(workflow_to_json(definition))
+    """The canonical text the store keeps: with the anchors of intervals that were written without one."""
+    return _encode(workflow_to_json(definition, timing_to_store))
 
 
-def workflow_to_json(definition: WorkflowDefinition) -> dict[str, Any]:
-    """As it was written, with what had been left open filled in."""
+def workflow_to_json(
+    definition: WorkflowDefinition, write_timing: Callable[[Timing], dict[str, Any]] = timing_to_json
+) -> dict[str, Any]:
+    """As it was written, with the zones filled in."""
     return {
         "id": definition.name,
-        "producers": {one.name: handler_to_json(one) for one in definition.producers},
-        "consumers": {one.name: handler_to_json(one) for one in definition.consumers},
+        "producers": {one.name: handler_to_json(one, write_timing) for one in definition.producers},
+        "consumers": {one.name: handler_to_json(one, write_timing) for one in definition.consumers},
     }
 
 
-def handler_to_json(handler: Handling) -> dict[str, Any]:
+def handler_to_json(
+    handler: Handling, write_timing: Callable[[Timing], dict[str, Any]] = timing_to_json
+) -> dict[str, Any]:
     """One producer or consumer."""
     out: dict[str, Any] = {}
     match handler:
         case Producer(timing=timing):
-            out["schedule"] = timing_to_json(timing)
+            out["schedule"] = write_timing(timing)
         case Consumer(subscribe=subscribe):
             out["subscribe"] = list(subscribe)
     out["publishes"] = list(handler.publishes)

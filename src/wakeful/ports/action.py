@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from wakeful.core.errors import FieldError
 from wakeful.core.instants import Instant
 from wakeful.core.results import Result
 from wakeful.core.runs import RungName, Trigger
@@ -70,8 +71,9 @@ class Action(Protocol):
         """Whether it begins in this process in the same breath as the claim, so no separate `sent` is recorded."""
         ...
 
-    def check(self, spec: Any) -> str | None:
-        """A sentence naming what is wrong with the spec on this machine and the cure; None if nothing."""
+    def check(self, spec: Any) -> str | FieldError | None:
+        """A sentence naming what is wrong with the spec on this machine and the cure; None if nothing. It comes with
+        the name of its field where that is not the action's own."""
         ...
 
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...

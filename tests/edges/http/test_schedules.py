@@ -25,6 +25,44 @@ async def test_what_was_read_may_be_written_again(api: Client) -> None:
     assert again.headers["ETag"] == created.headers["ETag"]
 
 
+async def test_a_schedule_is_returned_as_it_was_written_with_the_zone_filled_in(api: Client) -> None:
+    """Each kind by its own words; where its grid begins, nobody who did not write it is made to read or to keep."""
+    kinds = [
+        {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Asia/Shanghai"},
+        {"type": "every", "every": "120m"},
+        {"type": "every", "every": "2h", "anchor": "2026-01-30T09:00:00+01:00"},
+        {"type": "interval", "intervalMinutes": 90},
+        {"type": "once", "at": "2999-01-30T09:00:00+01:00"},
+        {"type": "at", "at": "2999-01-30T09:00:00", "timezone": "Europe/Berlin"},
+        {"type": "times", "times": ["18:00", "09:00"], "timezone": "UTC"},
+        {"type": "afterReset", "slot": "main", "offsetMinutes": 1},
+        {"type": "manual"},
+    ]
+    for number, kind in enumerate(kinds):
+        slug = f"kind-{number}"
+        written = await api.put(slug, {"schedule": kind, "command": {"argv": ["true"]}})
+        assert (written.status, written.body["schedule"]) == (201, kind)
+        again = await api.put(slug, {"schedule": kind, "command": {"argv": ["true"]}})
+        assert (again.body["version"], again.body["nextRun"]) == (1, written.body["nextRun"])
+        other = await api.ask("PATCH", f"/api/schedule/{slug}", {"timeout": "5m"})
+        assert (other.body["schedule"], other.body["nextRun"]) == (kind, written.body["nextRun"])
+    for kind in ({"type": "cron", "expression": "0 9 * * *"}, {"type": "times", "times": ["09:00"]}):
+        filled = (await api.put("filled", {"schedule": kind, "command": {"argv": ["true"]}})).body["schedule"]
+        assert filled == {**kind, "timezone": filled["timezone"]} and filled["timezone"]
+
+
+async def test_a_pause_says_until_when_and_when_it_goes_on(api: Client) -> None:
+    """`nextRun` is when something of it will happen next, also where that is after a pause."""
+    daily = {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}
+    await api.put("report", {"schedule": daily, "command": {"argv": ["true"]}})
+    until = {"until": "2999-01-01T12:00:00+01:00"}
+    paused = (await api.post("/api/schedule/report/pause", until)).body
+    assert (paused["status"], paused["enabled"]) == ("paused", True)
+    assert (paused["statusReason"], paused["nextRun"]) == ("until 2999-01-01T11:00:00.000Z", "2999-01-02T09:00:00.000Z")
+    for_good = (await api.post("/api/schedule/report/pause")).body
+    assert (for_good["statusReason"], for_good["nextRun"]) == (None, None)
+
+
 async def test_a_missing_schedule_is_a_404_with_the_problem_shape(api: Client) -> None:
     """Every refusal is problem+json, with all its fields."""
     missing = await api.get("/api/schedule/nothing")

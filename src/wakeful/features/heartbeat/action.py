@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wakeful.core.actions import Prompt
+from wakeful.core.errors import FieldError
 from wakeful.core.results import Result
 from wakeful.core.runs import RungName
 from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble
@@ -34,7 +35,7 @@ class HeartbeatAction:
     def proves(self, spec: HeartbeatTurn) -> RungName:
         return self._turns.proves(Prompt("", spec.agent))
 
-    def check(self, spec: HeartbeatTurn) -> str | None:
+    def check(self, spec: HeartbeatTurn) -> str | FieldError | None:
         return self._turns.check(Prompt("", spec.agent))
 
     async def perform(self, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> Result:

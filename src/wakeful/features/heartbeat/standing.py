@@ -26,7 +26,8 @@ def hold(tx: Tx) -> Standing:
     """Its rows, held; in a read, just read. The heartbeat's first: it is the lock of the others."""
     found = find(tx)
     if found is None:
-        raise Conflict("nothing here takes wakes: the heartbeat was never started on this store")
+        cure = "give this program an agent (@app.agent), or let the daemon work on this store"
+        raise Conflict(f"nobody takes wakes here: no process with an agent ever worked on this store; {cure}")
     return found
 
 

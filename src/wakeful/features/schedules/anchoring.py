@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from wakeful.core.cadence import Cadence
 from wakeful.core.definition_json import encode_definition
-from wakeful.core.instants import Instant
+from wakeful.core.instants import Instant, format_instant
 from wakeful.core.timing import Every
 from wakeful.features.schedules.compiled import Compiled, compile_definition
 from wakeful.features.schedules.copies import leave_copies
@@ -25,8 +25,9 @@ def anchored_behind(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) 
     if timing.anchor > schedule.updated_at or schedule.deleted_at is not None:
         return cadence, compiled
     steps = -((now - timing.anchor) // timing.every)
-    moved = replace(timing, anchor=timing.anchor - steps * timing.every, anchor_written=None)
-    definition = replace(compiled.definition, timing=moved)
+    anchor = timing.anchor - steps * timing.every
+    written = None if timing.anchor_written is None else format_instant(anchor)
+    definition = replace(compiled.definition, timing=replace(timing, anchor=anchor, anchor_written=written))
     leave_copies(tx, cadence, schedule.definition)
     version = schedule.version + 1
     tx.schedules.save_many(

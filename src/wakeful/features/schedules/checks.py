@@ -90,7 +90,9 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
         can = ", ".join(FIELD_OF_ACTION[kind] for kind in actions if kind in FIELD_OF_ACTION)
         return [FieldError(field, f"nothing here performs it; this process performs {can}")]
     problem = action.check(definition.action)
-    return [] if problem is None else [FieldError(field, problem)]
+    if problem is None:
+        return []
+    return [problem if isinstance(problem, FieldError) else FieldError(field, problem)]
 
 
 def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:

@@ -11,6 +11,7 @@ from wakeful.core.definition import Definition
 from wakeful.core.definition_json import definition_to_json
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
+from wakeful.core.timing import next_after
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.outbox import Delivery, public_id
@@ -179,9 +180,11 @@ def view_schedule(
     status = _status(cadence, compiled, open_run)
     waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
     next_at = min((at for at in (rings_at, waiting_until) if at is not None), default=None)
-    if cadence.state == "paused":
-        next_at = None
     reason = cadence.state_reason
+    if cadence.state == "paused":
+        next_at = _after_pause(cadence, compiled)
+    if status == "paused" and cadence.resume_at is not None:
+        reason = f"until {format_instant(cadence.resume_at)}"
     if status == "waiting" and open_run is not None:
         reason = open_run.reason
     if open_run is not None and open_run.stuck:
@@ -205,6 +208,13 @@ def view_schedule(
         version=schedule.version,
         stored=schedule.definition,
     )
+
+
+def _after_pause(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
+    """The first instant that is not skipped any more, if the pause has an end."""
+    if cadence.resume_at is None or isinstance(compiled, Broken):
+        return None
+    return next_after(compiled.rules.timing, cadence.resume_at)
 
 
 def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
