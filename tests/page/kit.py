@@ -18,6 +18,8 @@ PATIENCE = 20_000
 expect.set_options(timeout=PATIENCE)
 WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
+LOOKS = [("dark", WIDE), ("light", PHONE)]
+"""Both schemes, a wide screen and a phone."""
 
 
 @dataclass(slots=True)

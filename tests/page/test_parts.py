@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
-from page.kit import PHONE, ask, window
+from page.kit import LOOKS, PHONE, ask, window
 
 # Finds one mail each time, and takes one message each time.
 HANDLER = """
@@ -135,9 +136,10 @@ def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
     assert ask(running, "GET", "/api/workflows/letters")["topics"]["mail"]["consumed"] >= 1
 
 
-def test_a_slot_counts_down(browser: Browser, running: Daemon) -> None:
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_a_slot_counts_down(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """Its share on the gauge, the time until it begins anew, second by second, and its window on the time axis."""
-    with window(browser, running) as one:
+    with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("slots")
         expect(page.get_by_label("main: 42 percent used")).to_be_visible()
@@ -158,37 +160,42 @@ def seconds(text: str) -> int:
     return hours * 3_600 + minutes * 60 + rest
 
 
-def test_a_dead_letter_is_read_and_sent_again(browser: Browser, running: Daemon, door: Door) -> None:
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_a_dead_letter_is_read_and_sent_again(
+    browser: Browser, running: Daemon, door: Door, scheme: str, size: Any
+) -> None:
     """It arrives on the page as it dies, says why, and goes its way when a person sends it; another is discarded."""
     for left in ask(running, "GET", "/api/deliveries?status=dead")["deliveries"]:  # of other tests
         ask(running, "DELETE", f"/api/deliveries/{left['id']}")
-    with window(browser, running) as one:
+    first, second = f"<b>the first</b> {scheme}", f"the second {scheme}"
+    door.is_open = False
+    with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("outbox?status=dead")
         expect(page.get_by_text("No dead letters")).to_be_visible()
-        for text in ("<b>the first</b>", "the second"):
+        for text in (first, second):
             ask(running, "POST", "/api/deliveries", {"text": text, "channel": "hook"})
-        letter = page.locator(".run").filter(has_text="<b>the first</b>")
+        letter = page.locator(".run").filter(has_text=first)
         expect(letter).to_contain_text("dead letter")
         expect(page.locator("[data-place=outbox] .badge")).to_have_text("2")
         letter.locator("summary").click()
         expect(letter.locator(".note.bad")).to_contain_text("410")
-        expect(letter.locator("pre")).to_have_text("<b>the first</b>")
+        expect(letter.locator("pre")).to_have_text(first)
         door.is_open = True
         letter.get_by_role("button", name="Send again").click()
         expect(letter).to_have_count(0)
         page.get_by_role("button", name="Delivered").click()
-        expect(page.locator(".run").filter(has_text="the first")).to_contain_text("delivered")
+        expect(page.locator(".run").filter(has_text=first)).to_contain_text("delivered")
         page.get_by_role("button", name="Dead letters").click()
-        other = page.locator(".run").filter(has_text="the second")
+        other = page.locator(".run").filter(has_text=second)
         other.locator("summary").click()
         other.get_by_role("button", name="Discard").click()
         page.locator("dialog").get_by_role("button", name="Discard").click()
         expect(page.get_by_text("No dead letters")).to_be_visible()
         one.go("channels")
         expect(page.locator(".panel").filter(has_text="webhook")).to_contain_text("hook")
-    assert door.taken.count("<b>the first</b>") == 1
-    assert "the second" not in door.taken
+    assert door.taken.count(first) == 1
+    assert second not in door.taken
 
 
 def test_the_inbox_is_read(browser: Browser, running: Daemon) -> None:

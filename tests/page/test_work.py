@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon
-from page.kit import PHONE, WIDE, Window, ask, window
+from page.kit import LOOKS, PHONE, WIDE, Window, ask, window
 
 GATE = "import os, pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)\nprint('through the gate')"
 CUT = "[...document.querySelectorAll('.table-wrap:has(table)')].some(one => one.scrollWidth > one.clientWidth)"
@@ -70,12 +70,13 @@ def test_a_schedule_from_its_making_to_its_end(browser: Browser, running: Daemon
         assert slug not in [one["slug"] for one in ask(running, "GET", "/api/schedule")["schedules"]]
 
 
-def test_a_run_is_followed_up_its_ladder_live(browser: Browser, running: Daemon) -> None:
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_a_run_is_followed_up_its_ladder_live(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """Nobody loads the page anew: the rungs fill while it runs, and the outcome arrives when it ends."""
-    gate = running.home.parent / "gate"
+    gate = running.home.parent / f"gate-{scheme}"
     job = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", GATE.format(str(gate))]}}
     ask(running, "PUT", "/api/schedule/followed", job)
-    with window(browser, running) as one:
+    with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("schedules/followed")
         expect(page.locator(".pill").first).to_have_text("live")
@@ -93,12 +94,13 @@ def test_a_run_is_followed_up_its_ladder_live(browser: Browser, running: Daemon)
         assert requests == 1
 
 
-def test_why_is_read_for_now_and_for_an_instant(browser: Browser, running: Daemon) -> None:
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_why_is_read_for_now_and_for_an_instant(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """The sentence of the daemon, for how it stands and for a time that is asked about."""
     job = {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}, "command": {"argv": ["true"]}}
     ask(running, "PUT", "/api/schedule/asked", job)
     told = ask(running, "GET", "/api/schedule/asked/why")["sentence"]
-    with window(browser, running) as one:
+    with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("schedules/asked")
         expect(page.locator(".why")).to_have_text(told)

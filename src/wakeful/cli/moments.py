@@ -38,12 +38,21 @@ def _from_now(text: str, option: str, direction: int) -> str:
     try:
         length = parse_duration(text, option)
     except Invalid:
-        return instant(text, option)
+        return _instant_at_least(text, option)
     try:
         at = times.now() + direction * timedelta(milliseconds=length)
     except OverflowError:
         raise Misused(option, [(option, f"'{text}' is beyond the calendar; write a shorter duration")]) from None
     return at.isoformat(timespec="milliseconds")[:23] + "Z"
+
+
+def _instant_at_least(text: str, option: str) -> str:
+    """What is no length may be a time; if it is neither, both are named."""
+    try:
+        return instant(text, option)
+    except Misused as misused:
+        misused.faults = tuple((field, f"{message}, or a length such as 2d") for field, message in misused.faults)
+        raise
 
 
 def _misused(invalid: Invalid) -> Misused:

@@ -127,6 +127,7 @@ def test_stats(ran: Cli) -> None:
     said = ran.ask("stats", "bad", "--since", "lately")
     assert said.code == 2
     assert "--since: 'lately' is not a date and time" in said.err
+    assert said.err.rstrip().endswith(", or a length such as 2d")
 
 
 def test_next_of_all(ran: Cli) -> None:

@@ -55,7 +55,7 @@ export function graph(workflow) {
   const words = `${parts.join(", ")}; ${names.map((name) => `${name}: ${pending(workflow, name)} pending`).join(", ")}`;
   return h(
     "div",
-    { class: "table-wrap" },
+    { class: "table-wrap", tabindex: 0, role: "region", "aria-label": "Graph" },
     s(
       "svg",
       { class: "graph", viewBox: `0 0 832 ${tall}`, role: "img", "aria-label": words },
