@@ -18,11 +18,14 @@ from wakeful.settings.messages import faults_of
 from wakeful.settings.model import Settings
 from wakeful.settings.places import dotted
 from wakeful.settings.secrets import MASK, Redactor, SecretReader
-from wakeful.settings.slots import AnySlot
+from wakeful.settings.slots import AnySlot, CommandSlot, GlmSlot, HttpSlot
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DURATIONS: Final = frozenset({"interval", "after_reset", "poll", "retry_window", "backoff_cap"})
 _SECRETS: Final = frozenset({"apiKey", "env"})
+_NAMES: Final = frozenset(name for kind in (GlmSlot, HttpSlot, CommandSlot) for name in kind.model_fields)
+_SNAKE: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_SETTING: Final = re.compile(r'(?<![\w"])(\w+) = (?=["{\[\d]|true|false)')
 
 
 def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mapping[str, str] | None = None) -> AnySlot:
@@ -35,7 +38,7 @@ def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mappin
         redact = Redactor([*reader.values, *_plain_secrets(data)]).redact
         details = error.errors(include_url=False)
         faults = [
-            FieldError(_json_place(place), redact(message))
+            FieldError(_json_place(place), _in_json(redact(message)))
             for detail in details
             for place, message in faults_of(detail, written)
         ]
@@ -79,6 +82,13 @@ def _shown(name: str, value: Any) -> Any:
     if name in _DURATIONS and isinstance(value, int):
         return format_duration(value)
     return masked(list(value) if isinstance(value, tuple) else value)
+
+
+def _in_json(message: str) -> str:
+    """A message about the settings in the words of who wrote JSON: `api_key = {env = "NAME"}` is `"apiKey": {"env":
+    "NAME"}` there."""
+    spelt = _SNAKE.sub(lambda found: to_camel(found[0]) if found[0] in _NAMES else found[0], message)
+    return _SETTING.sub(r'"\1": ', spelt)
 
 
 def _json_place(place: tuple[str | int, ...]) -> str:

@@ -96,7 +96,8 @@ class Commands:
         """One wake, at once and without a pre-check: a person asked. Answers the run's id."""
         slot, defined = self._held(tx, name)
         if not defined.provider.can_wake:
-            raise Conflict(f"slot {name} does not say how it is woken; give it wakeUrl or wakeArgv")
+            cure = "wake_url or wake_argv in the settings" if name in self._book.names else "wakeUrl or wakeArgv"
+            raise Conflict(f"slot {name} does not say how it is woken; give it {cure}")
         if slot.wake_run_id is not None:
             raise Conflict(f"slot {name} {MANUAL_OPEN}, run {slot.wake_run_id}; wait for it to end")
         (run_id,) = tx.runs.reserve_ids(1)
