@@ -53,10 +53,13 @@ def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
     from wakeful.cli.words import when
 
     say(f"{view['slug']} {done}: {when(view)}")
-    if upcoming and view.get("enabled") is not False:
-        show_times(upcoming, view.get("schedule", {}))
-    else:
+    is_off = view.get("enabled") is False
+    if is_off or not upcoming:
         say_when_none(view)
+    if upcoming:
+        if is_off:
+            say("Its times would be:")
+        show_times(upcoming, view.get("schedule", {}))
 
 
 def warn(daemon: Daemon, answer: Answer) -> None:

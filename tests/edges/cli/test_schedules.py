@@ -97,9 +97,10 @@ def test_a_dry_run_changes_nothing(cli: Cli) -> None:
 
 
 def test_a_disabled_one_says_how_it_begins(cli: Cli) -> None:
-    """Times that nothing will come of are not shown as if something would."""
+    """Its five times are shown, but not as if something would come of them."""
     said = cli.ask("add", "off", "--every", "1h", "--command", "true", "--disabled")
-    assert "It is disabled, and fires after: wakeful resume off" in said.out
+    assert "It is disabled, and fires after: wakeful resume off\nIts times would be:\n" in said.out
+    assert len(ROW.findall(said.out)) == 5
 
 
 def test_what_the_daemon_refuses_is_told_in_options(cli: Cli) -> None:
