@@ -103,6 +103,22 @@ async def test_a_one_shot_that_fails_is_told_of(world: World) -> None:
 
 
 @virtual
+async def test_a_one_shot_that_came_too_late_is_told_of(world: World) -> None:
+    """12: not run hours later, as its owner said; and not forgotten in silence either."""
+    app, people = await reachable(world, "phone")
+    bot = Bot(world)
+    await app.add("market", once(rfc("01-01 11:00:00")), call=bot, max_lateness="30m")
+    await app.stop()
+    await world.until("01-01 22:00:00")
+    bench = world.bench()
+    bench.register_channel("phone", None, people["phone"])
+    await bench.start()
+    await world.sleep("1h")
+    assert bot.fires == []
+    assert people["phone"].got == ["market: its last time, 2026-01-01T11:00:00.000Z, was missed: outage"]
+
+
+@virtual
 async def test_a_target_that_is_busy_for_days_is_told_of(world: World) -> None:
     """Being busy is no error, so no row of errors says it: when a whole day of waiting was in vain, somebody hears."""
     app, people = await reachable(world, "phone")

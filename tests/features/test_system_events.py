@@ -1,5 +1,7 @@
 """System events: they survive everything until a turn that carried them has succeeded."""
 
+from typing import Any
+
 from features.kit import World, virtual
 from features.voice import NO, OK, Voice, beating
 from wakeful import every, once
@@ -175,3 +177,37 @@ async def test_an_event_survives_a_kill_at_every_commit(world: World) -> None:
         for file in world.path.parent.glob("wakeful.db*"):
             file.unlink()
     raise AssertionError("there were more commits than kills")
+
+
+@virtual
+async def test_a_schedule_with_a_channel_of_its_own_is_answered_there(world: World) -> None:
+    """52: the reply of the turn that heard its event is on its run and on its channel, and nowhere else; that
+    of a turn about other things as well goes where replies of the heartbeat go, too."""
+    said: list[Any] = []
+    mail: list[str] = []
+    voice = Voice(world, usual="the plants are dry")
+    app = await beating(world, voice, QUIET, said=said)
+
+    async def hear(text: str) -> None:
+        mail.append(text)
+
+    app.register_channel("mail", None, hear)
+    await app.add("plants", every("1h"), event="look at the plants", deliver={"channel": "mail"})
+    await world.until("01-01 01:10:00")
+    assert (mail, said) == (["the plants are dry"], [])
+    (run,) = await app.runs("plants")
+    assert (run.reply, run.delivery and run.delivery.status) == ("the plants are dry", "delivered")
+    (turn,) = await app.runs("heartbeat")
+    assert turn.to_json()["delivery"]["status"] == "suppressed"
+    voice.script = [OK]
+    await world.until("01-01 02:10:00")
+    assert (len(mail), said) == (1, [])
+    assert (await app.runs("plants"))[0].to_json()["delivery"] == {
+        "status": "suppressed",
+        "reason": "the reply was empty",
+    }
+    await world.until("01-01 02:59:59")
+    await world.sleep(900)
+    await app.request_wake("manual")
+    await world.sleep("1m")
+    assert (len(mail), [one.text for one in said]) == (2, ["the plants are dry"])

@@ -20,6 +20,7 @@ class Deliver:
     to: str | None = None
     run_id: int | None = None
     slug: str | None = None
+    unless_told: tuple[int, ...] = ()  # not if each of these runs has told people itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Prove:
     run_id: int
     error: str | None = None
     dropped: str | None = None  # the reason why it will not happen
+    reply: str | None = None  # what came of it for people, if it ended well; empty: nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from wakeful.ports.store import Alarm, Report, Tx
 
 STREAM: Final = "deliveries"
 SAYS_NOTHING: Final = "the reply was nothing but the ack token"
+TOLD_ELSEWHERE: Final = "it went to the channels of the schedules it was about"
 
 
 class Target(NamedTuple):
@@ -70,6 +71,8 @@ def deliver(
 ) -> None:
     """Apply the effect."""
     target = route(tx, registry, effect.channel, effect.to)
+    if effect.unless_told and len(tx.deliveries.of_runs(effect.unless_told)) == len(set(effect.unless_told)):
+        return _suppress(tx, effect, target, TOLD_ELSEWHERE)
     delivery_id = enqueue(
         tx,
         target,
@@ -81,16 +84,17 @@ def deliver(
         slug=effect.slug,
     )
     if delivery_id is None:
-        _suppress(tx, effect, target)
+        _suppress(tx, effect, target, SAYS_NOTHING)
+    return None
 
 
-def _suppress(tx: Tx, effect: Deliver, target: Target) -> None:
+def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
     """Nothing is left of it for a person. Its run says so: silence that was meant is no delivery that was lost."""
     told = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
-    tx.report(Report(STREAM, "suppressed", told, "a reply says nothing to anybody", slug=effect.slug))
+    tx.report(Report(STREAM, "suppressed", told, f"nothing is sent: {why}", slug=effect.slug))
     run = None if effect.run_id is None else tx.runs.lock([effect.run_id]).get(effect.run_id)
     if run is not None:
-        kept = json.loads(run.result or "{}") | {"suppressed": SAYS_NOTHING}
+        kept = json.loads(run.result or "{}") | {"suppressed": why}
         tx.runs.save_many([run._replace(result=json.dumps(kept, ensure_ascii=False))])
 
 

@@ -94,8 +94,8 @@ class TurnRuns:
             return Settled(settlement)
         said: tuple[Effect, ...] = ()
         if settlement.outcome == "succeeded":
-            settlement, said = _judged(run, ending, settlement, terms)
-            said += _acknowledge(tx, run)
+            carried = _acknowledged(tx, run)
+            settlement, said = _judged(run, ending, settlement, terms, carried)
         cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
         if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
@@ -124,26 +124,34 @@ def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
     return Wait(now + ladder_delay(run.waits + 1), "busy", "busy", run.rung, ending.error, is_busy=True)
 
 
-def _judged(run: Run, ending: Ending, close: Close, terms: HeartbeatTerms) -> tuple[Close, tuple[Effect, ...]]:
-    """What the reply means. One that nobody heard is not an empty one: nothing is known of it."""
+def _judged(
+    run: Run, ending: Ending, close: Close, terms: HeartbeatTerms, carried: Sequence[int | None]
+) -> tuple[Close, tuple[Effect, ...]]:
+    """What the reply means, for people and for the runs whose events were heard. One that nobody heard is not an empty
+    one: nothing is known of it."""
+    waiting = tuple(run_id for run_id in carried if run_id is not None)
     reply = ending.reply if isinstance(ending, Done) else None
     if reply is None:
-        return close._replace(reason="no-reply"), ()
+        return close._replace(reason="no-reply"), tuple(Prove(run_id) for run_id in waiting)
     judged = judge(reply, terms.ack)
+    proven = tuple(Prove(run_id, reply=judged.text or "") for run_id in waiting)
     close = close._replace(reason=judged.verdict)
     if judged.text is None:
-        return close, ()
-    return close, (Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT),)
+        return close, proven
+    # A turn for nothing but events of schedules is theirs: those with a channel of their own are answered there.
+    is_theirs = _kept(run)["reasons"] == ["cron"] and len(waiting) == len(carried)
+    unless_told = waiting if is_theirs else ()
+    return close, (*proven, Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT, unless_told=unless_told))
 
 
-def _acknowledge(tx: Tx, run: Run) -> tuple[Effect, ...]:
-    """What the turn carried has been heard; runs that waited for it are finished."""
+def _acknowledged(tx: Tx, run: Run) -> list[int | None]:
+    """What the turn carried has been heard; answers the runs that waited for it, None where none did."""
     carried = tx.system_events.carried(run.run_id)
     if carried:
         tx.system_events.remove_many([event.event_id for event in carried])
         heard = {"runId": str(run.run_id), "ids": [str(event.event_id) for event in carried]}
         tx.report(Report("events", "acknowledged", heard))
-    return tuple(Prove(event.run_id) for event in carried if event.run_id is not None)
+    return [event.run_id for event in carried]
 
 
 def _report(tx: Tx, run: Run, close: Close) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, stretch_of, turn_back, with_rows
 from wakeful.core.effects import Alert
-from wakeful.core.instants import Instant
+from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import Run
 from wakeful.core.timing import Timing, next_after, tally
 from wakeful.core.transitions import planned
@@ -43,9 +43,7 @@ class ScheduleAlarms:
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
         all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
         due = record(tx, all_decided, now=now)
-        return Rung(
-            due, len(cadences), effects=[_silenced(one) for one in all_decided if one.cadence.state == "invalid"]
-        )
+        return Rung(due, len(cadences), effects=[alert for one in all_decided if (alert := _silence(one)) is not None])
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
@@ -303,10 +301,16 @@ def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
     return cadence._replace(state="invalid", state_reason=reason, state_at=now)
 
 
-def _silenced(one: Decided) -> Alert:
-    """It will not ring until somebody writes it anew, so somebody has to know."""
-    reason = one.cadence.state_reason
-    return Alert(f"invalid:{one.cadence.schedule_id}", f"it cannot be read any more and does not run: {reason}")
+def _silence(one: Decided) -> Alert | None:
+    """Where nothing will ring any more although nobody wanted that, somebody has to know."""
+    schedule_id, reason = one.cadence.schedule_id, one.cadence.state_reason
+    if one.cadence.state == "invalid":
+        return Alert(f"invalid:{schedule_id}", f"it cannot be read any more and does not run: {reason}")
+    missed = [row for row in one.rows if isinstance(row, Gap) and row.outcome == "missed"]
+    if one.cadence.state == "done" and missed and not _starts(one.rows):
+        last = missed[-1]
+        return Alert(f"failing:{schedule_id}", f"its last time, {format_instant(last.last)}, was missed: {last.reason}")
+    return None
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:

@@ -229,7 +229,7 @@ def prove_late(tx: Tx, run_id: int, ending: Ending, *, seams: Seams, now: Instan
 
 def prove(tx: Tx, proof: Prove, now: Instant, *, seams: Seams) -> None:
     """What a run had entrusted to another part of ours came to its end; one that was given up meanwhile stays so."""
-    ending: Ending = Done()
+    ending: Ending = Done(reply=proof.reply)
     if proof.dropped is not None:
         ending = Dropped(proof.dropped)
     elif proof.error is not None:
