@@ -87,6 +87,73 @@ async def test_an_agent_that_finished_meanwhile_is_not_prompted_again(world: Wor
 
 
 @virtual
+async def test_a_turn_that_could_not_be_ended_is_asked_after_too(world: World) -> None:
+    """L6: past its deadline, told to stop, still at it, and then our process dies. The next one does not take it for
+    ended: nothing of the schedule starts beside it until the agent says so; what it did meanwhile is on its run."""
+    office = Office(world)
+    office.puppet.ends = False
+    await office.open()
+    await office.app.add("standup", every("2h"), prompt="what is new?", timeout="1h")
+    await world.until("01-01 03:30:00")
+    assert await ledger(office.app, "standup") == ["01-01 02:00:00 unknown (not proven to have ended)"]
+    assert world.query(STUCK) == [(1,)]
+    await office.app.kill()
+    office.puppet.fate = AtWork()
+    app = await office.open()
+    await world.until("01-01 06:30:00")
+    assert len(office.puppet.turns) == 1
+    assert world.query(STUCK) == [(1,)]
+    assert (await ledger(app, "standup"))[1:] == ["01-01 04:00:00 skipped (blocked) x2"]
+    office.puppet.fate = Replied("at last", "s-1")
+    await world.until("01-01 07:00:00")
+    run = (await app.runs("standup"))[-1]
+    assert (run.outcome, run.reply) == ("succeeded", "at last")
+    assert world.query(STUCK) == [(0,)]
+    assert world.query("SELECT * FROM lanes") == []
+    office.puppet.sights, office.puppet.answer = at(), Replied("hello", "s-1")
+    await world.until("01-01 08:30:00")
+    assert (await ledger(app, "standup"))[-1] == "01-01 08:00:00 succeeded"
+
+
+@virtual
+async def test_a_turn_that_could_not_be_ended_and_that_nobody_can_tell_of_stays_unknown(world: World) -> None:
+    """L6: timed out is said only of what was seen to end. It lets go of its lane, for nobody will ever know."""
+    office = Office(world)
+    office.puppet.ends = False
+    await office.open()
+    await office.app.add("standup", every("6h"), prompt="what is new?", timeout="1h")
+    await world.until("01-01 07:30:00")
+    await office.app.kill()
+    app = await office.open()
+    await world.until("01-01 08:00:00")
+    assert await ledger(app, "standup") == ["01-01 06:00:00 unknown (crash)"]
+    assert world.query(STUCK) == [(0,)]
+    assert world.query("SELECT * FROM lanes") == []
+
+
+@virtual
+async def test_what_was_stuck_in_our_own_process_is_gone_with_it(world: World) -> None:
+    """A callable that nothing could end has ended with the process it ran in: it timed out, beside agents or not."""
+
+    async def hang(_: Any) -> None:
+        while True:
+            try:
+                await world.clock.sleep(DAY)
+            except asyncio.CancelledError:
+                continue
+
+    office = Office(world)
+    await office.open(on_due=hang)
+    await office.app.add("hang", every("6h"), timeout="1h")
+    await world.until("01-01 07:30:00")
+    assert world.query(STUCK) == [(1,)]
+    await office.app.kill()
+    app = await office.open(on_due=hang)
+    await world.until("01-01 08:00:00")
+    assert await ledger(app, "hang") == ["01-01 06:00:00 timedOut (ended after its deadline)"]
+
+
+@virtual
 async def test_an_agent_that_cannot_tell_leaves_it_to_on_crash(world: World) -> None:
     """Nothing is known: `retry` tries once more, `unknown` does not."""
     office = Office(world)

@@ -124,7 +124,9 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """A stuck run was at last seen to end."""
+    """A stuck run was at last seen to end. `is_seen = False`: nobody is left who could see it."""
+
+    is_seen: bool = True
 
 
 Result: TypeAlias = Done | Entrusted | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted

@@ -135,8 +135,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return Close("unknown", run.rung, error, reason, is_counted=False)
         case Dropped(reason=reason):
             return _given_up(run, reason)
-        case Freed():
-            return _after_stuck(run)
+        case Freed(is_seen=is_seen):
+            return _after_stuck(run, is_seen)
         case _:
             assert_never(ending)
 
@@ -167,9 +167,9 @@ def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:
     return Wait(run.deadline_at or now + TIMEOUT, ENTRUSTED, "accepted", "accepted", None)
 
 
-def _after_stuck(run: Run) -> Close:
-    """What was stuck is gone. If its node had died, what it had done is as unknown as before."""
-    if run.reason == CRASH:
+def _after_stuck(run: Run, is_seen: bool) -> Close:
+    """What was stuck is gone. If its node had died, or nobody saw its end, what it had done is as unknown as before."""
+    if run.reason == CRASH or not is_seen:
         return Close("unknown", run.rung, run.error, CRASH)
     return Close("timedOut", run.rung, run.error, "ended after its deadline")
 

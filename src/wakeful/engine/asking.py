@@ -3,7 +3,8 @@
 A run that was sent or started may have come to its end while nobody of ours was there. Where its target can tell, it is
 asked before `onCrash` decides anything: an agent that has answered is not prompted a second time. The clock does not
 wait for it: few are asked at once, each for a limited time, and the run stays as it is meanwhile, its lane held. A
-target that is still at it is asked again from time to time, until the run's deadline.
+target that is still at it is asked again from time to time, until the run's deadline; one that could not even be ended
+there is asked until it has ended, for nothing may start beside it.
 """
 
 import asyncio
@@ -44,11 +45,12 @@ class Asker:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._asking: dict[_Key, asyncio.Task[None]] = {}
         self._told: dict[_Key, Told] = {}
+        self._mute: set[_Key] = set()  # there is nobody to ask
         self._again: dict[_Key, int] = {}  # still at work: the monotonic time to ask again
 
     async def ask(self, lost: Sequence[Run], *, now: Instant) -> frozenset[int]:
         """Begin to ask about those whose target can tell; answers the ids of those to wait for."""
-        wanted = {_key(run): run for run in lost if self._is_any and not run.stuck and rung_index(run.rung) > 0}
+        wanted = {_key(run): run for run in lost if self._is_any and rung_index(run.rung) > 0}
         for key in [key for key in self._told if key not in wanted]:
             del self._told[key]  # someone else looked after it
         self._look_again(wanted, now)
@@ -58,8 +60,11 @@ class Asker:
         return frozenset(key[0] for key in wanted if key not in self._told)
 
     def take(self, runs: Sequence[Run]) -> dict[int, Told]:
-        """What was told about these, by run id."""
-        return {run.run_id: self._told.pop(_key(run)) for run in runs if _key(run) in self._told}
+        """What was told about these, by run id; those whose target nobody can ask are left out."""
+        told = {run.run_id: self._told.pop(_key(run)) for run in runs if _key(run) in self._told}
+        mute = {run.run_id for run in runs if _key(run) in self._mute}
+        self._mute -= {_key(run) for run in runs}
+        return {run_id: one for run_id, one in told.items() if run_id not in mute}
 
     async def close(self) -> None:
         """Stop asking: whoever ticks next will."""
@@ -100,6 +105,7 @@ class Asker:
             self._asking[_key(run)] = asyncio.create_task(self._ask(_key(run), job, action))
         else:
             self._told[_key(run)] = None
+            self._mute.add(_key(run))
 
     async def _ask(self, key: _Key, job: Job, action: Tells) -> None:
         begun = self._clock.read().monotonic

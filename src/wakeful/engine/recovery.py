@@ -114,7 +114,7 @@ def _settle_lost(
     locked = lock_all(tx, seams, lost)
     rows = tx.runs.lock([run.run_id for run in lost])
     pairs = [
-        (row, _ending(row, remaining, told.get(row.run_id)))
+        (row, _ending(row, remaining, told.get(row.run_id), is_asked=row.run_id in told))
         for row in (rows[run.run_id] for run in lost)
         if row.owner is not None and not (row.stuck and row.run_id in remaining)
     ]
@@ -125,9 +125,9 @@ def _settle_lost(
     return Rescued(len(pairs), conclude_all(tx, seams, kinds, now=now))
 
 
-def _ending(row: Run, remaining: frozenset[int], told: Told) -> Ending:
-    if row.stuck:
-        return Freed()  # what was stuck in a process is gone with it
+def _ending(row: Run, remaining: frozenset[int], told: Told, *, is_asked: bool) -> Ending:
+    if row.stuck and (told is None or isinstance(told, AtWork | NeverGot)):
+        return Freed(is_seen=not is_asked)  # what was stuck in a process is gone with it; one elsewhere may not be
     if row.run_id in remaining:
         return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
     match told:

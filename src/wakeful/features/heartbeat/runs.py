@@ -69,7 +69,7 @@ class TurnRuns:
             return "nothing here performs prompts; give agents, see [agents] in the settings"
         terms, kept = self._terms(), _kept(run)
         # Marked in the transaction that claims; a run that is looked at while it is under way has its events already.
-        is_under_way = run.outcome == "running"
+        is_under_way = run.outcome != "waiting"
         events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
         spec = HeartbeatTurn(kept.get("agent", terms.agent), terms.prompt, tuple(events), tuple(kept["reasons"]))
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
