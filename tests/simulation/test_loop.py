@@ -1,6 +1,7 @@
 """The virtual loop: time is free, order is fixed, and hanging is an error."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 
@@ -131,6 +132,63 @@ def test_a_frozen_process_stands_still_and_goes_on(loop: VirtualLoop) -> None:
 
     loop.run(main())
     assert seen == [1000, 2000, 12_500, 13_500]
+
+
+def test_what_is_ready_when_a_process_is_killed_does_not_run(loop: VirtualLoop) -> None:
+    """Not even one more step, and what its buried coroutines could complain of is complained of nowhere."""
+    said: list[object] = []
+    loop.set_exception_handler(lambda _, context: said.append(context))
+    steps: list[int] = []
+
+    async def spin() -> None:
+        while True:
+            steps.append(1)
+            await asyncio.sleep(0)
+
+    async def main() -> int:
+        process = Process(loop, "p")
+        process.start(spin())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        process.kill()
+        before = len(steps)
+        process.bury()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return len(steps) - before
+
+    assert loop.run(main()) == 0
+    gc.collect()
+    assert said == []
+
+
+def test_what_is_ready_when_a_process_freezes_runs_when_it_thaws(loop: VirtualLoop) -> None:
+    """The step that was next is next, and none is lost."""
+    steps: list[int] = []
+
+    async def spin() -> None:
+        for number in range(100):
+            steps.append(number)
+            await asyncio.sleep(0)
+
+    async def main() -> tuple[int, int]:
+        process = Process(loop, "p")
+        process.start(spin())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        process.freeze()
+        frozen = len(steps)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        still = len(steps)
+        process.thaw()
+        for _ in range(200):
+            await asyncio.sleep(0)
+        return frozen, still
+
+    frozen, still = loop.run(main()) or (0, 1)
+    assert frozen == still < 100
+    assert steps == list(range(100))
 
 
 def test_a_killed_process_has_no_last_word(loop: VirtualLoop) -> None:

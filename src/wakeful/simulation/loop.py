@@ -150,8 +150,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
-        if process is None or process.is_awake:
+        if process is None:
             return super().call_soon(callback, *args, context=context)
+        if process.is_awake:
+            # Between now and its turn the process may be frozen or killed, so it is asked again when the turn comes.
+            return super().call_soon(self._fire, process, callback, args, context=context)
         return process._hold(callback, args, context)
 
     def call_at(  # type: ignore[override]  # the stub's TypeVarTuple adds nothing here
