@@ -6,6 +6,7 @@ without a window, looks at it as a reader would: in light and dark, wide and on 
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 HERE: Final = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
@@ -29,9 +30,9 @@ BYTES_MAX: Final = 300_000
 WIDE: Final = {"width": 1280, "height": 800}
 PHONE: Final = {"width": 390, "height": 844}
 PATIENCE: Final = 30_000
-NOW_AT: Final = 0.25
-"""Where now is on the axis of three hours, as a part of its width."""
-ZOOM: Final = -640
+ZONE: Final = "Europe/Berlin"
+AXIS: Final = "timeline?span=15m"
+"""A quarter of an hour: the demo is quicker than life."""
 
 
 class Picture(NamedTuple):
@@ -44,9 +45,9 @@ class Picture(NamedTuple):
 
 
 PICTURES: Final = (
-    Picture("timeline-dark", "timeline", "dark"),
-    Picture("timeline-light", "timeline", "light"),
-    Picture("timeline-phone", "timeline", "dark", PHONE),
+    Picture("timeline-dark", AXIS, "dark"),
+    Picture("timeline-light", AXIS, "light"),
+    Picture("timeline-phone", AXIS, "dark", PHONE),
     Picture("schedules", "schedules", "light"),
     Picture("schedule", "schedules/import", "dark"),
     Picture("schedule-phone", "schedules/import", "light", PHONE),
@@ -75,7 +76,8 @@ def demo(home: Path) -> Iterator[str]:
         "json",
     ]
     with (home.parent / "said").open("w") as said:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
+        environ = {**os.environ, "TZ": ZONE}  # sentences of the daemon and times of the page are on one clock
+        child = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=said, text=True)
     try:
         assert child.stdout is not None
         yield json.loads(child.stdout.readline())["url"]
@@ -92,14 +94,12 @@ def take(browser: Browser, address: str, picture: Picture) -> Path:
         device_scale_factor=1 if picture.size is WIDE else 2,
         reduced_motion="reduce",
         locale="en-GB",
-        timezone_id="Europe/Berlin",
+        timezone_id=ZONE,
     )
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(f"{address}/#/{picture.view}")
-    page.wait_for_selector(f"#main[data-at='{picture.view}']")
-    if picture.view == "timeline":
-        zoom_in(page)
+    page.wait_for_selector(f"#main[data-at='{picture.view.partition('?')[0]}']")
     page.wait_for_timeout(2_000)  # the numbers come with the first answers, a moment after the view itself
     file = HERE / f"{picture.name}.png"
     page.screenshot(path=file)
@@ -109,18 +109,6 @@ def take(browser: Browser, address: str, picture: Picture) -> Path:
     return file
 
 
-def zoom_in(page: Page) -> None:
-    """From three hours to some minutes around now: the demo is quicker than life."""
-    page.get_by_role("button", name="3 hours").click()
-    box = page.locator("canvas").last.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] * NOW_AT, box["y"] + box["height"] / 2)
-    page.keyboard.down("Control")
-    page.mouse.wheel(0, ZOOM)
-    page.keyboard.up("Control")
-    page.mouse.move(0, 0)
-
-
 def ask(address: str, path: str) -> Any:
     with urllib.request.urlopen(address + path, timeout=30) as answer:
         return json.load(answer)
@@ -128,7 +116,7 @@ def ask(address: str, path: str) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=180.0, help="how long the demo runs before it is looked at")
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long the demo runs before it is looked at")
     parser.add_argument("names", nargs="*", help="which pictures; all if none is named")
     asked = parser.parse_args()
     wanted = [one for one in PICTURES if not asked.names or one.name in asked.names]

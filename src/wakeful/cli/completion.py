@@ -16,7 +16,7 @@ def completion_command(asked: Invocation, shell: str) -> None:
 
     \b
       bash:  eval "$(wakeful completion bash)"     in ~/.bashrc
-      zsh:   eval "$(wakeful completion zsh)"      in ~/.zshrc
+      zsh:   eval "$(wakeful completion zsh)"      in ~/.zshrc, after compinit
       fish:  wakeful completion fish | source      in config.fish
     """
     from click.shell_completion import ShellComplete, get_completion_class

@@ -27,7 +27,7 @@ class ServiceManager:
             return
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as door:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
                 door.setblocking(False)
                 door.sendto(state.encode(), address)
         except OSError as error:
