@@ -252,3 +252,22 @@ async def test_a_crash_during_a_retry_wait_keeps_the_wait(world: World) -> None:
     assert len(bot.fires) == 1
     await world.until("01-01 10:10:00")
     assert bot.began == ["01-01 09:00:00", "01-01 10:00:00"]
+
+
+@pytest.mark.parametrize("policy", ["once", "all"])
+@virtual
+async def test_nothing_is_caught_up_outside_the_active_hours(world: World, policy: str) -> None:
+    """Asleep from eight in the evening on, awake at eleven: what lay inside the hours is missed, not run at night. Back
+    before they close, it is caught up."""
+    bot = Bot(world)
+    hours = {"start": "09:00", "end": "22:00", "timezone": "UTC"}
+    app = await world.open(bot)
+    await app.add("evening", cron("0 21 * * *"), active_hours=hours, catch_up=policy)
+    await world.until("01-01 20:00:00")
+    app = await world.reopen(app, bot, off="3h")
+    await world.until("01-02 20:00:00")
+    assert bot.fires == []
+    assert await ledger(app, "evening") == ["01-01 21:00:00 missed (outage)"]
+    app = await world.reopen(app, bot, off="1h30m")
+    await world.until("01-03 20:00:00")
+    assert bot.began == ["01-02 21:30:00"]

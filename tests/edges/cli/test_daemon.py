@@ -60,6 +60,7 @@ def test_status(cli: Cli) -> None:
     text = " ".join(said.out.split())
     assert "daemon: running as process" in text
     assert "clock: alive" in text
+    assert "last tick: " in text
     assert "next: soon, " in text
     answer = cli.ask("status", "-o", "json").json
     assert (answer["running"], answer["health"]["status"], answer["next"]["slug"]) == (True, "ok", "soon")

@@ -122,18 +122,23 @@ class ScheduleAlarms:
             plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
             return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
-        rows = tuple(self._filtered(row, compiled) for row in plan.rows)
+        rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             after = after._replace(state="done", state_at=now)
         return Decided(after, rows, compiled, cadence)
 
-    def _filtered(self, row: Start | Gap, compiled: Compiled) -> Start | Gap:
+    def _filtered(self, row: Start | Gap, compiled: Compiled, now: Instant, gap_reason: str) -> Start | Gap:
         """An instant that may not start, whatever else is the case."""
         if isinstance(row, Gap):
             return row
-        reason = self._unwanted(row.planned_at, compiled)
-        return row if reason is None else Gap(row.planned_at, row.planned_at, 1, "skipped", reason)
+        at, hours = row.planned_at, compiled.definition.active_hours
+        reason = self._unwanted(at, compiled)
+        if reason is not None:
+            return Gap(at, at, 1, "skipped", reason)
+        if row.trigger == "catchUp" and hours is not None and not is_active(hours, now):
+            return Gap(at, at, 1, "missed", gap_reason)  # it lay inside the hours, and now is no time to catch it up
+        return row
 
     def _unwanted(self, planned_at: Instant, compiled: Compiled) -> str | None:
         terms, hours = self._terms.value, compiled.definition.active_hours
