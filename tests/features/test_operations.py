@@ -594,3 +594,35 @@ async def test_a_list_may_be_narrowed_down(world: World) -> None:
     assert await slugs("report", status="idle") == await slugs({"contains": "report", "status": "idle"})
     assert await slugs(lambda view: view.slug.endswith("up")) == ["backup"]
     assert await slugs({"contains": "report"}, limit=1) == ["daily-report"]
+
+
+@virtual
+async def test_while_a_run_waits_the_next_is_when_it_is_tried_again(world: World) -> None:
+    """Instants in between fall on the open run, so nothing comes of them, and `why` says so."""
+    app = await world.open(Bot(world, usual=RuntimeError("no")))
+    await app.add("tick", every("10m"), retry={"times": 2, "delay": "25m"})
+    await world.until("01-01 00:11:00")
+    view = await app.get("tick")
+    assert (view.status, short(view.next_run)) == ("waiting", "01-01 00:35:00")
+    assert "the next one, 00:20, falls on it: skipped" in (await app.why("tick")).sentence
+    await world.until("01-01 00:34:00")
+    assert [(run.outcome, run.count) for run in await app.runs("tick")] == [("skipped", 2), ("waiting", 1)]
+
+
+@virtual
+async def test_enabling_what_is_done_is_refused_like_resuming_it(world: World) -> None:
+    """`enabled: true` in a patch equals resume; writing the whole definition again is harmless."""
+    app = await world.open(Bot(world))
+    single = {"schedule": {"type": "once", "at": "2026-01-01T00:10:00Z"}, "call": {"target": "os:getpid"}}
+    await app.write("single", {**single, "enabled": True})
+    await app.pause("single", until="2026-01-01T00:20:00Z")
+    await world.until("01-01 00:30:00")
+    assert (await app.get("single")).status == "done"
+    with pytest.raises(Conflict) as resumed:
+        await app.resume("single")
+    with pytest.raises(Conflict) as enabled:
+        await app.patch("single", {"enabled": True})
+    assert str(resumed.value) == str(enabled.value)
+    assert (await app.write("single", {**single, "enabled": True})).view.status == "done"
+    later = await app.patch("single", {"enabled": True, "schedule": {"at": "2026-01-02T00:00:00Z"}})
+    assert (later.view.status, later.view.enabled) == ("idle", True)

@@ -118,7 +118,7 @@ async def test_what_happens_to_a_schedule_is_told_by_name(world: World) -> None:
     await app.remove("tick")
     changes = [change for fact in heard.of(SchedulesChanged) for change in fact.changes]
     assert [change.kind for change in changes] == ["created", "paused", "resumed", "edited", "disabled", "removed"]
-    assert changes[4].reason == "1 errors in a row, the last: RuntimeError: no"
+    assert changes[4].reason == "an error: RuntimeError: no"
     assert [alert.incident for alert in heard.of(Alerted)] == ["disabled:1"]
 
 

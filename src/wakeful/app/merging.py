@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from wakeful.core.definition_json import READ_BACK, WRITTEN
+
 
 def merge(target: Any, patch: Any) -> Any:
     """A JSON merge patch (RFC 7396): null removes, objects merge, everything else replaces."""
@@ -35,5 +37,7 @@ def json_names(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(definition: dict[str, Any], changes: Mapping[str, Any]) -> Any:
-    """A definition with changes merged into it."""
-    return merge(without_other_kind(definition, changes), changes)
+    """A definition with changes merged into it. What no definition has cannot be taken back either: it stays in, and
+    is refused with the rest."""
+    unknown = {name: None for name, value in changes.items() if value is None and name not in (*WRITTEN, *READ_BACK)}
+    return {**merge(without_other_kind(definition, changes), changes), **unknown}

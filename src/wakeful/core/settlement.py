@@ -267,7 +267,7 @@ def _count_error(
     errors = cadence.consecutive_errors + 1
     cadence = cadence._replace(consecutive_errors=errors)
     if cadence.state == "active" and should_disable(errors, policy.errors_max):
-        reason = f"{errors} errors in a row, the last: {close.error}"
+        reason = f"{errors} errors in a row, the last: {close.error}" if errors > 1 else f"an error: {close.error}"
         alert = Alert(f"disabled:{cadence.schedule_id}", reason)
         return cadence._replace(state="disabled", state_reason=reason, state_at=now), (alert,)
     keeps_failing: tuple[Effect, ...] = ()

@@ -63,6 +63,15 @@ async def test_a_pause_says_until_when_and_when_it_goes_on(api: Client) -> None:
     assert (for_good["statusReason"], for_good["nextRun"]) == (None, None)
 
 
+async def test_a_patch_takes_back_only_what_there_is(api: Client) -> None:
+    """Unknown fields are refused by name, also where they are null."""
+    await api.put("report")
+    refused = await api.ask("PATCH", "/api/schedule/report", {"maxLatenes": None, "timeout": None})
+    assert refused.status == 400
+    assert refused.body["errors"] == [{"field": "maxLatenes", "message": "unknown field; did you mean 'maxLateness'?"}]
+    assert (await api.ask("PATCH", "/api/schedule/report", {"maxLateness": None, "nextRun": None})).status == 200
+
+
 async def test_a_missing_schedule_is_a_404_with_the_problem_shape(api: Client) -> None:
     """Every refusal is problem+json, with all its fields."""
     missing = await api.get("/api/schedule/nothing")

@@ -80,7 +80,11 @@ def change(
     schedule, _ = _hold(tx, slug)
     if if_version is not None and schedule.version != if_version:
         raise Conflict(f"{slug} is at version {schedule.version}, not {if_version}; read it again")
-    return _edit(tx, patch(schedule, now), seams, now)
+    checked = patch(schedule, now)
+    put = _edit(tx, checked, seams, now)
+    if checked.definition.enabled is True:  # as asked for with `resume`, and refused where that is
+        _refuse_done(slug, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id])
+    return put
 
 
 def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
@@ -118,12 +122,16 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     if cadence.state == "active":
         tx.cadences.save_many([cadence._replace(consecutive_errors=0)])
         return
-    if cadence.state == "done":
-        raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
+    _refuse_done(slug, cadence)
     compiled = _compiled(schedule)
     plan = resume(cadence, informed(tx, compiled.rules, cadence.next_at), now=now, taken=taken_ahead(tx, cadence, now))
     plan = plan._replace(cadence=followed(tx, compiled.rules, plan.cadence))
     record(tx, [decided(plan, compiled)], now=now)
+
+
+def _refuse_done(slug: str, cadence: Cadence) -> None:
+    if cadence.state == "done":
+        raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
 
 
 def run_now(tx: Tx, slug: str, *, now: Instant) -> int:

@@ -179,7 +179,8 @@ def view_schedule(
     """Put together what is known of a schedule."""
     status = _status(cadence, compiled, open_run)
     waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
-    next_at = min((at for at in (rings_at, waiting_until) if at is not None), default=None)
+    # Instants that come before a waiting run is tried again fall on it, and are skipped or queued behind it.
+    next_at = rings_at if waiting_until is None else waiting_until
     reason = cadence.state_reason
     if cadence.state == "paused":
         next_at = _after_pause(cadence, compiled)

@@ -9,6 +9,8 @@ the first with its day and zone, later ones as short as they can be.
 from collections.abc import Iterable
 from typing import Final
 
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
 from wakeful.core.timing import AfterReset, Manual
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
@@ -266,10 +268,18 @@ def _what_is_next(case: Case, dial: Dial) -> str | None:
     due = case.next_due_at
     if due is None:
         return f"the next one, {dial.brief(following)}, follows when that run has ended"
+    if _waits_beyond(case.row, due):
+        queues = case.compiled.rules.overlap == "queue"
+        return f"the next one, {dial.brief(following)}, " + ("queues behind it" if queues else "falls on it: skipped")
     if case.cadence.backoff_until is not None and due == case.cadence.backoff_until:
         return f"the next run is held off until {dial.brief(due)}, {_after_errors(case)}"
     staggered = "" if due == following else f", at {dial.brief(due)} by its stagger"
     return f"it runs next at {dial.brief(following)}{staggered}"
+
+
+def _waits_beyond(run: Run | None, at: Instant) -> bool:
+    """Whether the run is still open then, because it waits for later."""
+    return run is not None and run.outcome == "waiting" and run.next_attempt_at is not None and run.next_attempt_at > at
 
 
 def _last_words(case: Case, dial: Dial) -> str:
