@@ -8,6 +8,7 @@ which keep a service without systemd (`systemctl_of_a_reader`).
 import os
 import random
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -80,6 +81,8 @@ class Machine:
         self._git(*here, "add", "--", *IN_A_CLONE, where=ROOT)
         self._git(*here, "commit", "-m", "The version the reader has", where=ROOT)
         self._git("clone", str(origin), str(self.clone))
+        # The same sources once more, with what was compiled of them: a clone would compile all of it anew.
+        shutil.copytree(ROOT / "src", self.clone / "src", dirs_exist_ok=True)
         self._git("clone", str(origin), str(upstream))
         source = upstream / "src" / "wakeful" / "__init__.py"
         self.publish(source, source.read_text(encoding="utf-8") + NEWS)
