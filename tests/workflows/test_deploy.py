@@ -54,6 +54,34 @@ async def test_a_stored_definition_that_cannot_be_read_stops_its_own_workflow_on
 
 
 @virtual
+async def test_a_state_that_cannot_be_read_stops_its_own_workflow_and_not_the_start(world: World) -> None:
+    """L9: kept as it is for a person to look at; nobody goes on without it, and everything else does."""
+    one, two = (
+        Inbox(world, name=name, period="1m", found=lambda _: Produced(state={"n": 1})) for name in ("one", "two")
+    )
+    bench = world.bench()
+    for inbox in (one, two):
+        inbox.flow = inbox.declare(bench)
+    await bench.start()
+    await world.sleep("90s")
+    await bench.stop()
+    spoilt = "UPDATE workflow_handlers SET state = '{' WHERE name = 'poll' AND workflow_id = 1"
+    world.tamper(spoilt)
+    bench = world.bench()
+    for inbox in (one, two):
+        inbox.flow = inbox.declare(bench)
+    await bench.start()
+    counts = one.poll.count, two.poll.count
+    await world.sleep("5m")
+    assert one.poll.count == counts[0]
+    assert two.poll.count >= counts[1] + 5
+    assert world.query("SELECT state FROM workflow_handlers WHERE workflow_id = 1 AND name = 'poll'") == [("{",)]
+    shown = await one.flow.get()
+    assert shown["producers"]["poll"]["state"] == "{"
+    assert shown["error"]
+
+
+@virtual
 async def test_registering_again_at_each_start_is_harmless(world: World) -> None:
     """No new version, no run before its time."""
     inbox = Inbox(world, period="1h")

@@ -4,6 +4,7 @@ import importlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from wakeful.adapters.text import one_line
@@ -272,12 +273,17 @@ class Workflows:
 
 
 def _states(tx: Tx, name: str) -> dict[str, Any]:
-    """What the handlers of a workflow remember."""
+    """What the handlers of a workflow remember. What cannot be read is left out: a rehearsal does without, and a run
+    that needs it stops its own workflow with the error (L9)."""
     row = tx.workflows.by_names([name]).get(name)
     if row is None:
         return {}
     handlers = tx.workflows.handlers([row.workflow_id]).get(row.workflow_id, ())
-    return {one.name: json.loads(one.state) for one in handlers if one.state is not None}
+    states: dict[str, Any] = {}
+    for one in handlers:
+        with suppress(ValueError):
+            states |= {} if one.state is None else {one.name: json.loads(one.state)}
+    return states
 
 
 def _flag_step(tx: Tx, after_id: int, now: Instant) -> int | None:

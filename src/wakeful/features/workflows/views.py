@@ -60,7 +60,7 @@ def workflow_view(
 
 
 def _handler_view(flow: Flow, row: Handler, now: Instant) -> dict[str, Any]:
-    view: dict[str, Any] = {"state": None if row.state is None else json.loads(row.state)}
+    view: dict[str, Any] = {"state": _read(row.state)}
     view["lastRun"] = text_of(row.last_run_at)
     if row.kind == "producer":
         return {"nextRun": text_of(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
@@ -115,7 +115,7 @@ def message_view(message: Message) -> dict[str, Any]:
     """A message as it stands."""
     return {
         "id": message.message_id,
-        "payload": json.loads(message.payload),
+        "payload": _read(message.payload),
         "status": message.status,
         "attempt": message.attempt,
         "seq": message.seq,
@@ -124,3 +124,11 @@ def message_view(message: Message) -> dict[str, Any]:
         "publishedAt": text_of(message.published_at),
         "updatedAt": text_of(message.updated_at),
     }
+
+
+def _read(text: str | None) -> Any:
+    """What is kept as JSON; what cannot be read is shown as it is, for whoever has to mend it."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text
