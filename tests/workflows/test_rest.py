@@ -81,8 +81,9 @@ async def test_a_workflow_from_deploy_to_delete(client: Client, handler: Handler
     assert [one["status"] for one in listed.body["messages"]] == ["consumed"] * 3
     page = await client.get("/api/workflows/inbox/topics/mail/messages?limit=1")
     assert page.body["next"] == "1"
-    sessions = (await client.get("/api/workflows/inbox/sessions?limit=2")).body
-    assert len(sessions["sessions"]) == 2 and sessions["next"]
+    # The first look, then the one by hand; messages published while that was open were part of it.
+    sessions = (await client.get("/api/workflows/inbox/sessions?limit=1")).body
+    assert len(sessions["sessions"]) == 1 and sessions["next"]
     everything = (await client.get("/api/workflows/inbox/sessions")).body["sessions"]
     assert "manual" in [one["kind"] for one in everything]
     paused = await client.post("/api/workflows/inbox/pause")
