@@ -299,3 +299,32 @@ def test_the_ladder_goes_on_with_its_last_step() -> None:
     ]
     assert retry_at(1, now=0, asked=3 * SECOND) == 5 * SECOND
     assert retry_at(1, now=0, asked=9 * SECOND) == 9 * SECOND
+
+
+@virtual
+async def test_a_clock_that_is_moved_sends_nothing_again_while_it_is_under_way(world: World) -> None:
+    """The claim runs out by the wall, but the send goes on in this very process: nobody gets it twice."""
+    app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
+    await app.delivering.send("hello", channel="phone")
+    await app.delivering.send("and goodbye", channel="phone")
+    await world.sleep(5 * SECOND)
+    world.clock.step(HOUR)
+    await app.delivering.send("look at the clock", channel="mail")
+    await world.sleep(2 * MINUTE)
+    assert people["phone"].got == ["hello", "and goodbye"]
+    assert people["phone"].under_way_max == 1
+
+
+@virtual
+async def test_what_was_queued_on_a_clock_that_was_ahead_does_not_wait_for_it(world: World) -> None:
+    """Two texts, written while the clock was an hour ahead; it comes back while the first is under way: the second is
+    not kept until the hour is over."""
+    app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
+    world.clock.step(HOUR)
+    await app.delivering.send("hello", channel="phone")
+    await app.delivering.send("and goodbye", channel="phone")
+    await world.sleep(5 * SECOND)
+    world.clock.step(-HOUR)
+    await app.delivering.send("look at the clock", channel="mail")
+    await world.sleep(5 * MINUTE)
+    assert people["phone"].got == ["hello", "and goodbye"]

@@ -1,13 +1,13 @@
 """A simulation is worth as much as it would find. So here the system is broken on purpose, one law at a time, and
 within a few seeds the judge must say which law it was."""
 
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulation.breaking import first_violation
 from wakeful.core import cadence as core_cadence
 from wakeful.core.cadence import Cadence, Gap, Plan, Rules
 from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
@@ -17,13 +17,9 @@ from wakeful.core.timing import next_after
 from wakeful.core.transitions import waiting
 from wakeful.engine import engine as engine_module
 from wakeful.engine import settling
-from wakeful.engine.limits import Limits
 from wakeful.features.schedules import alarms, commands
 from wakeful.simulation import performers
 from wakeful.simulation.faults import Behaviour, Climate
-from wakeful.simulation.judge import Broken
-from wakeful.simulation.system import assemble
-from wakeful.simulation.world import World
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.runs import SqliteRuns
 
@@ -135,20 +131,9 @@ def test_a_broken_law_is_caught_and_named(
     """Within a dozen seeds, and by its number."""
     if sabotage is no_fence:  # late answers need something that is under way for long
         monkeypatch.setattr(performers, "draw_behaviour", lambda rng: Behaviour("done", rng.randrange(90 * MINUTE)))
-    assert _first_violation(climate, tmp_path, SEEDS[:1]) is None, "the world must be sound before it is broken"
+    assert first_violation(climate, tmp_path, SEEDS[:1]) is None, "the world must be sound before it is broken"
     sabotage(monkeypatch)
-    found = _first_violation(climate, tmp_path, SEEDS)
+    found = first_violation(climate, tmp_path, SEEDS)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law} " in found, found
     assert "python -m wakeful.simulation --seed" in found
-
-
-def _first_violation(climate: Climate, folder: Path, seeds: Iterable[int]) -> str | None:
-    limits = Limits(concurrency_max=8, lease=HOUR, renew_every=20 * MINUTE, sleep_max=HOUR)
-    for seed in seeds:
-        with tempfile.TemporaryDirectory(dir=folder) as home:
-            try:
-                World(seed, climate, limits, Path(home), assemble).run()
-            except Broken as broken:
-                return str(broken)
-    return None

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from wakeful.core.actions import Call
-from wakeful.core.instants import HOUR, MINUTE, Instant, format_instant
+from wakeful.core.instants import DAY, HOUR, MINUTE, Instant, format_instant
 from wakeful.core.results import Done, Result
 from wakeful.core.runs import RungName
 from wakeful.engine.limits import Limits
 from wakeful.ports.action import Fire
 from wakeful.simulation.clock import EPOCH, VirtualClock
+from wakeful.simulation.faults import Climate
 from wakeful.simulation.loop import VirtualLoop, drain
 from wakeful.simulation.performers import Programs
 from wakeful.simulation.replay import simulate
 from wakeful.simulation.system import System, assemble
+from wakeful.simulation.world import World
 from wakeful.stores.sqlite.store import SqliteStore
 
 
@@ -110,12 +112,19 @@ def test_what_was_given_up_ahead_of_the_clock_does_not_stop_the_clock(
     assert ("waits", EPOCH + 2 * HOUR) in action.fired
 
 
-@pytest.mark.parametrize("seed", [171, 203])
-def test_a_lease_from_a_clock_that_was_ahead_ends_with_its_node(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "days", "room"), [(171, 25, 2), (203, 34, 4)])
+def test_a_lease_from_a_clock_that_was_ahead_ends_with_its_node(
+    seed: int, days: int, room: int, tmp_path: Path
+) -> None:
     """Nodes that died while the clock said 2036 lose their runs soon after it is corrected, and not in ten years."""
-    simulate(seed)
+    climate = Climate(
+        days=days, nodes=2, outages_per_day=0.4, steps_per_day=0.3, wrong_clocks_per_day=0.05, freezes_per_day=2,
+        deeds_per_day=5, crash_per_commit=0.006, lease=HOUR, outage_max=DAY, schedules=10, pace=2 * HOUR,
+    )  # fmt: skip
+    limits = Limits(concurrency_max=room, lease=HOUR, renew_every=20 * MINUTE, sleep_max=30 * MINUTE)
+    World(seed, climate, limits, tmp_path, assemble).run()
 
 
 def test_an_edit_on_a_clock_that_is_not_set_moves_nothing_back() -> None:
     """A schedule that is done is given a new timing while the clock says 1970: what is planned stays planned."""
-    simulate(173)
+    simulate(173, inhabitants=frozenset())

@@ -145,6 +145,10 @@ class Deliveries(Protocol):
         """Write a changed one back. The caller holds its addressee."""
         ...
 
+    def hurry(self, addressee_id: int, *, now: Instant) -> None:
+        """Let none that is pending for an addressee wait beyond now. The caller holds the addressee."""
+        ...
+
     def remove(self, delivery_id: int) -> None:
         """Take it away for good. The caller holds its addressee."""
         ...

@@ -1,15 +1,21 @@
 """Replay one seed, and tell what happens in it: `python -m wakeful.simulation --seed N [--days D] [--nodes K]`.
 
+`--with outbox` leaves out the other inhabitants, `--with nobody` all of them: the rest of the world is drawn the same.
+
 With `--through M` all seeds from N to M, one after another, and only the sums are told; `--minutes` ends it earlier.
 """
 
 import argparse
 import sys
 import time
+from collections import Counter
 
 from wakeful.simulation.judge import Broken
+from wakeful.simulation.population import EVERYBODY
 from wakeful.simulation.replay import simulate
 from wakeful.simulation.world import Report
+
+_EVERYBODY = ",".join(sorted(EVERYBODY))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,19 +26,22 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=float, default=60, help="begin no further world after that long")
     made.add_argument("--days", type=float, help="how long; the seed decides if left out")
     made.add_argument("--nodes", type=int, help="how many nodes; the seed decides if left out")
+    made.add_argument("--with", dest="inhabitants", help=f"who lives there: some of {_EVERYBODY}, or nobody")
     made.add_argument("--quiet", action="store_true", help="only say how it ended")
     return made
 
 
 def main() -> int:
     """0: all laws held. 1: one was broken."""
-    chosen = parser().parse_args()
+    options = parser()
+    chosen = options.parse_args()
+    inhabitants = _inhabitants(options, chosen.inhabitants)
     if chosen.through is not None:
-        return _many(range(chosen.seed, chosen.through + 1), chosen.minutes)
+        return _many(range(chosen.seed, chosen.through + 1), chosen.minutes, inhabitants)
     say = None if chosen.quiet else _say
     began = time.perf_counter()
     try:
-        report = simulate(chosen.seed, days=chosen.days, nodes=chosen.nodes, say=say)
+        report = simulate(chosen.seed, days=chosen.days, nodes=chosen.nodes, inhabitants=inhabitants, say=say)
     except Broken as broken:
         _say(f"\n{broken}")
         return 1
@@ -40,7 +49,14 @@ def main() -> int:
     return 0
 
 
-def _many(seeds: range, minutes: float) -> int:
+def _inhabitants(options: argparse.ArgumentParser, chosen: str | None) -> frozenset[str]:
+    named = EVERYBODY if chosen is None else frozenset(chosen.split(",")) - {"nobody"}
+    if unknown := named - EVERYBODY:
+        options.error(f"nobody is called {', '.join(sorted(unknown))}; write some of {_EVERYBODY}, or nobody")
+    return named
+
+
+def _many(seeds: range, minutes: float, inhabitants: frozenset[str]) -> int:
     """World after world; a broken one is named and the rest goes on."""
     began = time.perf_counter()
     reports: list[Report] = []
@@ -49,7 +65,7 @@ def _many(seeds: range, minutes: float) -> int:
         if time.perf_counter() - began > minutes * 60:
             break
         try:
-            reports.append(simulate(seed))
+            reports.append(simulate(seed, inhabitants=inhabitants))
         except Broken as found:
             broken.append(seed)
             _say(f"{found}")
@@ -62,12 +78,16 @@ def _many(seeds: range, minutes: float) -> int:
 def _sums(reports: list[Report], broken: list[int], seconds: float) -> str:
     if not reports:
         return f"no world held; broken: {broken}"
+    outside: Counter[str] = Counter()
+    for report in reports:
+        outside.update(report.outside)
     return (
         f"seeds {reports[0].seed}..{reports[-1].seed}: {len(reports)} worlds, "
         f"{sum(report.days for report in reports):,.0f} days, "
         f"{sum(report.boots for report in reports):,} boots, {sum(report.crashes for report in reports):,} crashes, "
         f"{sum(report.commits for report in reports):,} commits judged, "
         f"{sum(report.rows for report in reports):,} rows, {sum(report.attempts for report in reports):,} attempts, "
+        f"{''.join(f'{count:,} {what}, ' for what, count in outside.items())}"
         f"broken: {broken or 'none'}, {seconds / 60:.1f} min"
     )
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from wakeful.core.cadence import Cadence
 from wakeful.core.runs import Attempt, Run
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Node, Schedule, Tx
+from wakeful.simulation.inhabitants import Touch
 from wakeful.stores.sqlite.connection import Opened
 
 _NOTES: Final = "CREATE TABLE touched (note INTEGER PRIMARY KEY, kind TEXT NOT NULL, id INTEGER NOT NULL) STRICT"
@@ -29,6 +30,8 @@ _TOUCHES: Final = (
     ("lanes", ("INSERT", "UPDATE", "DELETE"), "run", "holder"),
     ("nodes", ("INSERT", "UPDATE OF voided_at"), "node", "node_id"),
 )
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 # What was noted after a note.
 _NOTED_AFTER: Final = "SELECT note, kind, id FROM touched WHERE note > ? ORDER BY note"
@@ -54,6 +57,7 @@ class Touched(NamedTuple):
     runs: frozenset[int]
     schedules: frozenset[int]
     is_node: bool
+    others: Mapping[str, frozenset[int]]  # what inhabitants watch, by its kind
 
 
 class Notes:
@@ -69,17 +73,23 @@ class Notes:
         if not noted:
             return None
         self._read = noted[-1][0]
+        by_kind: dict[str, set[int]] = {}
+        for _, kind, ref in noted:
+            by_kind.setdefault(kind, set()).add(ref)
+        touched = {kind: frozenset(refs) for kind, refs in by_kind.items()}
         return Touched(
-            runs=frozenset(ref for _, kind, ref in noted if kind == "run"),
-            schedules=frozenset(ref for _, kind, ref in noted if kind == "schedule"),
-            is_node=any(kind == "node" for _, kind, _ in noted),
+            runs=touched.pop("run", _NONE),
+            schedules=touched.pop("schedule", _NONE),
+            is_node=touched.pop("node", None) is not None,
+            others=touched,
         )
 
 
-def take_notes(connection: Connection) -> None:
-    """Let the database note what is touched from now on."""
+def take_notes(connection: Connection, also: Iterable[Touch] = ()) -> None:
+    """Let the database note what is touched from now on; `also` are the tables of inhabitants."""
     connection.execute(_NOTES)
-    for table, events, kind, column in _TOUCHES:
+    others = [(touch.table, ("INSERT", "UPDATE", "DELETE"), touch.kind, touch.column) for touch in also]
+    for table, events, kind, column in (*_TOUCHES, *others):
         for number, event in enumerate(events):
             row = "OLD" if event == "DELETE" else "NEW"
             noted = f"{row}.kind" if kind is None else f"'{kind}'"

@@ -98,13 +98,14 @@ class Climate:
     steps_per_day: float = 0.02
     wrong_clocks_per_day: float = 0.005
     freezes_per_day: float = 0.03
-    deeds_per_day: float = 0.3
+    deeds_per_day: float = 0.3  # of people with schedules, and as many with each inhabitant
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
     outage_max: Duration = 60 * DAY
     schedules: int = 6  # how many there are at most
     pace: Duration = 6 * HOUR  # about the shortest distance between two instants of one schedule
+    inhabitants: frozenset[str] = frozenset()  # who lives there beside the schedules
 
 
 def draw_troubles(

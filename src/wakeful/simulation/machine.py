@@ -3,7 +3,7 @@
 Killing it leaves nothing behind but what was committed: every boot has its own store handle, clock and engine.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from wakeful.ports.store import StoreUnavailable
 from wakeful.simulation import laws
 from wakeful.simulation.clock import VirtualClock
 from wakeful.simulation.faults import Deed
+from wakeful.simulation.inhabitants import Act, Boot, Tenant
 from wakeful.simulation.laws import Ending
 from wakeful.simulation.loop import Process
 from wakeful.simulation.performers import Programs, SimAction
@@ -46,6 +47,8 @@ class Machine:
         self._watcher: _Watcher | None = None
         self._system: System | None = None
         self._clock: VirtualClock | None = None
+        self._boot: Boot | None = None
+        self._tenants: dict[str, Tenant] = {}
         self._actions: tuple[SimAction, ...] = ()
         self._programs = Programs(world.handler_rng, world.judge.remains)
         self._haunted: dict[tuple[int, int], int] = {}
@@ -69,9 +72,11 @@ class Machine:
             SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
             for sort in ("call", "request", "program")
         )
+        self._boot = boot = Boot(process.name, clock)
+        self._tenants = {one.name: one.move_in(boot) for one in world.inhabitants}
         self.awake_since = world.loop.now_ms
         self.is_stopping = False
-        process.start(self._live(store, clock), name=process.name)
+        process.start(self._live(store, clock, boot), name=process.name)
 
     def kill(self, *, boots_after: Duration | None) -> None:
         """End the process as a power cut does, from outside."""
@@ -90,14 +95,15 @@ class Machine:
 
     def restart(self, lasting: Duration) -> None:
         """Stop the process in good order, and start it again later."""
-        process, system, store = self._process, self._system, self._store
-        if process is None or not process.is_awake or system is None or store is None:
+        process, system, store, boot = self._process, self._system, self._store, self._boot
+        if process is None or not process.is_awake or system is None or store is None or boot is None:
             return
 
         self.is_stopping = True
+        boot.disturbed_at = self.world.loop.now_ms
 
         async def stop() -> None:
-            await system.engine.stop()
+            await system.stop()
             await store.close()
             self.world.later(0, partial(self._stopped, process, lasting))
 
@@ -105,14 +111,15 @@ class Machine:
 
     def freeze(self, lasting: Duration, *, is_suspend: bool) -> None:
         """Let the process stand still for a while."""
-        process, clock = self._process, self._clock
-        if process is None or clock is None or process.is_frozen:
+        process, clock, boot = self._process, self._clock, self._boot
+        if process is None or clock is None or boot is None or process.is_frozen:
             return
         process.freeze()
+        boot.disturbed_at = self.world.loop.now_ms
 
         def thaw() -> None:
             if process.is_alive:
-                self.awake_since = self.world.loop.now_ms
+                self.awake_since = boot.disturbed_at = self.world.loop.now_ms
                 self.world.say(lambda: f"{self.name}: goes on")
                 if is_suspend:
                     clock.suspend(lasting)
@@ -124,6 +131,11 @@ class Machine:
         """Carry out what a person asks of this machine."""
         if self._process is not None and self._system is not None:
             self._process.start(self._carry_out(self._system, deed, slug))
+
+    def act(self, act: Act) -> None:
+        """Let somebody outside do something to an inhabitant, through this machine."""
+        if self._process is not None and self._system is not None:
+            self._process.start(self._let_act(self._tenants[act.inhabitant], act))
 
     def remove(self) -> None:
         """The world is over."""
@@ -152,11 +164,14 @@ class Machine:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    async def _live(self, store: SqliteStore, clock: VirtualClock) -> None:
+    async def _live(self, store: SqliteStore, clock: VirtualClock, boot: Boot) -> None:
         world = self.world
         kinds: tuple[type[Any], ...] = (Call, Http, Program)
-        actions: Mapping[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
-        system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name)
+        actions: dict[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
+        for inhabitant in world.inhabitants:
+            actions |= inhabitant.actions(boot)
+        features = [tenant.plug for tenant in self._tenants.values()]
+        system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name, features)
         tick = system.engine.tick
 
         async def watched_tick(moment: Moment) -> int:
@@ -166,7 +181,7 @@ class Machine:
             return deadline
 
         system.engine.tick = watched_tick  # type: ignore[method-assign]
-        await system.engine.start()
+        await system.start()
         self._system = system
 
     async def _carry_out(self, system: System, deed: Deed, slug: str) -> None:
@@ -195,17 +210,29 @@ class Machine:
         except Exception as error:
             self.world.report([f"L9 {deed.what} {slug} raised {type(error).__name__}: {error}"])
 
+    async def _let_act(self, tenant: Tenant, act: Act) -> None:
+        try:
+            await tenant.act(act)
+        except REFUSALS as refused:
+            why = str(refused)
+            self.world.say(lambda: f"{self.name}: {act.inhabitant}: {act.what} is refused: {why}")
+        except StoreUnavailable:
+            pass
+        except Exception as error:
+            self.world.report([f"L9 {act.inhabitant}: {act.what} raised {type(error).__name__}: {error}"])
+
     def _stopped(self, process: Process, lasting: Duration) -> None:
         if self._process is process:
             self.kill(boots_after=lasting)
 
     def _die(self) -> None:
         """Nothing of the process runs after this. Programs it started go on."""
-        process, store, watcher, system = self._process, self._store, self._watcher, self._system
-        self._process = self._store = self._watcher = self._system = self._clock = None
-        if process is None or store is None or watcher is None:
+        process, store, watcher, system, boot = self._process, self._store, self._watcher, self._system, self._boot
+        self._process = self._store = self._watcher = self._system = self._clock = self._boot = None
+        if process is None or store is None or watcher is None or boot is None:
             return
         process.kill()
+        boot.is_alive = False
         watcher.is_doomed = True
         node = None if system is None else system.engine.node_id
         if node is not None:

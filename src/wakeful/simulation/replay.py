@@ -8,17 +8,26 @@ and crashes at every turn. A *crowd* has two or three nodes that share the store
 
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from wakeful.core.instants import DAY, HOUR, MINUTE
 from wakeful.engine.limits import Limits
 from wakeful.simulation.faults import Climate, streams
+from wakeful.simulation.population import EVERYBODY
 from wakeful.simulation.system import Assemble, assemble
 from wakeful.simulation.world import Report, Say, World
 
 
-def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None) -> tuple[Climate, Limits]:
-    """What kind of world a seed stands for; days and nodes may be chosen instead."""
+def climate_of(
+    seed: int, *, days: float | None = None, nodes: int | None = None, inhabitants: frozenset[str] = EVERYBODY
+) -> tuple[Climate, Limits]:
+    """What kind of world a seed stands for; days, nodes and inhabitants may be chosen instead."""
+    climate, limits = _climate_of(seed, days, nodes)
+    return replace(climate, inhabitants=inhabitants), limits
+
+
+def _climate_of(seed: int, days: float | None, nodes: int | None) -> tuple[Climate, Limits]:
     (rng,) = streams(seed, "climate")
     if nodes is None:
         nodes = (1, 1, 1, 2, 1, 1, 1, 3)[seed % 8]
@@ -31,7 +40,7 @@ def climate_of(seed: int, *, days: float | None = None, nodes: int | None = None
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
     climate = Climate(
-        days=days or rng.randrange(250, 450),
+        days=days or rng.randrange(270, 460),
         schedules=5,
         deeds_per_day=0.3,
         nights=rng.choice((0, 0.95, 0.95)),
@@ -66,7 +75,7 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
     lease = rng.choice((HOUR, 3 * HOUR))
     climate = Climate(
-        days=days or rng.randrange(15, 40),
+        days=days or rng.randrange(8, 20),
         nodes=nodes,
         schedules=10,
         outages_per_day=0.4,
@@ -106,12 +115,13 @@ def simulate(
     *,
     days: float | None = None,
     nodes: int | None = None,
+    inhabitants: frozenset[str] = EVERYBODY,
     folder: Path | None = None,
     assembled_by: Assemble = assemble,
     say: Say | None = None,
 ) -> Report:
     """Run one world to its end; raises `Broken`, with the seed and how to replay it, at the first broken law."""
-    climate, limits = climate_of(seed, days=days, nodes=nodes)
+    climate, limits = climate_of(seed, days=days, nodes=nodes, inhabitants=inhabitants)
     if folder is not None:
         return World(seed, climate, limits, folder, assembled_by, say).run()
     with tempfile.TemporaryDirectory(prefix="wakeful-world-") as name:

@@ -5,11 +5,11 @@ hand in one that is broken on purpose.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
-from wakeful.bootstrap import Parts, assemble_with
+from wakeful.bootstrap import MakeFeature, Parts, assemble_with
 from wakeful.core.definition_json import definition_from_json
 from wakeful.core.errors import Invalid
 from wakeful.core.instants import Instant
@@ -30,6 +30,14 @@ class System(Protocol):
     @property
     def engine(self) -> Engine: ...
 
+    async def start(self) -> None:
+        """Begin to tick, and whatever lives beside the clock with it."""
+        ...
+
+    async def stop(self) -> None:
+        """End in good order."""
+        ...
+
     async def put(self, slug: str, written: Mapping[str, Any]) -> None: ...
 
     async def pause(self, slug: str, until: Instant | None) -> None: ...
@@ -41,15 +49,36 @@ class System(Protocol):
     async def run_now(self, slug: str) -> None: ...
 
 
-Assemble: TypeAlias = Callable[[Store, Clock, Mapping[type[Any], Action], Orphans, Limits, str], Awaitable[System]]
+class Assemble(Protocol):
+    """Puts a system together."""
+
+    def __call__(
+        self,
+        store: Store,
+        clock: Clock,
+        actions: Mapping[type[Any], Action],
+        orphans: Orphans,
+        limits: Limits,
+        name: str,
+        features: Sequence[MakeFeature] = (),
+    ) -> Awaitable[System]: ...
 
 
 async def assemble(
-    store: Store, clock: Clock, actions: Mapping[type[Any], Action], orphans: Orphans, limits: Limits, name: str
+    store: Store,
+    clock: Clock,
+    actions: Mapping[type[Any], Action],
+    orphans: Orphans,
+    limits: Limits,
+    name: str,
+    features: Sequence[MakeFeature] = (),
 ) -> System:
-    """The system as it is shipped, over this store, on this clock, with these actions."""
+    """The system as it is shipped, over this store, on this clock, with these actions and features."""
     identity = Identity(name, "simulated", os.getpid())
-    return Shipped(await assemble_with(store, clock, actions, orphans, identity, limits, ScheduleLimits(), ZONE))
+    parts = await assemble_with(
+        store, clock, actions, orphans, identity, limits, ScheduleLimits(), ZONE, features=features
+    )
+    return Shipped(parts)
 
 
 class Shipped:
@@ -61,6 +90,16 @@ class Shipped:
     @property
     def engine(self) -> Engine:
         return self._parts.engine
+
+    async def start(self) -> None:
+        for beside in self._parts.besides:
+            await beside.start()
+        await self.engine.start()
+
+    async def stop(self) -> None:
+        await self.engine.stop()
+        for beside in reversed(self._parts.besides):
+            await beside.stop()
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
         parts, now = self._parts, self._parts.clock.read().now

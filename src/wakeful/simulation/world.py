@@ -16,7 +16,7 @@ The first broken law ends the world.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
@@ -26,6 +26,7 @@ from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, 
 from wakeful.engine.limits import Limits
 from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
+from wakeful.ports.store import Tx
 from wakeful.simulation import laws
 from wakeful.simulation.clock import EPOCH, Wall
 from wakeful.simulation.facts import Notes, read_facts, take_notes
@@ -44,10 +45,12 @@ from wakeful.simulation.faults import (
     draw_troubles,
     streams,
 )
+from wakeful.simulation.inhabitants import Act
 from wakeful.simulation.judge import Broken, Judge
 from wakeful.simulation.laws import Ending, Seen
 from wakeful.simulation.loop import VirtualLoop, drain
 from wakeful.simulation.machine import Machine
+from wakeful.simulation.population import EVERYBODY, settle_in
 from wakeful.simulation.system import Assemble
 from wakeful.stores.sqlite.connection import connect, open_reader
 from wakeful.stores.sqlite.store import SqliteStore
@@ -70,6 +73,7 @@ class Report(NamedTuple):
     rows: int
     crashes: int
     boots: int
+    outside: Mapping[str, int]  # what inhabitants saw, in numbers
 
 
 class World:
@@ -91,10 +95,12 @@ class World:
         )
         self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
         self.ticks = self.attempts = self.crashes = self.boots = 0
+        self.stepped_at = -1  # true time when the wall was last moved
         self.slugs: dict[str, None] = {}  # those a person was told are there
         self._say = say
         self._named = 0
         self._steps = 0  # what the wall was moved by for good
+        self.inhabitants = settle_in(seed, climate, self)
         self._machines = [Machine(self, index) for index in range(climate.nodes)]
         self._broken: asyncio.Future[None] = self.loop.create_future()
         self.context = copy_context()
@@ -122,14 +128,14 @@ class World:
         climate = self.climate
         return Report(
             self.seed, climate.days, climate.nodes, self.judge.looks, self.ticks, self.attempts, rows, self.crashes,
-            self.boots,
+            self.boots, {what: count for one in self.inhabitants for what, count in one.figures().items()},
         )  # fmt: skip
 
     async def _main(self) -> None:
         maker = SqliteStore.open_inline(self.path, hook=_Calm())
         await maker.close()
         connection = connect(self.path)
-        take_notes(connection)
+        take_notes(connection, [touch for one in self.inhabitants for touch in one.touches])
         connection.close()
         self._observer = open_reader(self.path)
         self._notes = Notes(self._observer)
@@ -149,7 +155,10 @@ class World:
         for _ in range(self.rng.randint(2, self.climate.schedules)):
             self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
             await asyncio.sleep(self.rng.random())
-        for trouble in draw_troubles(self.rng, self.climate, self._definition):
+        troubles: list[Trouble | Act] = [*draw_troubles(self.rng, self.climate, self._definition)]
+        near = [trouble.at for trouble in troubles if not isinstance(trouble, Deed)]
+        troubles += [act for one in self.inhabitants for act in one.draw_acts(near)]
+        for trouble in sorted(troubles, key=lambda trouble: trouble.at):
             await self._until(trouble.at)
             self.say(lambda trouble=trouble: str(trouble))  # type: ignore[misc]
             self._befall(trouble)
@@ -175,8 +184,16 @@ class World:
         when = f"after {format_duration(self.loop.now_ms)}, the wall says {format_instant(self.wall.read())}"
         command = f"python -m wakeful.simulation --seed {self.seed} --days {self.climate.days:g}"
         command += f" --nodes {self.climate.nodes}"
+        if self.climate.inhabitants != EVERYBODY:
+            command += f" --with {','.join(sorted(self.climate.inhabitants)) or 'nobody'}"
         text = "\n  ".join(found[:8])
         self._broken.set_exception(Broken(f"seed {self.seed}, {when}:\n  {text}\nreplay it: {command}"))
+
+    @property
+    def seen_tx(self) -> Tx:
+        """The store as it was last committed, for reading."""
+        tx: Tx = self._observer.tx
+        return tx
 
     @property
     def is_clock_unset(self) -> bool:
@@ -196,11 +213,16 @@ class World:
         connection = self._observer.connection
         connection.execute("BEGIN")
         touched = self._notes.read_on()
-        facts = None if touched is None else read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
-        connection.execute("ROLLBACK")
-        if facts is not None:
+        found: list[str] = []
+        if touched is not None:
             kept = (self.limits.ledger_days - 10) * DAY  # a clock a few days ahead may forget a few days more
-            self.report(self.judge.look(facts, now=self.wall.read(), pruned_before=self._true_wall() - kept))
+            now, pruned_before = self.wall.read(), self._true_wall() - kept
+            facts = read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
+            found += self.judge.look(facts, now=now, pruned_before=pruned_before)
+            for inhabitant in self.inhabitants if touched.others else ():
+                found += inhabitant.look(touched.others, now=now, pruned_before=pruned_before)
+        connection.execute("ROLLBACK")
+        self.report(found)
 
     def ticked(self, machine: Machine, moment: Moment, deadline: int) -> None:
         """A node has looked at its clock."""
@@ -211,6 +233,8 @@ class World:
         ahead_max = 2 * MINUTE + self.limits.renew_every
         is_asleep = deadline > moment.monotonic + NAP and not machine.is_stopping
         self.report(self.judge.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
+        for inhabitant in self.inhabitants:
+            self.report(inhabitant.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
 
@@ -242,6 +266,8 @@ class World:
     def _last_look(self) -> Iterator[str]:
         """At the end: what a person was told is there is there (L7), and the books are what the store says."""
         yield from self.judge.compare(self._observer.tx)
+        for inhabitant in self.inhabitants:
+            yield from inhabitant.last_look()
         there = self._observer.tx.schedules.by_slugs(list(self.slugs))
         for slug in self.slugs:
             if slug not in there:
@@ -249,10 +275,12 @@ class World:
 
     # -- troubles -----------------------------------------------------------------------------------------------------
 
-    def _befall(self, trouble: Trouble) -> None:
+    def _befall(self, trouble: Trouble | Act) -> None:
         match trouble:
             case Deed():
                 self._do(trouble)
+            case Act():
+                self._let_act(trouble)
             case Outage(node=node, lasting=lasting):
                 self._machines[node].kill(boots_after=lasting)
             case Restart(node=node, lasting=lasting):
@@ -264,8 +292,10 @@ class World:
             case ClockStep(by=by):
                 self._steps += by
                 self.wall.step(by)
+                self.stepped_at = self.loop.now_ms
             case WrongClock(says=says, lasting=lasting, with_boot=with_boot):
                 self.wall.set(says)
+                self.stepped_at = self.loop.now_ms
                 self.later(lasting, self._correct)
                 if with_boot:
                     for machine in self._machines:
@@ -277,14 +307,24 @@ class World:
 
     def _correct(self) -> None:
         self.wall.set(self._true_wall())
+        self.stepped_at = self.loop.now_ms
         self.say(lambda: "the clock is corrected")
+
+    def _let_act(self, act: Act) -> None:
+        machine = self._somewhere(act.draw)
+        if machine is not None:
+            machine.act(act)
+
+    def _somewhere(self, draw: float) -> Machine | None:
+        """Some machine that is awake."""
+        awake = [machine for machine in self._machines if machine.is_awake]
+        return awake[int(draw * 7919) % len(awake)] if awake else None
 
     def _do(self, deed: Deed) -> None:
         """Let a person do something, on some machine that is awake; if none is, it is not done."""
-        awake = [machine for machine in self._machines if machine.is_awake]
-        if not awake:
+        machine = self._somewhere(deed.draw)
+        if machine is None:
             return
-        machine = awake[int(deed.draw * 7919) % len(awake)]
         slugs = list(self.slugs)
         if deed.what == "resume":  # people resume what stands still, mostly
             slugs = [slug for slug in slugs if self.judge.is_halted(slug)] or slugs

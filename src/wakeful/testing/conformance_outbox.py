@@ -52,6 +52,27 @@ class TestOutbox:
         listed = await one.read(lambda tx: tx.deliveries.addressees(after_id=first.addressee_id, limit=2))
         assert listed == made[:2]
 
+    async def test_what_is_pending_for_an_addressee_may_be_hurried(self, make_store: MakeStore) -> None:
+        """None of it waits beyond now; what is sooner, has ended, or is for somebody else stays as it is."""
+        store = await make_store()
+        sooner, later, ended = await put(store, "sooner", "later", "ended")
+        (other,) = await put(store, "other", to="7")
+
+        def wait(tx: Tx) -> Addressee:
+            for delivery_id, at in ((sooner, NOW - 5), (later, NOW + 500), (other, NOW + 500)):
+                row = tx.deliveries.get(delivery_id)
+                assert row is not None
+                tx.deliveries.save(row._replace(next_attempt_at=at))
+            row = tx.deliveries.get(ended)
+            assert row is not None
+            tx.deliveries.save(row._replace(status="dead", next_attempt_at=None, ended_at=NOW))
+            return tx.deliveries.addressee("phone", None)
+
+        addressee = await store.write(wait)
+        await store.write(lambda tx: tx.deliveries.hurry(addressee.addressee_id, now=NOW))
+        found = [(await get(store, one)).next_attempt_at for one in (sooner, later, ended, other)]
+        assert found == [NOW - 5, NOW, None, NOW + 500]
+
     async def test_many_make_the_same_addressee_at_once(self, make_store: MakeStore) -> None:
         """There is one all the same, and what they queue for it has ids in the order of their commits."""
         stores = [await make_store() for _ in range(3)]

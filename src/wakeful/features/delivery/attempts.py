@@ -9,6 +9,7 @@ program's channel lives in that program. A node without it leaves what is due as
 when nobody took it within `MISSING_GRACE` is the channel said to be missing.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -83,9 +84,11 @@ class Attempts:
         self._public_id = public_id
         self._tell = tell
         self._is_alone = is_alone  # no other node can be alive
-        # Claims of this process and when they run out: how much it has under way. Noted where they are made, although
-        # that commit may fail, because the next may be made before the first send has begun; what failed runs out.
-        self._claims: dict[tuple[int, int], Instant] = {}
+        # Claims of this process and when they run out, in its monotonic time: how much it has under way. A wall that
+        # is moved, or a night that is slept through, ends no claim here, because the send goes on. Noted where they
+        # are made, although that commit may fail, because the next may be made before the first send has begun; what
+        # failed runs out.
+        self._claims: dict[tuple[int, int], int] = {}
         self._left_over = 0  # deliveries up to this id were there before this process
         self._recovered_by: Instant = 0
 
@@ -97,8 +100,9 @@ class Attempts:
     # --- alarms ------------------------------------------------------------------------------------------------------
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        monotonic = self._clock.read().monotonic
         for claim, until in list(self._claims.items()):
-            if until <= now:
+            if until <= monotonic:
                 self._claims.pop(claim, None)
         room = min(SENDS_MAX - len(self._claims), limit)
         if room <= 0:
@@ -127,7 +131,7 @@ class Attempts:
         while rows := tx.deliveries.addressees(after_id=after_id, limit=500):
             after_id = rows[-1].addressee_id
             for row in rows:
-                if row.claimed_until is not None:
+                if row.claimed_until is not None and not self._is_ours(row):
                     self._free(tx, row)
 
     # --- one addressee -----------------------------------------------------------------------------------------------
@@ -139,6 +143,7 @@ class Attempts:
             tx.deliveries.save_addressee(row)
         head = tx.deliveries.head(row.addressee_id)
         if head is not None:
+            tx.deliveries.hurry(row.addressee_id, now=now)  # those behind it too: each will be first in line
             soon = min(head.next_attempt_at or now, now + retry_delay(head.attempts))
             tx.deliveries.save(head._replace(next_attempt_at=soon))
         set_alarm(tx, row)
@@ -148,6 +153,10 @@ class Attempts:
         for _ in range(_STEPS_MAX):
             head = tx.deliveries.head(row.addressee_id)
             if head is None or (row.claimed_until or 0) > now:
+                break
+            if row.claimed_until is not None and self._is_ours(row):  # the clock was moved, and the send goes on
+                row = row._replace(claimed_until=now + CLAIM)
+                tx.deliveries.save_addressee(row)
                 break
             if row.claimed_until is not None:  # nobody said what became of it: the attempt is used up
                 row = row._replace(claimed_until=None)
@@ -163,6 +172,10 @@ class Attempts:
             return self._begin(tx, row, head, now)
         set_alarm(tx, row)
         return None
+
+    def _is_ours(self, row: Addressee) -> bool:
+        """Whether its claim is of this process, which has not ended what it claimed."""
+        return (row.addressee_id, row.fence) in self._claims
 
     def _hopeless(self, head: Delivery, now: Instant) -> str | None:
         """Why it is given up without another attempt."""
@@ -192,7 +205,7 @@ class Attempts:
         tx.deliveries.save_addressee(row)
         tx.deliveries.save(head)
         set_alarm(tx, row)
-        self._claims[row.addressee_id, row.fence] = now + CLAIM
+        self._claims[row.addressee_id, row.fence] = self._clock.read().monotonic + CLAIM
         perform = partial(self._perform, channel, self._letter(head), row, head.delivery_id)
         return Errand(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
 
@@ -231,8 +244,9 @@ class Attempts:
     async def _perform(self, channel: Channel, letter: Letter, row: Addressee, delivery_id: int) -> Note:
         try:
             outcome = await self._send(channel, letter)
-        finally:
+        except asyncio.CancelledError:
             self._claims.pop((row.addressee_id, row.fence), None)
+            raise
         now = self._clock.read().now
         return partial(self._note, row.addressee_id, row.fence, delivery_id, outcome, now)
 
@@ -247,6 +261,7 @@ class Attempts:
 
     def _note(self, addressee_id: int, fence: int, delivery_id: int, outcome: Outcome, now: Instant, tx: Tx) -> None:
         """Write what became of it."""
+        self._claims.pop((addressee_id, fence), None)
         row = tx.deliveries.lock_addressees([addressee_id]).get(addressee_id)
         if row is None:
             return

@@ -61,6 +61,11 @@ _CHANGED = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVED_COL
 SAVE = f"UPDATE deliveries SET {_CHANGED} WHERE delivery_id = $1"
 _moved = attrgetter("delivery_id", *MOVED_COLUMNS)
 
+# What is pending for an addressee may be tried now, whenever that was to be.
+HURRY = """
+UPDATE deliveries SET next_attempt_at = $2 WHERE addressee_id = $1 AND status = 'pending' AND next_attempt_at > $2
+"""
+
 # Take a delivery away.
 REMOVE = "DELETE FROM deliveries WHERE delivery_id = $1"
 
@@ -139,6 +144,9 @@ class PostgresDeliveries:
 
     def save(self, row: Delivery) -> None:
         self._session.save(SAVE, 1, *_moved(row))
+
+    def hurry(self, addressee_id: int, *, now: Instant) -> None:
+        self._session.change(HURRY, addressee_id, now)
 
     def remove(self, delivery_id: int) -> None:
         self._session.change(REMOVE, delivery_id)

@@ -55,6 +55,12 @@ GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = ?"
 SAVE = update("deliveries", key="delivery_id", columns=MOVED_COLUMNS)
 _moved = attrgetter(*MOVED_COLUMNS, "delivery_id")
 
+# What is pending for an addressee may be tried now, whenever that was to be.
+HURRY = """
+UPDATE deliveries INDEXED BY deliveries_pending SET next_attempt_at = :now
+WHERE addressee_id = :addressee_id AND status = 'pending' AND next_attempt_at > :now
+"""
+
 # Take a delivery away.
 REMOVE = "DELETE FROM deliveries WHERE delivery_id = ?"
 
@@ -133,6 +139,9 @@ class SqliteDeliveries:
 
     def save(self, row: Delivery) -> None:
         self._connection.execute(SAVE, _moved(row))
+
+    def hurry(self, addressee_id: int, *, now: Instant) -> None:
+        self._connection.execute(HURRY, {"addressee_id": addressee_id, "now": now})
 
     def remove(self, delivery_id: int) -> None:
         self._connection.execute(REMOVE, (delivery_id,))

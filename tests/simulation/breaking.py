@@ -1,0 +1,24 @@
+"""Worlds that are run until a law is broken."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from wakeful.core.instants import HOUR, MINUTE
+from wakeful.engine.limits import Limits
+from wakeful.simulation.faults import Climate
+from wakeful.simulation.judge import Broken
+from wakeful.simulation.system import assemble
+from wakeful.simulation.world import World
+
+
+def first_violation(climate: Climate, folder: Path, seeds: Iterable[int]) -> str | None:
+    """What the judge says first, over worlds of one climate; None if all of them hold."""
+    limits = Limits(concurrency_max=8, lease=HOUR, renew_every=20 * MINUTE, sleep_max=HOUR)
+    for seed in seeds:
+        with tempfile.TemporaryDirectory(dir=folder) as home:
+            try:
+                World(seed, climate, limits, Path(home), assemble).run()
+            except Broken as broken:
+                return str(broken)
+    return None

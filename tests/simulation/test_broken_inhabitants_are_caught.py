@@ -1,0 +1,149 @@
+"""The laws of what lives in a world beside schedules are worth as much as they would find: each protection is taken
+away once, and within a few worlds the judge must say which law was broken."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.breaking import first_violation
+from wakeful.core.instants import DAY, Instant
+from wakeful.features.delivery import attempts as attempts_module
+from wakeful.features.delivery import queue
+from wakeful.features.delivery.attempts import Attempts
+from wakeful.ports.channel import Letter, Sent, Unsent
+from wakeful.ports.outbox import Addressee, Delivery
+from wakeful.ports.store import Tx
+from wakeful.simulation.faults import Climate
+from wakeful.stores.sqlite.deliveries import SqliteDeliveries
+
+Patch = pytest.MonkeyPatch
+Sabotage = Callable[[Patch], None]
+SEEDS = range(12)
+
+# -- the outbox -------------------------------------------------------------------------------------------------------
+
+POST = Climate(
+    days=2, outages_per_day=3, steps_per_day=4, deeds_per_day=80, crash_per_commit=0.02, outage_max=DAY // 4,
+    schedules=2, pace=DAY, inhabitants=frozenset({"outbox"}),
+)  # fmt: skip
+
+
+def nobody_claims(patch: Patch) -> None:
+    """A letter that is under way is sent by whoever looks next."""
+    patch.setattr(attempts_module, "CLAIM", 0)
+
+
+def claims_end_with_the_wall(patch: Patch) -> None:
+    """A clock that is moved while a letter is under way sends it again."""
+    patch.setattr(Attempts, "_is_ours", lambda *_: False)
+
+
+def arrivals_are_not_noted(patch: Patch) -> None:
+    """What arrived is noted like what did not."""
+    note = Attempts._note
+
+    def unnoted(self: Attempts, *given: Any) -> None:
+        outcome = Unsent("who knows") if isinstance(given[3], Sent) else given[3]
+        note(self, *given[:3], outcome, *given[4:])
+
+    patch.setattr(Attempts, "_note", unnoted)
+
+
+def newest_first(patch: Patch) -> None:
+    """Whoever wrote last is served first."""
+    head = "SELECT delivery_id FROM deliveries WHERE addressee_id = ? AND status = 'pending' ORDER BY 1 DESC LIMIT 1"
+
+    def newest(self: SqliteDeliveries, addressee_id: int) -> Delivery | None:
+        found = self._connection.execute(head, (addressee_id,)).fetchone()
+        return None if found is None else self.get(found[0])
+
+    patch.setattr(SqliteDeliveries, "head", newest)
+
+
+def give_up_at_once(patch: Patch) -> None:
+    """One failure, and it is a dead letter."""
+    patch.setattr(attempts_module, "is_last", lambda attempts, _: attempts > 0)
+
+
+def failures_count_as_arrived(patch: Patch) -> None:
+    """Whatever the channel answers, it is called delivered."""
+    settle = Attempts._settle
+
+    def green(self: Attempts, tx: Tx, head: Delivery, _: Any, now: Instant) -> None:
+        settle(self, tx, head, Sent(), now)
+
+    patch.setattr(Attempts, "_settle", green)
+
+
+def attempts_are_not_counted(patch: Patch) -> None:
+    """An attempt is not written before it is made."""
+    save = SqliteDeliveries.save
+
+    def uncounted(self: SqliteDeliveries, row: Delivery) -> None:
+        save(self, row._replace(attempts=0))
+
+    patch.setattr(SqliteDeliveries, "save", uncounted)
+
+
+def a_new_id_each_time(patch: Patch) -> None:
+    """A letter that goes out again has another id."""
+    letter = Attempts._letter
+
+    def renamed(self: Attempts, head: Delivery) -> Letter:
+        return letter(self, head._replace(delivery_id=head.delivery_id + 1_000 * (head.attempts - 1)))
+
+    patch.setattr(Attempts, "_letter", renamed)
+
+
+def dead_letters_are_thrown_away(patch: Patch) -> None:
+    """What is given up leaves no trace."""
+    patch.setattr(Attempts, "_bury", lambda _, tx, head, *__: tx.deliveries.remove(head.delivery_id))
+
+
+def a_delivery_without_an_alarm(patch: Patch) -> None:
+    """What waits for its next attempt is not rung for."""
+    rings_at = queue.rings_at
+
+    def never(addressee: Addressee, head: Delivery | None) -> Instant | None:
+        return None if head is not None and head.attempts and not addressee.claimed_until else rings_at(addressee, head)
+
+    patch.setattr(queue, "rings_at", never)
+
+
+def the_clock_came_back_unnoticed(patch: Patch) -> None:
+    """What was to be tried on a clock that was ahead waits until the clock is there again."""
+    patch.setattr(Attempts, "_bring_nearer", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "law", "climate"),
+    [
+        pytest.param(nobody_claims, "L5 outbox", POST, id="no claims"),
+        pytest.param(claims_end_with_the_wall, "L5 outbox", POST, id="claims end with the wall"),
+        pytest.param(arrivals_are_not_noted, "L2 outbox", POST, id="arrivals not noted"),
+        pytest.param(newest_first, "L1 outbox", POST, id="newest first"),
+        pytest.param(give_up_at_once, "L7 outbox", POST, id="given up at once"),
+        pytest.param(failures_count_as_arrived, "L8 outbox", POST, id="false green"),
+        pytest.param(attempts_are_not_counted, "L2 outbox", POST, id="attempts not counted"),
+        pytest.param(a_new_id_each_time, "L7 outbox", POST, id="a new id each time"),
+        pytest.param(dead_letters_are_thrown_away, "L7 outbox", POST, id="dead letters thrown away"),
+        pytest.param(a_delivery_without_an_alarm, "L1 outbox", POST, id="no alarm"),
+        pytest.param(the_clock_came_back_unnoticed, "L3 outbox", POST, id="clock came back"),
+    ],
+)
+def test_a_broken_law_is_caught_and_named(
+    sabotage: Sabotage, law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
+) -> None:
+    """Within a dozen worlds, by its number and by whose it is."""
+    sabotage(monkeypatch)
+    found = first_violation(climate, tmp_path, SEEDS)
+    assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
+    assert f"  {law}" in found, found
+
+
+@pytest.mark.parametrize("climate", [pytest.param(POST, id="outbox")])
+def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
+    """Otherwise it would be no wonder that something is found."""
+    assert first_violation(climate, tmp_path, SEEDS[:2]) is None
