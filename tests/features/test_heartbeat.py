@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from features.kit import World, ledger, short, virtual
+from features.kit import AllTogether, World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
 from wakeful.audit import audit
 from wakeful.core.active_hours import ActiveHours
 from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.stores.sqlite.store import SqliteStore
 
 TERMS = HeartbeatTerms(enabled=True)
 
@@ -277,6 +279,48 @@ async def test_a_clock_that_jumps_either_way_causes_at_most_one_catch_up(world: 
     keys = [fire.idempotency_key for fire in voice.fires]
     assert len(set(keys)) == len(keys)
     assert all(run.outcome in ("succeeded", "missed") for run in await app.runs("heartbeat"))
+
+
+@virtual
+async def test_an_interval_that_was_changed_on_a_clock_ahead_does_not_silence_it(world: World) -> None:
+    """The clock is days ahead, the interval is changed, the clock comes back: it beats on by the new interval, and what
+    was missed before the change stays in the ledger."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await world.sleep("31m")
+    await app.stop()
+    await world.sleep("2h")
+    world.wall.step(30 * DAY)
+    app = await beating(world, voice)
+    await world.sleep("2m")
+    await app.feature.follow(replace(TERMS, every=10 * MINUTE))  # type: ignore[attr-defined]
+    world.wall.step(-30 * DAY)
+    before = len(voice.began)
+    await world.sleep("1h")
+    assert [began[6:11] for began in voice.began[before:]] == ["02:43", "02:53", "03:03", "03:13", "03:23"]
+    missed = [run for run in await app.runs("heartbeat") if run.outcome == "missed"]
+    assert missed, "the two hours in which nothing ran are not to be seen any more"
+
+
+@virtual
+async def test_a_start_on_a_wrong_clock_that_came_to_nothing_leaves_no_silence(world: World) -> None:
+    """The process starts while the clock is days ahead, leaves out the beats of the night, and dies before it has noted
+    how far the clock got: the next one plans from now all the same."""
+    voice = Voice(world)
+    terms = within("12:00", "18:00")
+    app = await beating(world, voice, terms)
+    await world.sleep("10m")
+    await app.stop()
+    world.wall.step(30 * DAY)
+    feature = HeartbeatFeature(terms)
+    store = SqliteStore.open_inline(world.path, hook=AllTogether())
+    ground = {"store": store, "clock": world.clock, "store_id": "x", "actions": {}}
+    await feature.plug(**ground, receipt_url=lambda _: None, ring_bell=lambda: None, apply=lambda *_: True)
+    await store.close()
+    world.wall.step(-30 * DAY)
+    app = await beating(world, voice, replace(terms, beats=BeatRules()))
+    await world.sleep("1h")
+    assert [began[6:11] for began in voice.began] == ["00:30", "01:00"]
 
 
 @virtual

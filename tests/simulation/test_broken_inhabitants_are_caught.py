@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 
 from simulation.breaking import first_violation
-from wakeful.core.instants import DAY, Instant
+from wakeful.core import heartbeat as core_heartbeat
+from wakeful.core.effects import Effect
+from wakeful.core.heartbeat import Heartbeat
+from wakeful.core.instants import DAY, HOUR, Instant
+from wakeful.core.runs import Run
 from wakeful.features.delivery import attempts as attempts_module
 from wakeful.features.delivery import queue
 from wakeful.features.delivery.attempts import Attempts
+from wakeful.features.heartbeat import alarms as heartbeat_alarms
+from wakeful.features.heartbeat import runs as heartbeat_runs
+from wakeful.features.heartbeat import standing
 from wakeful.ports.channel import Letter, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
-from wakeful.ports.store import Tx
+from wakeful.ports.store import NewEvent, SystemEvent, Tx
 from wakeful.simulation.faults import Climate
 from wakeful.stores.sqlite.deliveries import SqliteDeliveries
+from wakeful.stores.sqlite.system_events import SqliteSystemEvents
 
 Patch = pytest.MonkeyPatch
 Sabotage = Callable[[Patch], None]
@@ -117,6 +125,85 @@ def the_clock_came_back_unnoticed(patch: Patch) -> None:
     patch.setattr(Attempts, "_bring_nearer", lambda *_: None)
 
 
+# -- the heartbeat ----------------------------------------------------------------------------------------------------
+
+BEATS = Climate(
+    days=2, outages_per_day=3, steps_per_day=3, wrong_clocks_per_day=0.3, freezes_per_day=2, deeds_per_day=60,
+    crash_per_commit=0.02, outage_max=DAY // 4, schedules=2, pace=HOUR, inhabitants=frozenset({"heartbeat"}),
+)  # fmt: skip
+
+
+def acknowledge_everything(patch: Patch) -> None:
+    """A turn that succeeded takes all events with it, also those that came while it ran."""
+
+    def all_of_them(tx: Tx, _: Run) -> tuple[()]:
+        tx.system_events.remove_many([event.event_id for event in tx.system_events.all()])
+        return ()
+
+    patch.setattr(heartbeat_runs, "_acknowledge", all_of_them)
+
+
+def acknowledge_whatever_became_of_it(patch: Patch) -> None:
+    """A turn takes its events with it when it begins."""
+    carry = SqliteSystemEvents.carry
+
+    def taken(self: SqliteSystemEvents, run_id: int) -> list[SystemEvent]:
+        events = carry(self, run_id)
+        self.remove_many([event.event_id for event in events])
+        return events
+
+    patch.setattr(SqliteSystemEvents, "carry", taken)
+
+
+def acknowledge_nothing(patch: Patch) -> None:
+    """What a turn that succeeded has told waits on: the next one tells it again."""
+    acknowledge = heartbeat_runs._acknowledge
+
+    def but_keep(tx: Tx, run: Run) -> tuple[Effect, ...]:
+        carried = tx.system_events.carried(run.run_id)
+        effects = acknowledge(tx, run)
+        for event in carried:
+            tx.system_events.put(NewEvent(None, event.source, event.text, event.raised_at, None, None))
+        return effects
+
+    patch.setattr(heartbeat_runs, "_acknowledge", but_keep)
+
+
+def no_budget(patch: Patch) -> None:
+    """Nobody counts how many turns there were."""
+    patch.setattr(core_heartbeat, "turns_within", lambda *_: [])
+
+
+def wakes_are_forgotten(patch: Patch) -> None:
+    """A turn that ends takes with it what was asked for while it ran."""
+    after_turn = core_heartbeat.after_turn
+
+    def forgetful(heartbeat: Heartbeat, *given: Any, **named: Any) -> Heartbeat:
+        return after_turn(heartbeat, *given, **named)._replace(wakes="[]", asked_at=None)
+
+    patch.setattr(heartbeat_runs, "after_turn", forgetful)
+
+
+def no_window(patch: Patch) -> None:
+    """The first request becomes a turn at once; those that follow get turns of their own."""
+    patch.setattr(core_heartbeat, "WINDOW", 0)
+
+
+def beats_in_silence(patch: Patch) -> None:
+    """Beats that did not become turns leave no row."""
+    patch.setattr(heartbeat_alarms, "record_gaps", lambda _tx, before, *_, **__: before.last_row_id)
+
+
+def no_alarm_for_wakes(patch: Patch) -> None:
+    """Whoever asks for a turn waits for the next beat, or for ever."""
+    patch.setattr(standing, "rings_at", lambda _, cadence, __: cadence.next_at and cadence.next_at + 250)
+
+
+def beats_beyond_a_wrong_clock(patch: Patch) -> None:
+    """An interval that was set on a clock ahead begins there."""
+    patch.setattr(heartbeat_alarms, "_anchored_behind", lambda heartbeat, cadence, _: (heartbeat, cadence))
+
+
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate"),
     [
@@ -131,6 +218,15 @@ def the_clock_came_back_unnoticed(patch: Patch) -> None:
         pytest.param(dead_letters_are_thrown_away, "L7 outbox", POST, id="dead letters thrown away"),
         pytest.param(a_delivery_without_an_alarm, "L1 outbox", POST, id="no alarm"),
         pytest.param(the_clock_came_back_unnoticed, "L3 outbox", POST, id="clock came back"),
+        pytest.param(acknowledge_everything, "L7 heartbeat", BEATS, id="events of others acknowledged"),
+        pytest.param(acknowledge_whatever_became_of_it, "L7 heartbeat", BEATS, id="acknowledged before it was heard"),
+        pytest.param(acknowledge_nothing, "L2 heartbeat", BEATS, id="told again"),
+        pytest.param(no_budget, "L4 heartbeat", BEATS, id="no budget"),
+        pytest.param(wakes_are_forgotten, "L7 heartbeat", BEATS, id="wakes forgotten"),
+        pytest.param(no_window, "L4 heartbeat", BEATS, id="no window"),
+        pytest.param(beats_in_silence, "L1 heartbeat", BEATS, id="beats in silence"),
+        pytest.param(no_alarm_for_wakes, "L1 heartbeat", BEATS, id="no alarm for wakes"),
+        pytest.param(beats_beyond_a_wrong_clock, "L3 heartbeat", BEATS, id="beats beyond a wrong clock"),
     ],
 )
 def test_a_broken_law_is_caught_and_named(
@@ -143,7 +239,7 @@ def test_a_broken_law_is_caught_and_named(
     assert f"  {law}" in found, found
 
 
-@pytest.mark.parametrize("climate", [pytest.param(POST, id="outbox")])
+@pytest.mark.parametrize("climate", [pytest.param(POST, id="outbox"), pytest.param(BEATS, id="heartbeat")])
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
     """Otherwise it would be no wonder that something is found."""
     assert first_violation(climate, tmp_path, SEEDS[:2]) is None

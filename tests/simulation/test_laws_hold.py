@@ -24,6 +24,13 @@ def test_all_laws_hold(seed: int) -> None:
     assert report.commits > 0
 
 
+@pytest.mark.parametrize("seed", [0, 3, 5, 7, 13])
+def test_a_world_is_replayed_by_the_command_that_a_failure_prints(seed: int) -> None:
+    """It names days and nodes: with what the seed had chosen anyway, it is the same world."""
+    climate, limits = climate_of(seed)
+    assert climate_of(seed, days=climate.days, nodes=climate.nodes) == (climate, limits)
+
+
 @pytest.mark.parametrize("seed", [3, 5, 13])
 def test_a_world_is_a_function_of_its_seed(seed: int) -> None:
     """What happens in two runs of one seed is the same, to the millisecond."""

@@ -42,6 +42,10 @@ PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
 BORN_AT: Final = "created_at"
 
+_BEFORE_ALL: Final = -(2**62)
+"""An id before all others: what has a cadence and is no schedule has an id below zero."""
+_OTHERS_MAX: Final = 100
+
 
 class Identity(NamedTuple):
     """How this process is called."""
@@ -302,6 +306,8 @@ class Engine:
                 tx.meta.set(BORN_AT, born := str(moment.now))
             # What was planned furthest ahead counts as well: a process may die before it notes how far the clock got.
             ahead = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=0, limit=1)
+            others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
+            ahead += [other for other in others if other.schedule_id < 0 and other.next_at is not None]
             high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
             return node_id, high, int(born)
 

@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import Final, NamedTuple
 
 from wakeful.core.cadence import Cadence
+from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.runs import Attempt, Run
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Node, Schedule, Tx
 from wakeful.simulation.inhabitants import Touch
@@ -41,6 +42,7 @@ class Facts(NamedTuple):
     """What the store says about everything a commit touched."""
 
     schedules: Mapping[int, Schedule]
+    beats: Mapping[int, Heartbeat]  # whose cadences are among these
     cadences: Mapping[int, Cadence]
     alarms: Mapping[int, Alarm]  # of the schedules above
     runs: Mapping[int, Run]
@@ -104,11 +106,13 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
     run_ids = sorted(touched.runs)
     runs = tx.runs.lock(run_ids) if run_ids else {}
     schedule_ids = sorted({*touched.schedules, *(run.schedule_id for run in runs.values())})
+    owner_ids = [schedule_id for schedule_id in schedule_ids if schedule_id < 0]
     tried = [run.run_id for run in runs.values() if run.attempt > 1 or run.outcome == "waiting"]
     queued = sorted({*waiting, *(run.run_id for run in runs.values() if run.lane and run.outcome == "waiting")})
     alarms = tx.alarms.by_refs(ALARM_RUN, queued) if queued else {}
     return Facts(
         schedules=tx.schedules.by_ids(schedule_ids) if touched.schedules else {},
+        beats=tx.heartbeats.lock(owner_ids) if owner_ids else {},
         cadences=tx.cadences.lock(schedule_ids) if schedule_ids else {},
         alarms=tx.alarms.by_refs(ALARM_SCHEDULE, schedule_ids) if schedule_ids else {},
         runs=runs,

@@ -13,7 +13,7 @@ end. What they draw comes from generators of their own, so a world with fewer of
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from wakeful.bootstrap import Ground
 from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, Instant
@@ -105,8 +105,8 @@ class Inhabitant(Protocol):
 
     def move_in(self, boot: Boot) -> Tenant: ...
 
-    def actions(self, boot: Boot) -> Mapping[type[object], Action]:
-        """What it performs itself on this boot, beside what the feature plugs in."""
+    def actions(self, boot: Boot, requests: Action) -> Mapping[type[Any], Action]:
+        """What it performs itself on this boot, by the machine's own requests to others."""
         ...
 
     def figures(self) -> Mapping[str, int]:

@@ -11,11 +11,14 @@ The judge also keeps the world's own record of attempts (`Seen`), which owes not
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from wakeful.core.cadence import Cadence, Rules
 from wakeful.core.definition import rules_of
 from wakeful.core.definition_json import decode_definition
+from wakeful.core.heartbeat import timing_of
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.runs import NOT_RUN, OPEN, Run
 from wakeful.ports.store import Schedule, Tx
@@ -28,6 +31,16 @@ class Broken(AssertionError):
     """A law was broken; the message says which, where and when."""
 
 
+class Planned(NamedTuple):
+    """What has a cadence: a schedule, or the heartbeat."""
+
+    name: str
+    version: int
+    updated_at: Instant
+    is_deleted: bool
+    rules: Callable[[], Rules]
+
+
 class Book:
     """What the judge knows of one schedule."""
 
@@ -37,6 +50,7 @@ class Book:
         "cadence",
         "due_at",
         "eras",
+        "is_beat",
         "name",
         "once_open",
         "open",
@@ -50,6 +64,7 @@ class Book:
     )
 
     def __init__(self, name: str, version: int, rules: Rules, cadence: Cadence) -> None:
+        self.is_beat = cadence.schedule_id < 0  # the heartbeat: its alarm and its hours are judged with its own laws
         self.name = name
         self.version = version
         self.rules = rules
@@ -70,7 +85,7 @@ class Book:
         """Take a row in, new or changed."""
         before = self.rows.get(row.run_id)
         self.rows[row.run_id] = row
-        if row.trigger != "manual" and (before is None or before.planned_at != row.planned_at):
+        if laws.is_planned(row) and (before is None or before.planned_at != row.planned_at):
             if before is not None:
                 self.order.remove((before.planned_at, before.run_id))
             insort(self.order, (row.planned_at, row.run_id))
@@ -85,7 +100,7 @@ class Book:
         """A row that is no longer in the ledger."""
         row = self.rows.pop(run_id, None)
         self.open.pop(run_id, None)
-        if row is not None and row.trigger != "manual":
+        if row is not None and laws.is_planned(row):
             self.order.remove((row.planned_at, row.run_id))
         return row
 
@@ -126,15 +141,15 @@ class Judge:
         self._meet_nodes(facts)
         self.holders = facts.holders
         gone = self._gone(facts, pruned_before)
-        changes: dict[int, list[Shift]] = {schedule_id: [] for schedule_id in facts.cadences}
         for schedule_id, cadence in facts.cadences.items():
-            if schedule_id not in self.books:
-                self._open_book(facts.schedules[schedule_id], cadence)
+            if schedule_id not in self.books and (planned := _planned_by(facts, schedule_id)) is not None:
+                self.books[schedule_id] = Book(planned.name, planned.version, planned.rules(), cadence)
+        changes: dict[int, list[Shift]] = {known: [] for known in facts.cadences if known in self.books}
         for run in facts.runs.values():
             book = self.books.get(run.schedule_id)
             if book is not None:
                 self._run_books[run.run_id] = book
-                changes[run.schedule_id].append(book.put(run))
+                changes.setdefault(run.schedule_id, []).append(book.put(run))
         for schedule_id, shifts in changes.items():
             book = self.books[schedule_id]
             yield from self._judge_schedule(book, facts, schedule_id, shifts, gone.pop(schedule_id, []), now)
@@ -167,9 +182,9 @@ class Judge:
     ) -> Iterator[str]:
         before, after = book.cadence, facts.cadences.get(schedule_id)
         book.cadence = after
-        schedule = facts.schedules.get(schedule_id)
-        if schedule is not None and schedule.version != book.version:
-            self._turn_page(book, schedule, before)
+        planned = _planned_by(facts, schedule_id)
+        if planned is not None and planned.version != book.version:
+            self._turn_page(book, planned, before)
         for shift in shifts:
             yield from self._judge_run(book, facts, shift, before, after, now)
         if before is not None and after is not None and after.planned_through < before.planned_through:
@@ -178,16 +193,18 @@ class Judge:
             ]
             self._turn_back(book, after.planned_through)
         yield from self._lost(book, gone)
-        if after is None or (schedule is not None and schedule.deleted_at is not None):
+        if after is None or (planned is not None and planned.is_deleted):
             return
         yield from self._judge_tiling(book, after, shifts)
-        yield from laws.is_forward(book.name, after, book.rules.timing)
+        if not book.is_beat:
+            yield from laws.is_forward(book.name, after, book.rules.timing)
         if after.state == "done":
             ran = frozenset(row.planned_at for row in book.rows.values() if row.planned_at > after.planned_through)
             yield from laws.done_is_done(book.name, after, book.rules.timing, ran)
-        alarm = facts.alarms.get(schedule_id)
-        book.due_at = None if alarm is None else alarm.due_at
-        yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
+        if not book.is_beat:
+            alarm = facts.alarms.get(schedule_id)
+            book.due_at = None if alarm is None else alarm.due_at
+            yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
         if before is not None:
             yield from laws.grid_stays(book.name, before, after, shifts)
         yield from laws.open_runs_are_few(book.name, after, book.open.values(), book.rules)
@@ -208,7 +225,7 @@ class Judge:
         yield from laws.open_runs_have_owners(name, row, frozenset(self.nodes))
         if row.attempt > 1 or row.crashes:
             yield from laws.attempts_are_bounded(name, row, attempts, seen)
-        if shift.before is None and row.trigger != "manual":
+        if shift.before is None and laws.is_planned(row):
             yield from self._judge_birth(book, row, before, now)
 
     def _judge_birth(self, book: Book, row: Run, before: Cadence | None, now: Instant) -> Iterator[str]:
@@ -228,7 +245,7 @@ class Judge:
         through = after.planned_through
         start = book.tiled_through
         for shift in shifts:
-            if shift.after.trigger != "manual" and _span(shift.before) != _span(shift.after):
+            if laws.is_planned(shift.after) and _span(shift.before) != _span(shift.after):
                 start = min(start, shift.after.planned_at - 1)
         if start >= through:
             yield from self._nothing_ahead(book, after)
@@ -293,17 +310,13 @@ class Judge:
 
     # -- pages of a book ----------------------------------------------------------------------------------------------
 
-    def _open_book(self, schedule: Schedule, cadence: Cadence) -> None:
-        rules = _rules(schedule)
-        self.books[schedule.schedule_id] = Book(schedule.slug, schedule.version, rules, cadence)
-
-    def _turn_page(self, book: Book, schedule: Schedule, before: Cadence | None) -> None:
+    def _turn_page(self, book: Book, planned: Planned, before: Cadence | None) -> None:
         """The definition changed: a new timing begins where the edit was made, or where planning had got to."""
-        rules = _rules(schedule)
+        rules = planned.rules()
         if rules.timing != book.rules.timing:
-            border = schedule.updated_at if before is None else max(schedule.updated_at, before.planned_through)
+            border = planned.updated_at if before is None else max(planned.updated_at, before.planned_through)
             book.eras.append(Era(border, rules.timing))
-        book.rules, book.version = rules, schedule.version
+        book.rules, book.version = rules, planned.version
 
     def _turn_back(self, book: Book, through: Instant) -> None:
         """The clock came back: from here on the timing in force is planned anew, and all rows are judged again."""
@@ -383,6 +396,18 @@ def _planned(entry: tuple[Instant, int]) -> Instant:
 
 def _span(row: Run | None) -> tuple[Instant, Instant | None, int] | None:
     return None if row is None else (row.planned_at, row.planned_until, row.instants)
+
+
+def _planned_by(facts: Facts, schedule_id: int) -> Planned | None:
+    """What a cadence belongs to; None: something without a grid, or it was not read."""
+    schedule = facts.schedules.get(schedule_id)
+    if schedule is not None:
+        is_deleted = schedule.deleted_at is not None
+        return Planned(schedule.slug, schedule.version, schedule.updated_at, is_deleted, partial(_rules, schedule))
+    beat, cadence = facts.beats.get(schedule_id), facts.cadences.get(schedule_id)
+    if beat is None or cadence is None:
+        return None
+    return Planned("heartbeat", cadence.version, beat.anchor_at, False, lambda: Rules(timing_of(beat)))
 
 
 def _rules(schedule: Schedule) -> Rules:

@@ -199,7 +199,7 @@ def halted_does_not_fire(name: str, before: Cadence | None, after: Cadence | Non
     A pause that ended in the same commit is over; what is planned after its end may begin.
     """
     row = shift.after
-    if before is None or row.trigger == "manual" or row.outcome in NOT_RUN:
+    if before is None or not is_planned(row) or row.outcome in NOT_RUN:
         return
     was_started = shift.before is not None and shift.before.attempt == row.attempt
     if was_started or row.attempt == 0 or before.state not in HALTED:
@@ -284,7 +284,7 @@ def grid_stays(name: str, before: Cadence, after: Cadence, rows: Sequence[Shift]
 
 def _decides(shift: Shift) -> bool:
     """Whether a row is new, or a gap grew: so instants were decided."""
-    if shift.after.trigger == "manual":
+    if not is_planned(shift.after):
         return False
     return shift.before is None or shift.after.instants > shift.before.instants
 
@@ -483,6 +483,11 @@ def count_in(eras: Sequence[Era], after: Instant, until: Instant) -> int:
                 break
         count += visited
     return count
+
+
+def is_planned(row: Run) -> bool:
+    """Whether a row stands for instants of a grid, and not for something that was asked for."""
+    return row.trigger not in ("manual", "wake")
 
 
 def last_instant(row: Run) -> Instant:

@@ -169,7 +169,7 @@ class Machine:
         kinds: tuple[type[Any], ...] = (Call, Http, Program)
         actions: dict[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
         for inhabitant in world.inhabitants:
-            actions |= inhabitant.actions(boot)
+            actions |= inhabitant.actions(boot, actions[Http])
         features = [tenant.plug for tenant in self._tenants.values()]
         system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name, features)
         tick = system.engine.tick

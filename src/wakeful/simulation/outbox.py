@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.bootstrap import Ground
 from wakeful.channels.inbox import InboxChannel
@@ -145,7 +145,7 @@ class Outbox:
     def move_in(self, boot: Boot) -> "OutboxTenant":
         return OutboxTenant(self, boot)
 
-    def actions(self, _: Boot) -> Mapping[type[object], Action]:
+    def actions(self, _: Boot, __: Action) -> Mapping[type[Any], Action]:
         return {}
 
     def draw_acts(self, near: Sequence[int]) -> list[Act]:
@@ -234,7 +234,7 @@ class Outbox:
             yield from self._judge_move(entry, row, now, pruned_before)
             entry.row = row
         if addressees:
-            yield from self._judge_addressees(tx, sorted(addressees))
+            yield from self._judge_addressees(tx, sorted(addressees), now)
 
     def _judge_move(self, entry: _Entry, row: Delivery | None, now: Instant, pruned_before: Instant) -> Iterator[str]:
         before = entry.row
@@ -255,13 +255,13 @@ class Outbox:
             entry.was_dead = True
             yield from laws.given_up_by_policy(row, entry.sendings, self.limits, now=now)
 
-    def _judge_addressees(self, tx: Tx, numbers: Sequence[int]) -> Iterator[str]:
+    def _judge_addressees(self, tx: Tx, numbers: Sequence[int], now: Instant) -> Iterator[str]:
         alarms = tx.alarms.by_refs(ALARM_DELIVERY, numbers)
         for number, row in tx.deliveries.lock_addressees(numbers).items():
             head, alarm = tx.deliveries.head(number), alarms.get(number)
             yield from laws.has_its_alarm(row, head, alarm)
             if head is not None and alarm is not None and alarm.due_at is not None:
-                self._due[number] = (head, alarm.due_at)
+                self._due[number] = (head, max(alarm.due_at, now))  # one that was due before could not be known before
             else:
                 self._due.pop(number, None)
 

@@ -39,8 +39,9 @@ def _climate_of(seed: int, days: float | None, nodes: int | None) -> tuple[Clima
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
+    drawn = rng.randrange(270, 460)  # drawn also where it is chosen, so that the rest is the same world
     climate = Climate(
-        days=days or rng.randrange(270, 460),
+        days=days or drawn,
         schedules=5,
         deeds_per_day=0.3,
         nights=rng.choice((0, 0.95, 0.95)),
@@ -53,8 +54,9 @@ def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 
 
 def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
+    drawn = rng.randrange(4, 9)
     climate = Climate(
-        days=days or rng.randrange(4, 9),
+        days=days or drawn,
         schedules=12,
         outages_per_day=2,
         steps_per_day=3,
@@ -74,8 +76,9 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 
 def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
     lease = rng.choice((HOUR, 3 * HOUR))
+    drawn = rng.randrange(8, 20)
     climate = Climate(
-        days=days or rng.randrange(8, 20),
+        days=days or drawn,
         nodes=nodes,
         schedules=10,
         outages_per_day=0.4,

@@ -229,6 +229,8 @@ class World:
         self.ticks += 1
         if self.is_clock_unset or self.wall.read() != moment.now:
             return  # nothing is planned on a clock that is not set; and this one moved under the tick
+        if deadline <= moment.monotonic:
+            return  # it looks again at once: there is more, or it has just learnt that it lost its lease
         # A clock that comes back while nobody is up is compared with how far it was when a lease was last renewed.
         ahead_max = 2 * MINUTE + self.limits.renew_every
         is_asleep = deadline > moment.monotonic + NAP and not machine.is_stopping

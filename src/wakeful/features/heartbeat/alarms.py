@@ -71,7 +71,8 @@ class HeartbeatAlarms:
             turns=json.dumps(turns_within(heartbeat, now)),
         )
         if cadence.planned_through > now:
-            _void_gaps(tx, heartbeat, now)
+            _void_gaps(tx, heartbeat, cadence, now)
+            heartbeat, cadence = _anchored_behind(heartbeat, cadence, now)
             cadence = turn_back(cadence, Rules(timing_of(heartbeat)), now=now)
         hours = self._terms().beats.hours
         following = next_beat(timing_of(heartbeat), hours, cadence.planned_through)
@@ -133,14 +134,26 @@ def _tripped(tx: Tx, decided: Decided, terms: HeartbeatTerms, now: Instant) -> A
     return Alert(BUDGET, text)
 
 
-def _void_gaps(tx: Tx, heartbeat: Heartbeat, now: Instant) -> None:
+def _anchored_behind(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[Heartbeat, Cadence]:
+    """An interval that was set on a clock ahead begins there, and would be silent until then: its anchor is moved back
+    along its own grid, under a version of its own."""
+    if heartbeat.anchor_at <= now:
+        return heartbeat, cadence
+    steps = -((now - heartbeat.anchor_at) // heartbeat.every)
+    moved = heartbeat._replace(anchor_at=heartbeat.anchor_at - steps * heartbeat.every)
+    return moved, cadence._replace(version=cadence.version + 1)
+
+
+def _void_gaps(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> None:
     """Take back gaps beyond now: one that only reaches there is cut off, one that begins there never was."""
     void: list[int] = []
     cut: list[Run] = []
     for row in tx.runs.gaps_ahead(heartbeat.owner_id, after=now):
         counted = tally(timing_of(heartbeat), row.planned_at - 1, now)
-        if row.occurrence < 0 or counted.last is None:
+        if row.occurrence < 0 or row.planned_at > now:
             void.append(row.run_id)
+        elif row.version != cadence.version:
+            continue  # of another interval: nobody knows any more how many of its beats are past, it stays as it is
         else:
             until = counted.last if counted.count > 1 else None
             cut.append(row._replace(planned_until=until, instants=counted.count))
