@@ -1,7 +1,8 @@
 """The laws of what lives in a world beside schedules are worth as much as they would find: each protection is taken
 away once, and within a few worlds the judge must say which law was broken."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,29 @@ import pytest
 
 from simulation.breaking import first_violation
 from wakeful.core import heartbeat as core_heartbeat
+from wakeful.core import slot_wakes, workflow_rules
 from wakeful.core.effects import Effect
 from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import DAY, HOUR, Instant
 from wakeful.core.runs import Run
+from wakeful.core.slots import Slot
+from wakeful.core.workflow_rows import HandlerRun, Message
 from wakeful.features.delivery import attempts as attempts_module
 from wakeful.features.delivery import queue
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.heartbeat import alarms as heartbeat_alarms
 from wakeful.features.heartbeat import runs as heartbeat_runs
 from wakeful.features.heartbeat import standing
+from wakeful.features.quota import rows, wake_runs, waking
+from wakeful.features.quota.wake_runs import WakeRuns
+from wakeful.features.workflows import settling
 from wakeful.ports.channel import Letter, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
 from wakeful.simulation.faults import Climate
 from wakeful.stores.sqlite.deliveries import SqliteDeliveries
+from wakeful.stores.sqlite.messages import SqliteMessages
+from wakeful.stores.sqlite.slots import SqliteSlots
 from wakeful.stores.sqlite.system_events import SqliteSystemEvents
 
 Patch = pytest.MonkeyPatch
@@ -204,6 +213,126 @@ def beats_beyond_a_wrong_clock(patch: Patch) -> None:
     patch.setattr(heartbeat_alarms, "_anchored_behind", lambda heartbeat, cadence, _: (heartbeat, cadence))
 
 
+# -- quota slots ------------------------------------------------------------------------------------------------------
+
+KEYS = Climate(
+    days=2, outages_per_day=3, steps_per_day=2, freezes_per_day=2, deeds_per_day=30, crash_per_commit=0.02,
+    outage_max=DAY // 4, schedules=2, pace=DAY, inhabitants=frozenset({"slots"}),
+)  # fmt: skip
+
+CALM_KEYS = replace(KEYS, outages_per_day=0, steps_per_day=0, freezes_per_day=0, deeds_per_day=1, crash_per_commit=0)
+
+
+def wake_whatever_the_quota_says(patch: Patch) -> None:
+    """A wake that is due is sent, whether the window runs or not."""
+    patch.setattr(slot_wakes, "is_warm", lambda *_: False)
+    patch.setattr(wake_runs, "is_warm", lambda *_: False)
+    patch.setattr(waking, "is_needed", lambda *_: True)
+
+
+def try_again_without_looking(patch: Patch) -> None:
+    """After a crash or a lost answer the wake is sent again, although it may have arrived."""
+    patch.setattr(wake_runs, "must_read_first", lambda *_: False)
+    job = WakeRuns._job
+
+    def blind(self: WakeRuns, run: Run, slot: Any) -> Any:
+        found = job(self, run, slot)
+        return found if isinstance(found, str) else found._replace(spec=found.spec._replace(reads_first=False))
+
+    patch.setattr(WakeRuns, "_job", blind)
+
+
+def never_woken(patch: Patch) -> None:
+    """Nothing is ever due."""
+    patch.setattr(rows, "wake_due_at", lambda *_: None)
+
+
+def polled_when_asked(patch: Patch) -> None:
+    """The quota is read when somebody asks for it, and never by itself."""
+    patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_until or slot.poll_asked_at)
+
+
+def the_run_is_kept(patch: Patch) -> None:
+    """A slot goes on waiting for a run that has ended."""
+    save_many = SqliteSlots.save_many
+    known: dict[int, int] = {}
+
+    def keeping(self: SqliteSlots, slots: Sequence[Slot]) -> None:
+        for slot in slots:
+            if slot.wake_run_id is not None:
+                known[slot.slot_id] = slot.wake_run_id
+        save_many(self, [slot._replace(wake_run_id=slot.wake_run_id or known.get(slot.slot_id)) for slot in slots])
+
+    patch.setattr(SqliteSlots, "save_many", keeping)
+
+
+# -- workflows --------------------------------------------------------------------------------------------------------
+
+FLOWS = Climate(
+    days=2, outages_per_day=3, steps_per_day=2, freezes_per_day=2, deeds_per_day=60, crash_per_commit=0.02,
+    outage_max=DAY // 4, schedules=2, pace=HOUR, inhabitants=frozenset({"workflows"}),
+)  # fmt: skip
+
+CALM_FLOWS = replace(FLOWS, outages_per_day=0, steps_per_day=0, freezes_per_day=0, crash_per_commit=0)
+
+
+def repeat_what_may_have_happened(patch: Patch) -> None:
+    """A crash in the middle of a side effect is tried again like any other."""
+
+    def again(tx: Tx, flow: Any, own: HandlerRun, run: Run, _reason: str, error: str, now: Instant, **_: Any) -> Any:
+        return settling._try_again(tx, flow, own._replace(tries=0), run, error, None, now)
+
+    patch.setattr(settling, "_after_loss", again)
+
+
+def begin_after_the_side_effect_anew(patch: Patch) -> None:
+    """A failure after the side effect starts the run from the beginning."""
+    back = settling._back_to_start
+
+    def from_the_start(tx: Tx, flow: Any, own: HandlerRun, now: Instant) -> Any:
+        return back(tx, flow, own._replace(phase="prepared") if own.phase == "mutated" else own, now)
+
+    patch.setattr(settling, "_back_to_start", from_the_start)
+
+
+def reservations_are_not_released(patch: Patch) -> None:
+    """A run that is given up keeps what it had reserved."""
+    fail = settling._fail
+
+    def keeping(tx: Tx, flow: Any, own: HandlerRun, run: Run, error: str, now: Instant) -> Any:
+        held = tx.messages.of_run(run.run_id)
+        fate = fail(tx, flow, own, run, error, now)
+        tx.messages.save_many(held)
+        return fate
+
+    patch.setattr(settling, "_fail", keeping)
+
+
+def consumed_goes_back(patch: Patch) -> None:
+    """What was consumed waits again."""
+    settle = settling.settle_messages
+
+    def pending_again(tx: Tx, run_id: int, _: Any, now: Instant) -> int:
+        return settle(tx, run_id, "pending", now)
+
+    patch.setattr(settling, "settle_messages", pending_again)
+
+
+def consumed_when_prepared(patch: Patch) -> None:
+    """What is reserved counts as consumed before anything has happened."""
+    save_many = SqliteMessages.save_many
+
+    def early(self: SqliteMessages, messages: Sequence[Message]) -> None:
+        save_many(self, [one._replace(status="consumed") if one.status == "reserved" else one for one in messages])
+
+    patch.setattr(SqliteMessages, "save_many", early)
+
+
+def nobody_looks_at_messages(patch: Patch) -> None:
+    """A message that is published makes nobody look."""
+    patch.setattr(workflow_rules, "is_dirty", lambda *_: False)
+
+
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate"),
     [
@@ -227,6 +356,17 @@ def beats_beyond_a_wrong_clock(patch: Patch) -> None:
         pytest.param(beats_in_silence, "L1 heartbeat", BEATS, id="beats in silence"),
         pytest.param(no_alarm_for_wakes, "L1 heartbeat", BEATS, id="no alarm for wakes"),
         pytest.param(beats_beyond_a_wrong_clock, "L3 heartbeat", BEATS, id="beats beyond a wrong clock"),
+        pytest.param(wake_whatever_the_quota_says, "L2 slot", KEYS, id="woken while warm"),
+        pytest.param(try_again_without_looking, "L2 slot", KEYS, id="woken again without looking"),
+        pytest.param(never_woken, "L1 slot", KEYS, id="never woken"),
+        pytest.param(polled_when_asked, "L1 slot", CALM_KEYS, id="not read any more"),
+        pytest.param(the_run_is_kept, "L5 slot", KEYS, id="waits for a run that ended"),
+        pytest.param(repeat_what_may_have_happened, "L2 workflow", FLOWS, id="a side effect repeated after a crash"),
+        pytest.param(begin_after_the_side_effect_anew, "L2 workflow", FLOWS, id="a side effect after an error"),
+        pytest.param(reservations_are_not_released, "L6 workflow", FLOWS, id="reserved for ever"),
+        pytest.param(consumed_goes_back, "L2 workflow", FLOWS, id="consumed twice"),
+        pytest.param(consumed_when_prepared, "L8 workflow", FLOWS, id="consumed before it happened"),
+        pytest.param(nobody_looks_at_messages, "L1 workflow", CALM_FLOWS, id="messages not looked at"),
     ],
 )
 def test_a_broken_law_is_caught_and_named(
@@ -239,7 +379,15 @@ def test_a_broken_law_is_caught_and_named(
     assert f"  {law}" in found, found
 
 
-@pytest.mark.parametrize("climate", [pytest.param(POST, id="outbox"), pytest.param(BEATS, id="heartbeat")])
+@pytest.mark.parametrize(
+    "climate",
+    [
+        pytest.param(POST, id="outbox"),
+        pytest.param(BEATS, id="heartbeat"),
+        pytest.param(KEYS, id="slots"),
+        pytest.param(FLOWS, id="workflows"),
+    ],
+)
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
     """Otherwise it would be no wonder that something is found."""
     assert first_violation(climate, tmp_path, SEEDS[:2]) is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from wakeful.adapters.exchange import within
 from wakeful.core.actions import Call
 from wakeful.core.instants import DAY, HOUR, MINUTE, Instant, format_instant
 from wakeful.core.results import Done, Result
@@ -15,7 +16,7 @@ from wakeful.engine.limits import Limits
 from wakeful.ports.action import Fire
 from wakeful.simulation.clock import EPOCH, VirtualClock
 from wakeful.simulation.faults import Climate
-from wakeful.simulation.loop import VirtualLoop, drain
+from wakeful.simulation.loop import Process, VirtualLoop, drain
 from wakeful.simulation.performers import Programs
 from wakeful.simulation.replay import simulate
 from wakeful.simulation.system import System, assemble
@@ -128,3 +129,27 @@ def test_a_lease_from_a_clock_that_was_ahead_ends_with_its_node(
 def test_an_edit_on_a_clock_that_is_not_set_moves_nothing_back() -> None:
     """A schedule that is done is given a new timing while the clock says 1970: what is planned stays planned."""
     simulate(173, inhabitants=frozenset())
+
+
+def test_an_answer_that_comes_with_the_deadline_is_not_thrown_away() -> None:
+    """A process stands still while it waits for an answer, past the deadline; the answer was there before that."""
+    loop = VirtualLoop()
+    clock = VirtualClock(loop)
+    process = Process(loop, "laptop")
+
+    async def ask() -> str:
+        await clock.sleep(20_000)
+        return "it arrived"
+
+    async def main() -> str:
+        asking = process.start(within(clock, 50_000, ask()))
+        await clock.sleep(10_000)
+        process.freeze()
+        await clock.sleep(100_000)
+        process.thaw()
+        return await asking
+
+    try:
+        assert loop.run(main()) == "it arrived"
+    finally:
+        drain(loop)

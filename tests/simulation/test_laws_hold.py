@@ -5,6 +5,7 @@ A failure names its seed and the command that replays it, with everything that h
 
 import pytest
 
+from wakeful.simulation.population import EVERYBODY
 from wakeful.simulation.replay import climate_of, simulate
 
 SEEDS = range(45)
@@ -14,6 +15,13 @@ DAYS_MIN = 10_000
 def test_the_seeds_below_are_ten_thousand_days() -> None:
     """The number is part of the promise."""
     assert sum(climate_of(seed)[0].days for seed in SEEDS) >= DAYS_MIN
+
+
+def test_everybody_lives_in_some_of_them() -> None:
+    """And in one of them all live together."""
+    worlds = [climate_of(seed)[0].inhabitants for seed in SEEDS]
+    assert frozenset().union(*worlds) == EVERYBODY
+    assert EVERYBODY in worlds
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -26,9 +34,12 @@ def test_all_laws_hold(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 3, 5, 7, 13])
 def test_a_world_is_replayed_by_the_command_that_a_failure_prints(seed: int) -> None:
-    """It names days and nodes: with what the seed had chosen anyway, it is the same world."""
+    """It names days, nodes and inhabitants: with what the seed had chosen anyway, it is the same world."""
     climate, limits = climate_of(seed)
-    assert climate_of(seed, days=climate.days, nodes=climate.nodes) == (climate, limits)
+    assert climate_of(seed, days=climate.days, nodes=climate.nodes, inhabitants=climate.inhabitants) == (
+        climate,
+        limits,
+    )
 
 
 @pytest.mark.parametrize("seed", [3, 5, 13])

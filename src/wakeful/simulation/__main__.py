@@ -1,6 +1,6 @@
 """Replay one seed, and tell what happens in it: `python -m wakeful.simulation --seed N [--days D] [--nodes K]`.
 
-`--with outbox` leaves out the other inhabitants, `--with nobody` all of them: the rest of the world is drawn the same.
+`--with outbox` lets only the outbox live there beside the schedules, `--with nobody` none: the rest is drawn the same.
 
 With `--through M` all seeds from N to M, one after another, and only the sums are told; `--minutes` ends it earlier.
 """
@@ -26,7 +26,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=float, default=60, help="begin no further world after that long")
     made.add_argument("--days", type=float, help="how long; the seed decides if left out")
     made.add_argument("--nodes", type=int, help="how many nodes; the seed decides if left out")
-    made.add_argument("--with", dest="inhabitants", help=f"who lives there: some of {_EVERYBODY}, or nobody")
+    made.add_argument(
+        "--with",
+        dest="inhabitants",
+        help=f"some of {_EVERYBODY}, or nobody; the seed decides if left out",
+    )
     made.add_argument("--quiet", action="store_true", help="only say how it ended")
     return made
 
@@ -49,14 +53,16 @@ def main() -> int:
     return 0
 
 
-def _inhabitants(options: argparse.ArgumentParser, chosen: str | None) -> frozenset[str]:
-    named = EVERYBODY if chosen is None else frozenset(chosen.split(",")) - {"nobody"}
+def _inhabitants(options: argparse.ArgumentParser, chosen: str | None) -> frozenset[str] | None:
+    if chosen is None:
+        return None
+    named = frozenset(chosen.split(",")) - {"nobody"}
     if unknown := named - EVERYBODY:
         options.error(f"nobody is called {', '.join(sorted(unknown))}; write some of {_EVERYBODY}, or nobody")
     return named
 
 
-def _many(seeds: range, minutes: float, inhabitants: frozenset[str]) -> int:
+def _many(seeds: range, minutes: float, inhabitants: frozenset[str] | None) -> int:
     """World after world; a broken one is named and the rest goes on."""
     began = time.perf_counter()
     reports: list[Report] = []

@@ -139,7 +139,9 @@ class Beating:
 
     # -- what the store says ------------------------------------------------------------------------------------------
 
-    def look(self, touched: Mapping[str, frozenset[int]], *, now: Instant, pruned_before: Instant) -> Iterator[str]:
+    def look(
+        self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
         if ALARM_HEARTBEAT not in touched and EVENT not in touched:
             return
         tx = self._world.seen_tx

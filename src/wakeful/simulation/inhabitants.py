@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from wakeful.bootstrap import Ground
 from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, Instant
+from wakeful.core.runs import Run
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug
@@ -28,10 +29,11 @@ from wakeful.simulation.loop import VirtualLoop
 class Boot:
     """One boot of a machine, as those who live in it know it."""
 
-    __slots__ = ("clock", "disturbed_at", "is_alive", "name")
+    __slots__ = ("began_at", "clock", "disturbed_at", "is_alive", "name")
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, began_at: int) -> None:
         self.name = name
+        self.began_at = began_at  # true time
         self.clock = clock
         self.is_alive = True
         self.disturbed_at = -1  # true time when it last stood still, went on, or was told to stop
@@ -117,8 +119,10 @@ class Inhabitant(Protocol):
         """Everything people will do to it, in any order; `near` are times before which it is worth doing something."""
         ...
 
-    def look(self, touched: Mapping[str, frozenset[int]], *, now: Instant, pruned_before: Instant) -> Iterator[str]:
-        """A commit touched rows of its tables; yields what is wrong."""
+    def look(
+        self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
+        """A commit touched rows of its tables, and these runs; yields what is wrong."""
         ...
 
     def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:

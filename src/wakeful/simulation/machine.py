@@ -72,7 +72,7 @@ class Machine:
             SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
             for sort in ("call", "request", "program")
         )
-        self._boot = boot = Boot(process.name, clock)
+        self._boot = boot = Boot(process.name, clock, world.loop.now_ms)
         self._tenants = {one.name: one.move_in(boot) for one in world.inhabitants}
         self.awake_since = world.loop.now_ms
         self.is_stopping = False

@@ -10,6 +10,7 @@ from wakeful.channels.inbox import InboxChannel
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.instants import DAY, HOUR, SECOND, Duration, Instant
 from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.runs import Run
 from wakeful.features.delivery import commands
 from wakeful.features.delivery.feature import plug
 from wakeful.features.delivery.registry import ChannelRegistry
@@ -220,7 +221,9 @@ class Outbox:
 
     # -- what the store says ------------------------------------------------------------------------------------------
 
-    def look(self, touched: Mapping[str, frozenset[int]], *, now: Instant, pruned_before: Instant) -> Iterator[str]:
+    def look(
+        self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
         tx = self._world.seen_tx
         addressees = set(touched.get(ALARM_DELIVERY, ()))
         for number in sorted(touched.get(LETTER, ())):

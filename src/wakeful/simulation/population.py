@@ -1,5 +1,6 @@
 """Who lives in a world beside its schedules."""
 
+from pathlib import Path
 from typing import Final
 
 from wakeful.simulation.faults import Climate, streams
@@ -8,17 +9,39 @@ from wakeful.simulation.heartbeat import Beating
 from wakeful.simulation.inhabitants import Inhabitant, Surroundings
 from wakeful.simulation.outbox import NAME as OUTBOX
 from wakeful.simulation.outbox import Outbox
+from wakeful.simulation.slots import NAME as SLOTS
+from wakeful.simulation.slots import Keys
+from wakeful.simulation.workflows import NAME as WORKFLOWS
+from wakeful.simulation.workflows import Post
 
-EVERYBODY: Final = frozenset({OUTBOX, HEARTBEAT})
+EVERYBODY: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS})
+
+CALM: Final = frozenset({OUTBOX, HEARTBEAT})
+"""Those that do nothing for days when nobody asks them to: they can live in a world of a year."""
+TOGETHER_MAX: Final = 2
+"""How many live in most worlds: enough to disturb one another."""
 
 
-def settle_in(seed: int, climate: Climate, world: Surroundings) -> list[Inhabitant]:
+def draw_inhabitants(seed: int, who: frozenset[str]) -> frozenset[str]:
+    """Who of these lives in the world of a seed: one or two of them; in one world of eight, all."""
+    (rng,) = streams(seed, "inhabitants")
+    names = sorted(who)
+    if rng.random() < 1 / 8:
+        return who
+    return frozenset(rng.sample(names, min(TOGETHER_MAX, len(names) - 1)))
+
+
+def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) -> list[Inhabitant]:
     """The inhabitants that a climate names, each with a generator of its own."""
     there: list[Inhabitant] = []
-    outbox, heartbeat = streams(seed, OUTBOX, HEARTBEAT)
+    outbox, heartbeat, slots, workflows = streams(seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS)
     days, per_day = climate.days, climate.deeds_per_day
     if OUTBOX in climate.inhabitants:
         there.append(Outbox(outbox, world, days=days, per_day=per_day))
     if HEARTBEAT in climate.inhabitants:
         there.append(Beating(heartbeat, world, days=days, per_day=per_day, pace=2 * climate.pace, nodes=climate.nodes))
+    if SLOTS in climate.inhabitants:
+        there.append(Keys(slots, world, days=days, per_day=per_day, lease=climate.lease, folder=folder))
+    if WORKFLOWS in climate.inhabitants:
+        there.append(Post(workflows, world, days=days, per_day=per_day, pace=climate.pace, lease=climate.lease))
     return there

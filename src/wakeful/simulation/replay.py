@@ -4,6 +4,9 @@ Four sorts of world take turns. A *long* one has most of a year, few instants a 
 are laptops that sleep at night. A *rough* one has days, many instants, a restless clock, restless people,
 and crashes at every turn. A *crowd* has two or three nodes that share the store by leases, and freeze past them. An
 *everyday* one is short and has the limits that are shipped: looks every minute, leases of half a minute.
+
+One or two of those that live beside schedules live in most worlds, all of them in some; a long world has none of those
+that never rest, because a year of them is dear.
 """
 
 import random
@@ -14,17 +17,18 @@ from pathlib import Path
 from wakeful.core.instants import DAY, HOUR, MINUTE
 from wakeful.engine.limits import Limits
 from wakeful.simulation.faults import Climate, streams
-from wakeful.simulation.population import EVERYBODY
+from wakeful.simulation.population import CALM, EVERYBODY, draw_inhabitants
 from wakeful.simulation.system import Assemble, assemble
 from wakeful.simulation.world import Report, Say, World
 
 
 def climate_of(
-    seed: int, *, days: float | None = None, nodes: int | None = None, inhabitants: frozenset[str] = EVERYBODY
+    seed: int, *, days: float | None = None, nodes: int | None = None, inhabitants: frozenset[str] | None = None
 ) -> tuple[Climate, Limits]:
     """What kind of world a seed stands for; days, nodes and inhabitants may be chosen instead."""
     climate, limits = _climate_of(seed, days, nodes)
-    return replace(climate, inhabitants=inhabitants), limits
+    there = draw_inhabitants(seed, climate.inhabitants) if inhabitants is None else inhabitants
+    return replace(climate, inhabitants=there), limits
 
 
 def _climate_of(seed: int, days: float | None, nodes: int | None) -> tuple[Climate, Limits]:
@@ -39,9 +43,10 @@ def _climate_of(seed: int, days: float | None, nodes: int | None) -> tuple[Clima
 
 
 def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    drawn = rng.randrange(270, 460)  # drawn also where it is chosen, so that the rest is the same world
+    drawn = rng.randrange(260, 450)  # drawn also where it is chosen, so that the rest is the same world
     climate = Climate(
         days=days or drawn,
+        inhabitants=CALM,
         schedules=5,
         deeds_per_day=0.3,
         nights=rng.choice((0, 0.95, 0.95)),
@@ -54,9 +59,10 @@ def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 
 
 def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
-    drawn = rng.randrange(4, 9)
+    drawn = rng.randrange(3, 7)
     climate = Climate(
         days=days or drawn,
+        inhabitants=EVERYBODY,
         schedules=12,
         outages_per_day=2,
         steps_per_day=3,
@@ -76,10 +82,11 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
 
 def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate, Limits]:
     lease = rng.choice((HOUR, 3 * HOUR))
-    drawn = rng.randrange(8, 20)
+    drawn = rng.randrange(5, 12)
     climate = Climate(
         days=days or drawn,
         nodes=nodes,
+        inhabitants=EVERYBODY,
         schedules=10,
         outages_per_day=0.4,
         steps_per_day=0.3,
@@ -99,6 +106,7 @@ def _everyday(rng: random.Random, days: float | None, nodes: int) -> tuple[Clima
     climate = Climate(
         days=days or 1,
         nodes=nodes,
+        inhabitants=EVERYBODY,
         schedules=10,
         outages_per_day=8,
         steps_per_day=4,
@@ -118,7 +126,7 @@ def simulate(
     *,
     days: float | None = None,
     nodes: int | None = None,
-    inhabitants: frozenset[str] = EVERYBODY,
+    inhabitants: frozenset[str] | None = None,
     folder: Path | None = None,
     assembled_by: Assemble = assemble,
     say: Say | None = None,

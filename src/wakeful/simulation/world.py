@@ -50,7 +50,7 @@ from wakeful.simulation.judge import Broken, Judge
 from wakeful.simulation.laws import Ending, Seen
 from wakeful.simulation.loop import VirtualLoop, drain
 from wakeful.simulation.machine import Machine
-from wakeful.simulation.population import EVERYBODY, settle_in
+from wakeful.simulation.population import settle_in
 from wakeful.simulation.system import Assemble
 from wakeful.stores.sqlite.connection import connect, open_reader
 from wakeful.stores.sqlite.store import SqliteStore
@@ -100,7 +100,7 @@ class World:
         self._say = say
         self._named = 0
         self._steps = 0  # what the wall was moved by for good
-        self.inhabitants = settle_in(seed, climate, self)
+        self.inhabitants = settle_in(seed, climate, self, folder)
         self._machines = [Machine(self, index) for index in range(climate.nodes)]
         self._broken: asyncio.Future[None] = self.loop.create_future()
         self.context = copy_context()
@@ -184,8 +184,7 @@ class World:
         when = f"after {format_duration(self.loop.now_ms)}, the wall says {format_instant(self.wall.read())}"
         command = f"python -m wakeful.simulation --seed {self.seed} --days {self.climate.days:g}"
         command += f" --nodes {self.climate.nodes}"
-        if self.climate.inhabitants != EVERYBODY:
-            command += f" --with {','.join(sorted(self.climate.inhabitants)) or 'nobody'}"
+        command += f" --with {','.join(sorted(self.climate.inhabitants)) or 'nobody'}"
         text = "\n  ".join(found[:8])
         self._broken.set_exception(Broken(f"seed {self.seed}, {when}:\n  {text}\nreplay it: {command}"))
 
@@ -220,7 +219,7 @@ class World:
             facts = read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
             found += self.judge.look(facts, now=now, pruned_before=pruned_before)
             for inhabitant in self.inhabitants if touched.others else ():
-                found += inhabitant.look(touched.others, now=now, pruned_before=pruned_before)
+                found += inhabitant.look(touched.others, facts.runs, now=now, pruned_before=pruned_before)
         connection.execute("ROLLBACK")
         self.report(found)
 
