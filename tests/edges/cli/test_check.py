@@ -32,7 +32,7 @@ def test_a_right_definition_is_shown_with_its_times(alone: Cli, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "place", "words"),
     [
-        ('{\n  "slug": "x",\n}', ":3:", "is not JSON"),
+        ('{\n  "slug": "x"\n"', ":3:", "is not JSON"),
         ("[" * 100_000, ":", "nested too deeply"),
         ({**RIGHT, "slug": "x", "promt": "y"}, ": promt:", "did you mean 'prompt'?"),
         ({"slug": "x", "prompt": "y"}, ": schedule:", "missing; say when"),
