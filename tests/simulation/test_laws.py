@@ -128,9 +128,14 @@ def test_l1_what_ran_while_the_clock_was_ahead_is_neither_hole_nor_repeat() -> N
 def test_l1_a_gap_of_a_former_timing_may_lie_across_the_border() -> None:
     """The clock came back to before an edit: what the old timing counted beyond cannot be counted any more."""
     rows = [run(1, 1), gap(2, 2, 8, 7)]
-    check(laws.tiles("x", ERAS, rows, after=T0, through=T0 + 3 * HOUR, uncut=frozenset({2})), "L1", None)
+    uncut = {2: T0 + 3 * HOUR}
+    check(laws.tiles("x", ERAS, rows, after=T0, through=T0 + 3 * HOUR, uncut=uncut), "L1", None)
     check(laws.tiles("x", ERAS, rows, after=T0, through=T0 + 3 * HOUR), "L1", "reaches beyond")
-    check(laws.tiles("x", ERAS, rows[:1], after=T0, through=T0 + 3 * HOUR, uncut=frozenset({2})), "L1", "T02:00")
+    check(laws.tiles("x", ERAS, rows[:1], after=T0, through=T0 + 3 * HOUR, uncut=uncut), "L1", "T02:00")
+    # Beyond the border it lay across, time was planned anew: there it covers nothing.
+    later = [*rows, run(4, 4), run(5, 5)]
+    check(laws.tiles("x", ERAS, later, after=T0, through=T0 + 5 * HOUR, uncut=uncut), "L1", None)
+    check(laws.tiles("x", ERAS, later[:3], after=T0, through=T0 + 5 * HOUR, uncut=uncut), "L1", "T05:00")
 
 
 def test_l1_long_stretches_are_counted_without_visiting_them() -> None:

@@ -75,7 +75,7 @@ class Book:
         self.order: list[tuple[Instant, int]] = []  # (planned, run id) of everything but manual runs, sorted
         self.open: dict[int, Run] = {}
         self.once_open: set[int] = set()
-        self.uncut: set[int] = set()
+        self.uncut: dict[int, Instant] = {}  # gaps nobody could cut, and the border they lay across
         self.pruned: set[int] = set()
         self.backlog = 0
         self.backlog_until: Instant | None = None
@@ -253,7 +253,7 @@ class Judge:
         ran_ahead = self._ran_ahead(book, start, after.ran_through)
         rows = book.between(start, through)
         yield from laws.tiles(
-            book.name, book.eras, rows, after=start, through=through, ran_ahead=ran_ahead, uncut=frozenset(book.uncut)
+            book.name, book.eras, rows, after=start, through=through, ran_ahead=ran_ahead, uncut=book.uncut
         )
         book.tiled_through = through
         yield from self._nothing_ahead(book, after)
@@ -325,7 +325,9 @@ class Judge:
         book.eras.append(Era(through, book.rules.timing))
         book.tiled_through = min(origin, through)
         across = (row for row in book.between(origin, through) if laws.last_instant(row) > through)
-        book.uncut.update(row.run_id for row in across if row.version != book.version and row.outcome in NOT_RUN)
+        for row in across:
+            if row.version != book.version and row.outcome in NOT_RUN:
+                book.uncut[row.run_id] = min(through, book.uncut.get(row.run_id, through))
 
     # -- what the world saw -------------------------------------------------------------------------------------------
 

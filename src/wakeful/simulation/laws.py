@@ -16,6 +16,7 @@ of the timing divides the past from the future without making either wrong.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.cadence import Cadence, Rules
@@ -33,6 +34,7 @@ ENUMERATED_MAX: Final = 300
 LEFT_LYING_MAX: Final[Duration] = 2 * MINUTE
 """How long something due may be left unrung while there is no room for it; beyond this it was overlooked."""
 
+NONE_UNCUT: Final[Mapping[int, Instant]] = MappingProxyType({})
 HALTED: Final = frozenset({"paused", "disabled", "invalid", "done"})
 CRASH_OUTCOMES: Final = frozenset({"crashed", "interrupted"})
 
@@ -77,13 +79,13 @@ def tiles(
     after: Instant,
     through: Instant,
     ran_ahead: frozenset[int] = frozenset(),
-    uncut: frozenset[int] = frozenset(),
+    uncut: Mapping[int, Instant] = NONE_UNCUT,
 ) -> Iterator[str]:
     """L1: the rows cover every instant in (after, through] exactly once, and each counts what it covers.
 
     `ran_ahead` names runs that happened while the clock was ahead: they may lie off the grid of a later edit. `uncut`
-    names gaps of a timing that is no longer in force and that lay across the border when the clock came back: nobody
-    knows any more how many of their instants lie on this side.
+    names gaps of a timing that is no longer in force that lay across a border to which the clock came back, and that
+    border: nobody knows any more how many of their instants lie on this side, and what is beyond was planned anew.
     """
     cursor = after
     for row in sorted(rows, key=lambda row: (row.planned_at, row.run_id)):
@@ -95,7 +97,7 @@ def tiles(
             cursor = max(cursor, last)
             continue
         if row.run_id in uncut:
-            last = min(last, through)
+            last = min(last, uncut[row.run_id])
         elif last > through and row.run_id not in ran_ahead:
             yield f"L1 {name}: {describe(row)} reaches beyond {at(through)}, up to where it is planned"
         expected = next_in(eras, cursor)
