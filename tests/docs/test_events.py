@@ -9,6 +9,7 @@ from typing import get_args
 
 from docs.blocks import ROOT
 from wakeful.core.workflow_rows import Status
+from wakeful.http.stream import STREAMS
 from wakeful.ports.sink import ScheduleChangeKind
 
 PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
@@ -72,6 +73,7 @@ def documented() -> dict[str, set[str]]:
 def test_the_page_names_what_is_told_and_nothing_else() -> None:
     """Stream by stream."""
     assert documented() == {**told_by_the_engine(), **told_by_features()}
+    assert set(STREAMS) == set(documented())
 
 
 def test_the_sources_are_really_read() -> None:

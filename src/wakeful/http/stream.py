@@ -13,7 +13,10 @@ from wakeful.ports.clock import Clock
 from wakeful.telemetry.sse import parse_last_id, render
 from wakeful.telemetry.stream import Stream, Subscription
 
-NAMES_MAX: Final = 50
+STREAMS: Final = (
+    "runs", "schedules", "nodes", "alerts", "heartbeat", "events",
+    "messages", "deliveries", "incidents", "workflows", "slots",
+)  # fmt: skip
 ID_MAX: Final = 40
 """Digits of an event's id; a longer one is none of ours, however it goes on."""
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # no proxy may hold events back
@@ -80,6 +83,6 @@ def _names(streams: str | None) -> frozenset[str] | None:
     if streams is None:
         return None
     names = frozenset(name.strip() for name in streams.split(",") if name.strip())
-    if not names or len(names) > NAMES_MAX:
-        refuse("streams", f"{shown(streams)} names none, or too many; write for example runs,schedules")
+    if not names or not names <= set(STREAMS):  # a misspelt one would be silent for ever
+        refuse("streams", f"{shown(streams)} names none, or one that there is not; there are {', '.join(STREAMS)}")
     return names

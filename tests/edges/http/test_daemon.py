@@ -184,6 +184,7 @@ def test_the_stream_tells_what_happens(running: Daemon) -> None:
         data = next(json.loads(line[6:]) for line in lines if line.startswith(b"data: "))
     assert (data["stream"], data["slug"], data["seq"]) == ("schedules", "streamed", data["seq"])
     assert ask(running.address, "/api/stream?streams=,")[0] == 400
+    assert ask(running.address, "/api/stream?streams=runs,rnus")[0] == 400
     request = urllib.request.Request(f"{running.address}/api/stream", headers={"Last-Event-ID": "9" * 6_000})
     with urllib.request.urlopen(request, timeout=10) as stream:
         assert any(line.startswith(b"event: reset") for line in iter(stream.readline, b""))
