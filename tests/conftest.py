@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))  # the bench, which is no part of the package
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,7 +11,6 @@ import pytest
 from simulation.breaking import first_violation
 from wakeful.core import heartbeat as core_heartbeat
 from wakeful.core import slot_wakes, workflow_rules
-from wakeful.core.effects import Effect
 from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import DAY, HOUR, Instant
 from wakeful.core.runs import Run
@@ -145,11 +144,11 @@ BEATS = Climate(
 def acknowledge_everything(patch: Patch) -> None:
     """A turn that succeeded takes all events with it, also those that came while it ran."""
 
-    def all_of_them(tx: Tx, _: Run) -> tuple[()]:
+    def all_of_them(tx: Tx, _: Run) -> list[int | None]:
         tx.system_events.remove_many([event.event_id for event in tx.system_events.all()])
-        return ()
+        return []
 
-    patch.setattr(heartbeat_runs, "_acknowledge", all_of_them)
+    patch.setattr(heartbeat_runs, "_acknowledged", all_of_them)
 
 
 def acknowledge_whatever_became_of_it(patch: Patch) -> None:
@@ -166,16 +165,16 @@ def acknowledge_whatever_became_of_it(patch: Patch) -> None:
 
 def acknowledge_nothing(patch: Patch) -> None:
     """What a turn that succeeded has told waits on: the next one tells it again."""
-    acknowledge = heartbeat_runs._acknowledge
+    acknowledged = heartbeat_runs._acknowledged
 
-    def but_keep(tx: Tx, run: Run) -> tuple[Effect, ...]:
+    def but_keep(tx: Tx, run: Run) -> list[int | None]:
         carried = tx.system_events.carried(run.run_id)
-        effects = acknowledge(tx, run)
+        waiting = acknowledged(tx, run)
         for event in carried:
             tx.system_events.put(NewEvent(None, event.source, event.text, event.raised_at, None, None))
-        return effects
+        return waiting
 
-    patch.setattr(heartbeat_runs, "_acknowledge", but_keep)
+    patch.setattr(heartbeat_runs, "_acknowledged", but_keep)
 
 
 def no_budget(patch: Patch) -> None:

@@ -12,7 +12,7 @@ from wakeful import Workflow
 from workflows.kit import counts
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
-BLOCKS: dict[str, str] = dict(re.findall(r"^##+ ([^\n]+)\n+(?:[^#`]*?)```python\n(.*?)```", PAGE, re.M | re.S))
+BLOCKS: dict[str, str] = dict(re.findall(r"^##+ ([^\n]+)\n+(?:(?!```)[^#])*?```python\n(.*?)```", PAGE, re.M | re.S))
 
 
 class Outside:
