@@ -296,7 +296,7 @@ def _reasons(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> tuple[Re
 
 def _asked_at(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> Instant:
     """When the first of what is merged was asked for."""
-    given = (heartbeat.asked_at, heartbeat.retry_at, None if beat is None else beat.planned_at)
+    given = (heartbeat.asked_at, heartbeat.retry_at, None if beat is None else beat.due_at)
     return min([at for at in given if at is not None and at <= now], default=now)
 
 

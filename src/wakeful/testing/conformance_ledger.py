@@ -256,7 +256,7 @@ class TestReadingTheLedger:
         assert await store.read(lambda tx: tx.runs.taken(3, after=0, until=NOW + 99)) == frozenset()
 
     async def test_gaps_ahead_reach_beyond_the_instant(self, make_store: MakeStore) -> None:
-        """Those that begin after it, and the one that lies across it; what ran and other schedules stay out."""
+        """Those that begin after it, and the one that lies across it; what was tried and other schedules stay out."""
         store = await make_store()
         rows = [
             a_gap(1, NOW + 10, NOW + 20, 3),
@@ -266,6 +266,7 @@ class TestReadingTheLedger:
             a_gap(5, NOW + 50, NOW + 50, 1),
             a_gap(6, NOW + 30, NOW + 99, 9, schedule_id=2),
             closed(7, NOW, occurrence=-7, planned_at=NOW + 60, trigger="manual", outcome="skipped"),
+            closed(8, NOW, occurrence=NOW + 55, planned_at=NOW + 55, outcome="skipped", attempt=1),
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
         for after, expected in ((5, [1, 3, 5]), (15, [1, 3, 5]), (20, [3, 5]), (39, [3, 5]), (40, [5]), (50, [])):

@@ -113,7 +113,7 @@ def _run(run_id: int, turning: Turning, cadence: Cadence, terms: HeartbeatTerms)
         schedule_id=cadence.schedule_id,
         version=cadence.version,
         planned_at=turning.asked_at if beat is None else beat.planned_at,
-        due_at=(turning.asked_at if beat is None else beat.due_at) + WINDOW,
+        due_at=(turning.asked_at if beat is None else min(turning.asked_at, beat.due_at)) + WINDOW,
         trigger="wake" if beat is None else beat.trigger,
         lane=terms.lane,
     )

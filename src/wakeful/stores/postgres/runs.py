@@ -138,14 +138,14 @@ WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence 
 """
 
 # Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Gaps tile time (L1),
-# so only the last gap that begins before the instant can reach beyond it.
+# so only the last gap that begins before the instant can reach beyond it. What was ever tried is none.
 LOOK_GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs
-WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > $2
+WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND attempt = 0 AND coalesce(planned_until, planned_at) > $2
   AND occurrence >= coalesce(
     (
       SELECT max(occurrence) FROM runs
-      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2 AND outcome IN ('skipped', 'missed')
+      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2 AND outcome IN ('skipped', 'missed') AND attempt = 0
     ), 0
   )
 ORDER BY run_id

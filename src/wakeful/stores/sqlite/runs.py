@@ -111,14 +111,16 @@ WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ?
 """
 
 # Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Gaps tile time (L1),
-# so only the last gap that begins before the instant can reach beyond it.
+# so only the last gap that begins before the instant can reach beyond it. What was ever tried is none.
 GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_occurrence
-WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND coalesce(planned_until, planned_at) > :after
+WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND attempt = 0
+  AND coalesce(planned_until, planned_at) > :after
   AND occurrence >= coalesce(
     (
       SELECT max(occurrence) FROM runs
-      WHERE schedule_id = :schedule_id AND occurrence BETWEEN 0 AND :after AND outcome IN ('skipped', 'missed')
+      WHERE schedule_id = :schedule_id AND occurrence BETWEEN 0 AND :after
+        AND outcome IN ('skipped', 'missed') AND attempt = 0
     ), 0
   )
 ORDER BY run_id
