@@ -126,14 +126,23 @@ async def within(clock: Clock, duration: Duration, work: Coroutine[Any, Any, T])
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda _: bell.set())
     try:
-        # After a machine slept, both may come at once: what has ended has ended, and is not thrown away.
-        if await clock.wait(bell, duration) or task.done():
-            return task.result()
-        raise TimeoutError
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        is_over = await clock.wait(bell, duration)
+    except GeneratorExit:  # this coroutine itself is thrown away: nothing can be awaited any more
+        task.cancel()
+        raise
+    except BaseException:
+        await _end(task)
+        raise
+    # After a machine slept, both may come at once: what has ended has ended, and is not thrown away.
+    if is_over or task.done():
+        return task.result()
+    await _end(task)
+    raise TimeoutError
+
+
+async def _end(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 class Exchanges:
