@@ -29,13 +29,14 @@ from wakeful.simulation.loop import VirtualLoop
 class Boot:
     """One boot of a machine, as those who live in it know it."""
 
-    __slots__ = ("began_at", "clock", "disturbed_at", "is_alive", "name")
+    __slots__ = ("began_at", "clock", "disturbed_at", "is_alive", "is_still", "name")
 
     def __init__(self, name: str, clock: Clock, began_at: int) -> None:
         self.name = name
         self.began_at = began_at  # true time
         self.clock = clock
         self.is_alive = True
+        self.is_still = False  # frozen, or asleep
         self.disturbed_at = -1  # true time when it last stood still, went on, or was told to stop
 
     def is_undisturbed(self, since: int) -> bool:

@@ -115,10 +115,12 @@ class Machine:
         if process is None or clock is None or boot is None or process.is_frozen:
             return
         process.freeze()
+        boot.is_still = True
         boot.disturbed_at = self.world.loop.now_ms
 
         def thaw() -> None:
             if process.is_alive:
+                boot.is_still = False
                 self.awake_since = boot.disturbed_at = self.world.loop.now_ms
                 self.world.say(lambda: f"{self.name}: goes on")
                 if is_suspend:

@@ -43,6 +43,7 @@ class Account:
         self.cold_since = 0  # true times, all of these
         self.began_at = 0
         self.trouble_at = 0
+        self.allowed_at = 0  # when it was last let go on after it had been switched off
         self.read_at = 0
         self.wakes = 0
         self.arrivals: dict[int, int] = {}  # of each run
@@ -90,11 +91,12 @@ class SimProvider:
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         keys, account = self._keys, self._account
         manner, takes = draw_answering(keys.rng)
+        began_at = keys.true_now
         await self._boot.clock.sleep(takes)
         if manner == "fails" or account.mood == "down":
             keys.troubled(account)
             return WakeFailure("connection refused")
-        keys.woken(account, fire, self._boot)
+        keys.woken(account, fire, self._boot, began_at)
         if manner == "hangs":
             await asyncio.Event().wait()
         return WakeFailure("the connection broke") if manner == "loses the answer" else None
@@ -188,16 +190,20 @@ class Keys:
         account.is_excused = True
         account.trouble_at = self._world.loop.now_ms
 
-    def woken(self, account: Account, fire: Fire, boot: Boot) -> None:
-        """A wake arrives."""
-        now, true = self.now(account), self._world.loop.now_ms
+    @property
+    def true_now(self) -> int:
+        return self._world.loop.now_ms
+
+    def woken(self, account: Account, fire: Fire, boot: Boot, began_at: int) -> None:
+        """A wake arrives that was sent at `began_at`, true time."""
+        now = self.now(account)
         account.wakes += 1
         account.arrivals[fire.run_id] = account.arrivals.get(fire.run_id, 0) + 1
         self._world.say(lambda: f"{boot.name}: slot {account.name} is woken by run {fire.run_id}: {account.mood}")
         is_excused = account.is_excused or fire.trigger == "manual" or not boot.is_undisturbed(account.began_at)
         until = account.reset_at if account.is_warm(now) and self._world.stepped_at < account.began_at else None
         found = list(laws.is_woken_once(account.name, fire.idempotency_key, until=until, is_excused=is_excused))
-        if boot.is_undisturbed(true):
+        if boot.is_undisturbed(began_at):
             run = self._world.seen_tx.runs.lock([fire.run_id]).get(fire.run_id)
             found += laws.belongs_to_a_run(account.name, run, fire.run_id, account.arrivals[fire.run_id])
         self._world.report(found)
@@ -226,6 +232,8 @@ class Keys:
     def _judge_slot(self, tx: Tx, before: Slot | None, slot: Slot, now: Instant) -> Iterator[str]:
         run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
         yield from laws.keeps_one_run(slot, run)
+        if before is not None and (before.disabled_at is not None or before.wake_disabled_at is not None):
+            self.accounts[slot.name].allowed_at = self.true_now
         if before is not None:
             is_clock_back = now < max(before.interval_from, before.times_through)
             yield from laws.markers_go_forward(before, slot, is_clock_back=is_clock_back)
@@ -242,7 +250,8 @@ class Keys:
         for (kind, slot_id), (alarm, since) in self._alarms.items():
             yield from laws.is_not_silent(self._slots[slot_id].name, kind, alarm, since, now=now)
         awake_since = min(
-            (max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive), default=None
+            (max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive and not boot.is_still),
+            default=None,
         )
         if awake_since is None:
             return
@@ -250,7 +259,7 @@ class Keys:
         for slot in self._slots.values():
             account = self.accounts[slot.name]
             self.now(account)
-            calm_since = max(awake_since, account.trouble_at, self._world.stepped_at)
+            calm_since = max(awake_since, account.trouble_at, account.allowed_at, self._world.stepped_at)
             if slot.disabled_at is None:
                 since = max(calm_since, account.read_at)
                 yield from laws.is_read_in_the_end(slot.name, true - since, max(BACKOFF_CAP, 4 * POLL) + HOUR)
