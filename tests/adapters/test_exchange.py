@@ -1,5 +1,6 @@
 """The one HTTP exchange, against a real server: what is read, what is heard of it, what goes wrong."""
 
+import asyncio
 import gzip
 import json
 import socket
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address
+from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address, within
 from wakeful.engine.clock import SystemClock
 from wakeful.ports.exchange import About
 from wakeful.telemetry.log import Log
@@ -183,3 +184,20 @@ async def test_when_to_come_back(exchanges: Exchanges, server: Server) -> None:
 def test_what_is_no_web_address(url: str) -> None:
     """Refused before anything is sent."""
     assert not is_web_address(url) and is_web_address("https://example.com:8443/v1")
+
+
+async def test_a_wait_that_is_thrown_away_awaits_nothing_more() -> None:
+    """As when a loop ends with it: its work is told to end, and nobody complains."""
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    waiting = within(SystemClock(), 60_000, work())
+    waiting.send(None)
+    await asyncio.sleep(0)
+    waiting.close()
+    await asyncio.wait_for(ended.wait(), 10)

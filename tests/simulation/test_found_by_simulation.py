@@ -131,6 +131,18 @@ def test_an_edit_on_a_clock_that_is_not_set_moves_nothing_back() -> None:
     simulate(173, inhabitants=frozenset())
 
 
+@pytest.mark.parametrize(
+    ("seed", "days", "inhabitants"),
+    [
+        pytest.param(8083, 3.3, {"heartbeat", "outbox"}, id="a beat that joins a turn is due with it"),
+        pytest.param(6037, 1.7, {"heartbeat", "outbox"}, id="a gap nobody could cut ends where the clock came back to"),
+    ],
+)
+def test_worlds_that_were_broken_hold(seed: int, days: float, inhabitants: set[str]) -> None:
+    """Each as far as it was broken, or a little further."""
+    simulate(seed, days=days, inhabitants=frozenset(inhabitants))
+
+
 def test_an_answer_that_comes_with_the_deadline_is_not_thrown_away() -> None:
     """A process stands still while it waits for an answer, past the deadline; the answer was there before that."""
     loop = VirtualLoop()
