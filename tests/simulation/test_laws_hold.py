@@ -42,7 +42,7 @@ def test_a_world_is_replayed_by_the_command_that_a_failure_prints(seed: int) -> 
     )
 
 
-@pytest.mark.parametrize("seed", [3, 5, 13])
+@pytest.mark.parametrize("seed", [3, 5])
 def test_a_world_is_a_function_of_its_seed(seed: int) -> None:
     """What happens in two runs of one seed is the same, to the millisecond."""
 

@@ -266,10 +266,11 @@ async def tell(world: World, seed: int, fate: Fate, *, is_rough: bool, messages:
     for n in range(messages):
         await story.publish(f"given-{n}")
         await story.live(world.now + story.rng.randrange(1, 40_000))
-    await story.live(world.now + 5 * 60_000)
+    minutes = 5 if is_rough else 2
+    await story.live(world.now + minutes * 60_000)
     story.is_rough = False
     fate.crashes = {}
-    await story.live(world.now + 10 * 60_000)
+    await story.live(world.now + 2 * minutes * 60_000)
     assert story.bench is not None
     await story.bench.stop()
     return story
