@@ -84,13 +84,14 @@ ACTIONS_DRAWN: st.SearchStrategy[ActionSpec] = st.one_of(
     st.builds(Prompt, TEXTS, st.sampled_from(["default", "coder"]), OBJECTS),
     st.builds(Event, TEXTS, st.none() | LOOSE),
 )
+ADDRESSEES = st.builds(DeliverTo, TEXTS, st.none() | LOOSE)
 DEFINITIONS = st.builds(
     Definition,
     slug=st.from_regex(r"[a-z0-9][a-z0-9._-]{0,63}", fullmatch=True).filter(lambda slug: slug != "heartbeat"),
     timing=TIMINGS,
     action=ACTIONS_DRAWN,
     enabled=st.sampled_from([None, True, False]),
-    deliver=st.none() | st.builds(DeliverTo, TEXTS, st.none() | LOOSE),
+    deliver=st.none() | ADDRESSEES | st.lists(ADDRESSEES, min_size=1, max_size=20, unique=True).map(tuple),
     catch_up=st.sampled_from(get_args(CatchUp)),
     catch_up_max=st.integers(1, CATCH_UP_LIMIT),
     lateness_max=st.none() | DURATIONS,
@@ -313,6 +314,14 @@ def test_every_fault_is_found_at_once() -> None:
         ({"call": None, "event": {"text": ""}}, "event.text", "is empty; write what the heartbeat should look at"),
         ({"deliver": {"channel": ""}}, "deliver.channel", "is empty; name a channel, or last"),
         ({"deliver": "telegram"}, "deliver", "'telegram' is not an object; write {…}"),
+        ({"deliver": []}, "deliver", "has 0 items; give 1 to 20: name one or more, like "),
+        ({"deliver": [{"channel": "phone"}, "mail"]}, "deliver[1]", "'mail' is not an object; write {…}"),
+        (
+            {"deliver": [{"channel": "phone"}, {"channel": "x", "too": "7"}]},
+            "deliver[1].too",
+            "unknown field; did you mean ",
+        ),
+        ({"deliver": [{"channel": "a"}, {"channel": "a"}]}, "deliver[1]", "'a' is named twice; remove one of them"),
         ({"retry": 3}, "retry", "3 is not an object; write {…}"),
         ({"catchUpMax": 10**9}, "catchUpMax", "1000000000 is too large; give at most 1000"),
         ({"timeout": "9000d"}, "timeout", "'9000d' is too long; give at most 3653d"),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from features.kit import Bench, World, short
+from wakeful.core.effects import Prove
 from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 
 __all__ = ["Person", "Refused", "Sent", "Unsent"]
@@ -60,6 +61,13 @@ async def reachable(world: World, *names: str, usual: Any = None, **settings: An
         bench.register_channel(name, None, person)
     await bench.start()
     return bench, people
+
+
+async def prove_late(app: Bench, run_id: int, reply: str) -> None:
+    """Proof of a run that closed without any arrives after all."""
+    parts = app.parts
+    await parts.store.write(lambda tx: parts.apply(tx, Prove(run_id, reply=reply), parts.clock.read().now))
+    parts.engine.ring_bell()
 
 
 def statuses(world: World) -> list[Any]:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from delivery.kit import prove_late
 from features.kit import Bench, World, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
 from wakeful.core.conversations import conversation
 from wakeful.core.effects import TakeMessage
 from wakeful.core.instants import SECOND
+from wakeful.core.results import Done, Unconfirmed
 from wakeful.features.heartbeat.terms import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)
@@ -98,3 +100,45 @@ async def test_a_message_to_a_busy_agent_is_answered_soon_or_its_sender_is_told(
     answers = [one.text for one in said[1:] if one.to == "ann"]
     assert answers[0] == "Your message could not be answered: Session busy"
     assert len(voice.heard) == 3 + 5
+
+
+@virtual
+async def test_a_message_that_got_no_reply_is_answered_with_that_once(world: World) -> None:
+    """No readable reply, or an empty one: its asker waits. A failed attempt and a restart in between do not repeat it.
+    The bare token is silence that the agent chose."""
+    said: list[Any] = []
+    voice = Voice(world)
+    voice.script = [NO, Done(), Done(reply=" "), OK]
+    app = await beating(world, voice, QUIET, said=said)
+    for words in ("first", "second", "third"):
+        await say(app, "phone", "ann", words)
+        await world.sleep("1m")
+    await app.stop()
+    await beating(world, voice, QUIET, said=said)
+    await world.sleep("1h")
+    assert [(one.text, one.to) for one in said] == [
+        ("The agent's turn for your message ended, but no reply could be read.", "ann"),
+        ("The agent's reply to your message was empty.", "ann"),
+    ]
+    runs = world.query("SELECT reason, attempt FROM runs ORDER BY run_id")
+    assert runs == [("no-reply", 2), ("ok-empty", 1), ("ok-ack", 1)]
+
+
+@virtual
+async def test_late_proof_of_a_message_brings_its_reply_after_the_word_that_there_was_none(world: World) -> None:
+    """The person was told that there is no answer; the answer that arrives after all is not held back."""
+    said: list[Any] = []
+    voice = Voice(world, Unconfirmed("no sign of an answer"))
+    app = await beating(world, voice, QUIET, said=said)
+    await say(app, "phone", "ann", "hello?")
+    await world.sleep("1m")
+    told = "Your message could not be answered: no sign of an answer"
+    assert [one.text for one in said].count(told) == 1
+    (run,) = await app.runs("message:phone:ann")
+    await prove_late(app, run.run_id, "here I am")
+    await world.sleep("1m")
+    assert [one.text for one in said if one.run_id == run.run_id] == [told, "here I am"]
+    (run,) = await app.runs("message:phone:ann")
+    assert run.delivery is not None
+    assert [(one.purpose, one.status) for one in run.deliveries] == [("note", "delivered"), ("message", "delivered")]
+    assert run.delivery.id == run.deliveries[1].id

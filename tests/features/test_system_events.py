@@ -211,3 +211,30 @@ async def test_a_schedule_with_a_channel_of_its_own_is_answered_there(world: Wor
     await app.request_wake("manual")
     await world.sleep("1m")
     assert (len(mail), [one.text for one in said]) == (2, ["the plants are dry"])
+
+
+@virtual
+async def test_the_reply_of_a_retried_turn_goes_to_the_schedules_channel_alone(world: World) -> None:
+    """However often the turn failed before: a retry stands for what it retries. A beat that failed with it has a say of
+    its own, because the heartbeat's person waits for that one."""
+    said: list[Any] = []
+    mail: list[str] = []
+    voice = Voice(world, usual="the plants are dry")
+    voice.script = [NO, NO, NO]
+    app = await beating(world, voice, QUIET, said=said)
+
+    async def hear(text: str) -> None:
+        mail.append(text)
+
+    app.register_channel("mail", None, hear)
+    await app.touch("phone", "ann")
+    await app.add("plants", every("1h"), event="look at the plants", deliver={"channel": "mail"})
+    await world.until("01-01 01:20:00")
+    assert [run.reasons for run in await app.runs("heartbeat")] == [("retry",)] * 3 + [("cron",)]
+    assert (mail, said) == (["the plants are dry"], [])
+    voice.script = [NO]
+    await world.until("01-01 01:59:59")
+    await world.sleep(900)
+    await app.request_wake("manual")
+    await world.until("01-01 02:10:00")
+    assert (len(mail), [one.text for one in said]) == (2, ["the plants are dry"])

@@ -137,6 +137,7 @@ def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -
         "command": {"argv": ["sh", "-c", "echo 'a b'"], "env": {"KEPT": "yes"}},
         "catchUpMax": 3,
         "timeout": "5m",
+        "deliver": [{"channel": "inbox"}, {"channel": "last", "to": "ann"}],
     }
     ask(running, "PUT", "/api/schedule/both-ways", job)
     before = ask(running, "GET", "/api/schedule/both-ways")
@@ -150,8 +151,17 @@ def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -
         expect(page.get_by_label("Command", exact=True)).to_have_value(QUOTED)
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_role("heading", name="both-ways", exact=True)).to_be_visible()
+        expect(page.get_by_text("inbox, last → ann")).to_be_visible()
+        after = ask(running, "GET", "/api/schedule/both-ways")
+        assert (after["timeout"], after["command"], after["catchUpMax"]) == ("6m", before["command"], 3)
+        assert after["deliver"] == job["deliver"]
+        one.go("schedules/both-ways/edit")
+        page.locator('[data-field="deliver.channel"]').evaluate("one => one.closest('details').open = true")
+        page.locator('[data-field="deliver.channel"]').fill("inbox, last → ben, last")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("inbox, last → ben, last")).to_be_visible()
     after = ask(running, "GET", "/api/schedule/both-ways")
-    assert (after["timeout"], after["command"], after["catchUpMax"]) == ("6m", before["command"], 3)
+    assert after["deliver"] == [{"channel": "inbox"}, {"channel": "last", "to": "ben"}, {"channel": "last"}]
 
 
 def test_an_address_names_the_span_of_the_axis(browser: Browser, running: Daemon) -> None:

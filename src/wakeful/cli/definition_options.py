@@ -20,7 +20,12 @@ FIELDS: Final[Mapping[str, str]] = {
     "timeout": "--timeout",
 }
 _OPTIONS: Final = (
-    click.option("--deliver", metavar="CHANNEL", help="Where the answer goes: a channel, or last."),
+    click.option(
+        "--deliver",
+        metavar="CHANNEL",
+        multiple=True,
+        help="Where the reply goes: a channel, or last; may be repeated.",
+    ),
     click.option("--catch-up", type=click.Choice(["once", "skip", "all"]), help="What becomes of missed times."),
     click.option("--timeout", metavar="DUR", help="How long a run may take; default 2h."),
     click.option("--enabled/--disabled", "enabled", default=None, help="Whether it fires."),
@@ -49,8 +54,9 @@ def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[st
     fields: dict[str, Any] = dict(action)
     if schedule is not None:
         fields["schedule"] = schedule
-    if given["deliver"] is not None:
-        fields["deliver"] = {"channel": given["deliver"]}
+    if given["deliver"]:
+        addressees = [{"channel": channel} for channel in given["deliver"]]
+        fields["deliver"] = addressees if len(addressees) > 1 else addressees[0]
     for name, field in (("catch_up", "catchUp"), ("timeout", "timeout"), ("enabled", "enabled")):
         if given[name] is not None:
             fields[field] = given[name]
@@ -63,7 +69,7 @@ def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[st
 
 def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Fault]:
     """The daemon's complaints with the options in place of the fields, where the user wrote an option."""
-    typed = {timing_options.flag(name) for name, value in given.items() if value is not None}
+    typed = {timing_options.flag(name) for name, value in given.items() if value not in (None, ())}
     typed |= {"--at"} if given.get("in") is not None else set()
     return [(_option(field, typed), _with_cure(message)) for field, message in faults]
 

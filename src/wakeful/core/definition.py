@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.active_hours import ActiveHours
@@ -41,6 +41,10 @@ class DeliverTo:
     to: str | None = None
 
 
+Deliver: TypeAlias = DeliverTo | tuple[DeliverTo, ...] | None
+"""One addressee, or several, as it was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """Everything its owner decides about a schedule."""
@@ -49,7 +53,7 @@ class Definition:
     timing: Timing
     action: ActionSpec
     enabled: bool | None = None  # None: as it is; a new one is enabled
-    deliver: DeliverTo | None = None
+    deliver: Deliver = None
     catch_up: CatchUp = "once"
     catch_up_max: int = CATCH_UP_MAX
     lateness_max: Duration | None = None
@@ -63,6 +67,14 @@ class Definition:
     success: RungName | None = None
     slot: str | None = None
     lane: str | None = None
+
+
+def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
+    """Everyone a run's reply goes to."""
+    deliver = definition.deliver
+    if deliver is None:
+        return ()
+    return (deliver,) if isinstance(deliver, DeliverTo) else deliver
 
 
 def retry_of(definition: Definition) -> Retry:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.active_hours import ActiveHours, active_hours_from_json, active_hours_to_json
-from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of, usual_retry
+from wakeful.core.definition import Definition, Deliver, DeliverTo, check_slug, retry_of, usual_retry
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import format_duration
@@ -31,6 +31,8 @@ OPTIONS: Final = (
 )  # fmt: skip
 WRITTEN: Final = ("slug", "schedule", *ACTIONS, "agent", "sessionConfig", *OPTIONS)
 SHAPES_KEPT: Final = 4096
+ADDRESSEES_MAX: Final = 20
+"""How many addressees one schedule may deliver to."""
 # What a schedule reads back with besides what was written: accepted in a write, and ignored.
 READ_BACK: Final = (
     "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
@@ -216,7 +218,11 @@ def _decode_after_slug(rest: str) -> tuple[Any, ...]:
     return _after_slug(_read(json.loads('{"slug":"a",' + rest), "UTC", None))
 
 
-def _deliver_json(deliver: DeliverTo) -> dict[str, str]:
+def _deliver_json(deliver: DeliverTo | tuple[DeliverTo, ...]) -> dict[str, str] | list[dict[str, str]]:
+    return _addressee_json(deliver) if isinstance(deliver, DeliverTo) else [_addressee_json(one) for one in deliver]
+
+
+def _addressee_json(deliver: DeliverTo) -> dict[str, str]:
     return {"channel": deliver.channel} if deliver.to is None else {"channel": deliver.channel, "to": deliver.to}
 
 
@@ -317,8 +323,15 @@ ACTION_READERS: Final[dict[str, Callable[[Fields], ActionSpec]]] = {
 }
 
 
-def _deliver(fields: Fields) -> DeliverTo | None:
-    return fields.nested("deliver", _deliver_to) if fields.has("deliver") else None
+def _deliver(fields: Fields) -> Deliver:
+    if not isinstance(fields.raw("deliver"), list):
+        return fields.nested("deliver", _deliver_to) if fields.has("deliver") else None
+    cure = 'name one or more, like [{"channel": "phone"}, {"channel": "mail"}], or leave it out'
+    addressees = fields.items("deliver", _deliver_to, most=ADDRESSEES_MAX, cure=cure)
+    for number, addressee in enumerate(addressees):
+        if addressee in addressees[:number]:
+            fields.fail(f"deliver[{number}]", f"{addressee.channel!r} is named twice; remove one of them")
+    return addressees
 
 
 def _deliver_to(fields: Fields) -> DeliverTo:

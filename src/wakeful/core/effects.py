@@ -21,6 +21,7 @@ class Deliver:
     run_id: int | None = None
     slug: str | None = None
     unless_told: tuple[int, ...] = ()  # not if each of these runs has told people itself
+    is_note: bool = False  # not the reply itself, but word that there is none
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,20 @@ class Fields:
         self.errors.extend(inner.errors)
         return found
 
+    def items(
+        self, name: str, reader: "Callable[[Fields], T]", *, most: int, cure: str, least: int = 1
+    ) -> tuple[T, ...]:
+        """The objects of a list, each read like one inside this; those that are wrong are left out."""
+        values = self._data.get(name)
+        if not isinstance(values, list) or not least <= len(values) <= most:
+            count = f"has {len(values)} items; give {least} to {most}" if isinstance(values, list) else "is not a list"
+            self.fail(name, f"{count}: {cure}")
+            return ()
+        inner = Fields({f"{name}[{number}]": value for number, value in enumerate(values)}, self._path)
+        found = [inner.nested(place, reader) for place in inner._data]
+        self.errors.extend(inner.errors)
+        return tuple(one for one in found if one is not None)
+
     def read(self, name: str, reader: Callable[[Any], T]) -> T | None:
         """A value read by a function that may raise `Invalid`."""
         try:

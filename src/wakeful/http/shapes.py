@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from wakeful.core.definition_json import ADDRESSEES_MAX
+
 Text = Annotated[str, Field(min_length=1)]
 Duration = Annotated[
     str,
@@ -159,7 +161,10 @@ class _Written(Shape):
     agent: str | None = None
     session_config: dict[str, Any] | None = None
     enabled: bool | None = None
-    deliver: Deliver | None = None
+    deliver: Annotated[
+        Deliver | Annotated[list[Deliver], Field(min_length=1, max_length=ADDRESSEES_MAX)] | None,
+        Field(description="one addressee, or several: each gets a delivery of its own"),
+    ] = None
     catch_up: Literal["once", "skip", "all"] | None = None
     catch_up_max: Annotated[int, Field(ge=1)] | None = None
     max_lateness: Duration | None = None
@@ -261,6 +266,9 @@ class RunDelivery(Shape):
     attempts: int = 0
     last_error: str | None = None
     ended_at: At | None = None
+    purpose: Annotated[
+        Literal["message", "alert", "note"] | None, Field(description="note: word that no reply could be read")
+    ] = None
 
 
 class Run(Shape):
@@ -286,7 +294,8 @@ class Run(Shape):
     reply: str | None = None
     output: str | None = None
     usage: dict[str, int] | None = None
-    delivery: RunDelivery | None = None
+    delivery: Annotated[RunDelivery | None, Field(description="the first of `deliveries`, or why there is none")] = None
+    deliveries: Annotated[list[RunDelivery], Field(description="one for each addressee")] = []
     blocked_by: RunId | None = None
     stuck: bool = False
     reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []

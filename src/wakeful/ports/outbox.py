@@ -7,6 +7,7 @@ addressees are taken after those of cadences, runs and lanes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.instants import Instant
@@ -130,9 +131,11 @@ class Deliveries(Protocol):
         """Write fence and claim back. The caller holds it."""
         ...
 
-    def add(self, row: NewDelivery) -> int:
-        """Write a pending delivery, due at once; answers its id. The caller holds the addressee, so ids of one
-        addressee are in the order in which they were written."""
+    def add(self, row: NewDelivery) -> int | None:
+        """Write a pending delivery, due at once; returns its id. The caller holds the addressee, so ids of one
+        addressee are in the order in which they were written.
+
+        A run tells an addressee one thing of each purpose: None if it is already there."""
         ...
 
     def head(self, addressee_id: int) -> Delivery | None:
@@ -157,8 +160,8 @@ class Deliveries(Protocol):
         """Deliveries newest first, before an id."""
         ...
 
-    def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
-        """For each of these runs that said something to a person, its first delivery."""
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, list[Delivery]]:
+        """For each of these runs that said something to people, its deliveries, oldest first."""
         ...
 
     def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
@@ -234,6 +237,15 @@ class Incidents(Protocol):
     def prune(self, *, before: Instant, limit: int) -> int:
         """Delete up to `limit` that were over before; answers how many."""
         ...
+
+
+def by_run(rows: Iterable[Delivery]) -> dict[int, list[Delivery]]:
+    """Deliveries by the run they belong to, oldest first."""
+    found: dict[int, list[Delivery]] = {}
+    for row in sorted(rows, key=attrgetter("delivery_id")):
+        if row.run_id is not None:
+            found.setdefault(row.run_id, []).append(row)
+    return found
 
 
 def public_id(store_id: str, delivery_id: int) -> str:

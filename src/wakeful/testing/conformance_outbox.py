@@ -22,7 +22,8 @@ async def put(store: Store, *texts: str, channel: str = "phone", to: str | None 
 
     def write(tx: Tx) -> list[int]:
         addressee = tx.deliveries.addressee(channel, to)
-        return [tx.deliveries.add(a_delivery(addressee, text, **changes)) for text in texts]
+        made = [tx.deliveries.add(a_delivery(addressee, text, **changes)) for text in texts]
+        return [delivery_id for delivery_id in made if delivery_id is not None]
 
     return await store.write(write)
 
@@ -164,14 +165,37 @@ class TestOutbox:
         assert await store.read(lambda tx: tx.deliveries.open_counts()) == {"phone": {"pending": 2, "dead": 1}}
 
     async def test_what_runs_said_is_found_by_run(self, make_store: MakeStore) -> None:
-        """The first of each."""
+        """All of it, in order."""
         store = await make_store()
-        (a,) = await put(store, "a", run_id=5)
-        await put(store, "b", run_id=5)
+        (a,) = await put(store, "a", run_id=5, to="7")
         (c,) = await put(store, "c", run_id=6)
-        found = await store.read(lambda tx: tx.deliveries.of_runs([5, 6, 7]))
-        assert {run_id: row.delivery_id for run_id, row in found.items()} == {5: a, 6: c}
+        (b,) = await put(store, "b", run_id=5)
+        found = await store.read(lambda tx: tx.deliveries.of_runs([6, 5, 7]))
+        assert {run_id: [row.delivery_id for row in rows] for run_id, rows in found.items()} == {5: [a, b], 6: [c]}
         assert await store.read(lambda tx: tx.deliveries.of_runs([])) == {}
+
+    async def test_a_run_tells_an_addressee_one_thing_of_each_purpose(self, make_store: MakeStore) -> None:
+        """However often it is asked to, also after the first has ended; other runs and addressees are not affected."""
+        store = await make_store()
+        (first,) = await put(store, "reply", run_id=5, to="7")
+        assert await put(store, "reply", "another", run_id=5, to="7") == []
+        row = await get(store, first)
+        await store.write(lambda tx: tx.deliveries.save(row._replace(status="dead", ended_at=NOW)))
+        assert await put(store, "reply", run_id=5, to="7") == []
+        others = [
+            await put(store, "reply", run_id=5, to="8"),
+            await put(store, "reply", run_id=5, to="7", channel="mail"),
+            await put(store, "reply", run_id=6, to="7"),
+            await put(store, "no reply", run_id=5, to="7", purpose="note"),
+            await put(store, "x", "x", to="7"),
+        ]
+        assert [len(made) for made in others] == [1, 1, 1, 1, 2]
+
+    async def test_of_two_that_tell_at_once_one_does(self, make_store: MakeStore) -> None:
+        """Two nodes that settle the same run cannot both write."""
+        one, other = await make_store(), await make_store()
+        made = await asyncio.gather(*(put(store, "reply", run_id=5, to="7") for store in (one, other) * 8))
+        assert len([ids for ids in made if ids]) == 1
 
     async def test_what_ended_long_ago_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
         """Never what is pending."""

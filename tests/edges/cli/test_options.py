@@ -86,12 +86,12 @@ def test_every_action(arguments: tuple[str, ...], action: dict[str, Any]) -> Non
 
 def test_every_policy() -> None:
     """The rest of a definition, and any field by its name."""
-    options = ("--deliver", "phone", "--catch-up", "all", "--timeout", "5m", "--disabled")
+    options = ("--deliver", "phone", "--deliver", "mail", "--catch-up", "all", "--timeout", "5m", "--disabled")
     changes = ("--set", "overlap=queue", "--set", "retry.times=3", "--set", "retry.delay=1m", "--set", "lane=null")
     assert written(*DO, *options, *changes) == {
         "schedule": {"type": "manual"},
         "command": {"argv": ["true"]},
-        "deliver": {"channel": "phone"},
+        "deliver": [{"channel": "phone"}, {"channel": "mail"}],
         "catchUp": "all",
         "timeout": "5m",
         "enabled": False,

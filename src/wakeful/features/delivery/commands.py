@@ -24,10 +24,10 @@ def send(
     """Queue a text for a person."""
     check_channel(registry, channel, "channel")
     target = route(tx, registry, channel, to)
-    delivery_id = enqueue(tx, target, text, now=now, expires_at=now + age_max, ack_token=ack_token)
-    if delivery_id is None:
+    queued = enqueue(tx, target, text, now=now, expires_at=now + age_max, ack_token=ack_token)
+    if isinstance(queued, str):
         refuse("text", "says nothing; write what is to be delivered")
-    return _found(tx, delivery_id)
+    return _found(tx, queued)
 
 
 def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Delivery:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from wakeful.core.definition import Definition
+from wakeful.core.definition import Definition, DeliverTo, addressees_of
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.effects import Alert, Deliver, Effect, Recovered
 from wakeful.core.errors import FieldError, Invalid
@@ -78,10 +78,11 @@ class _Recovery:
 
 def _check(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
     """A channel that is not there would keep the reply waiting for nobody."""
-    if definition.deliver is None:
-        return ()
-    try:
-        check_channel(registry, definition.deliver.channel, "deliver.channel")
-    except Invalid as invalid:
-        return invalid.errors
-    return ()
+    errors: list[FieldError] = []
+    for number, addressee in enumerate(addressees_of(definition)):
+        place = "deliver" if isinstance(definition.deliver, DeliverTo) else f"deliver[{number}]"
+        try:
+            check_channel(registry, addressee.channel, f"{place}.channel")
+        except Invalid as invalid:
+            errors.extend(invalid.errors)
+    return errors

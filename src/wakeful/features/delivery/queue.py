@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.acknowledgement import stripped
 from wakeful.core.effects import Deliver
@@ -14,6 +14,9 @@ from wakeful.ports.store import Alarm, Report, Tx
 
 STREAM: Final = "deliveries"
 SAYS_NOTHING: Final = "the reply was nothing but the ack token"
+Queued: TypeAlias = int | Literal["says nothing", "told already"]
+"""The id of the delivery, or why there is none."""
+
 TOLD_ELSEWHERE: Final = "it went to the channels of the schedules it was about"
 
 
@@ -48,8 +51,8 @@ def enqueue(
     purpose: Purpose = "message",
     run_id: int | None = None,
     slug: str | None = None,
-) -> int | None:
-    """Write it, due at once if nothing is before it; answers its id, None for a text that says nothing.
+) -> Queued:
+    """Write it, due at once if nothing is before it.
 
     Whatever a person is told passes here, so it is here that the ack token is taken out, and only once the text is
     plain: what is removed from it may have parted the token."""
@@ -57,10 +60,12 @@ def enqueue(
     if ack_token in plain:
         plain = stripped(plain, ack_token)
     if not plain.strip():
-        return None
+        return "says nothing"
     addressee = tx.deliveries.addressee(*target)
     new = NewDelivery(addressee.addressee_id, target.channel, target.to, plain, purpose, now, expires_at, run_id, slug)
     delivery_id = tx.deliveries.add(new)
+    if delivery_id is None:
+        return "told already"
     set_alarm(tx, addressee)
     report(tx, "queued", delivery_id, target, slug=slug, run_id=run_id, purpose=purpose)
     return delivery_id
@@ -69,23 +74,40 @@ def enqueue(
 def deliver(
     tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
 ) -> None:
-    """Apply the effect."""
+    """Apply the effect. A run tells each addressee one thing, whichever names led there."""
     target = route(tx, registry, effect.channel, effect.to)
+    purpose: Purpose = "note" if effect.is_note else "message"
+    if effect.run_id is not None and _is_told(tx, registry, effect.run_id, target, purpose):
+        return None
     if effect.unless_told and len(tx.deliveries.of_runs(effect.unless_told)) == len(set(effect.unless_told)):
         return _suppress(tx, effect, target, TOLD_ELSEWHERE)
-    delivery_id = enqueue(
+    queued = enqueue(
         tx,
         target,
         effect.text,
         now=now,
         expires_at=expires_at,
         ack_token=ack_token,
+        purpose=purpose,
         run_id=effect.run_id,
         slug=effect.slug,
     )
-    if delivery_id is None:
+    if queued == "says nothing":
         _suppress(tx, effect, target, SAYS_NOTHING)
     return None
+
+
+def _is_told(tx: Tx, registry: ChannelRegistry, run_id: int, target: Target, purpose: Purpose) -> bool:
+    """Whether the run has queued this for the same person, perhaps under another name: a channel without a recipient
+    means the one it is for."""
+    said = tx.deliveries.of_runs([run_id]).get(run_id, ())
+    places = {_place(registry, row.channel, row.recipient) for row in said if row.purpose == purpose}
+    return _place(registry, *target) in places
+
+
+def _place(registry: ChannelRegistry, name: str, to: str | None) -> Target:
+    channel = registry.get(name)
+    return Target(name, to or (None if channel is None else channel.to))
 
 
 def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:

@@ -32,6 +32,11 @@ TEXT_MAX: Final = 64 * 1024
 _RULES: Final = Rules(Manual())
 # A person waits: a turn that fails is tried twice more, soon, and then they are told.
 _POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
+# What a person is told who would otherwise wait for nothing.
+_NO_REPLY: Final = {
+    "no-reply": "The agent's turn for your message ended, but no reply could be read.",
+    "ok-empty": "The agent's reply to your message was empty.",
+}
 BUSY_MAX: Final = 4
 """How often a message waits for a busy agent: 30 s, 1, 5, 15 minutes."""
 
@@ -138,15 +143,17 @@ class MessageRuns:
         channel, to = kept["channel"], kept["to"]
         if close.outcome != "succeeded":
             text = f"Your message could not be answered: {close.error or close.reason or close.outcome}"
-            note = Deliver(text, channel, to, run.run_id, conversation(channel, to))
+            note = Deliver(text, channel, to, run.run_id, conversation(channel, to), is_note=True)
             return close, (note, Alert(f"unanswered:{run.schedule_id}", f"run {run.run_id}: {close.error}"))
         reply = ending.reply if isinstance(ending, Done) else None
-        if reply is None:
-            return close._replace(reason="no-reply"), ()
-        text = stripped(reply, self._terms().ack.token)
-        if not text:
-            return close._replace(reason="ok-empty" if not reply.strip() else "ok-ack"), ()
-        return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
+        text = "" if reply is None else stripped(reply, self._terms().ack.token)
+        if text:
+            return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
+        if reply is not None and reply.strip():  # the ack token alone: silence that the agent chose
+            return close._replace(reason="ok-ack"), ()
+        reason = "no-reply" if reply is None else "ok-empty"
+        note = Deliver(_NO_REPLY[reason], channel, to, run.run_id, conversation(channel, to), is_note=True)
+        return close._replace(reason=reason), (note,)
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:

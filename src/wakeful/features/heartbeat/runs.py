@@ -12,7 +12,7 @@ from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of
 from wakeful.core.instants import Instant
 from wakeful.core.policies import BUSY_WAITS_MAX, ERRORS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.results import Busy, Done, Ending, kept_of, session_of
-from wakeful.core.runs import ERRORS, Run
+from wakeful.core.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.features.heartbeat.action import HeartbeatTurn
 from wakeful.features.heartbeat.standing import save
@@ -22,6 +22,8 @@ from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
 FAILING: Final = "heartbeat:failing"
+_RETRIES_MAX: Final = 200  # failed turns in a row that a retry is traced back through
+_LOOK_BACK: Final = 50  # rows among which the turn before is found; skipped beats lie between
 # A failed turn asks for another by a wake of its own, and is never taken out of service.
 _POLICY: Final = Policy(NO_RETRY, "retry", 0, None)
 
@@ -95,7 +97,7 @@ class TurnRuns:
         said: tuple[Effect, ...] = ()
         if settlement.outcome == "succeeded":
             carried = _acknowledged(tx, run)
-            settlement, said = _judged(run, ending, settlement, terms, carried)
+            settlement, said = _judged(run, ending, settlement, terms, carried, _stands_for(tx, run))
         cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
         if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
@@ -125,7 +127,12 @@ def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
 
 
 def _judged(
-    run: Run, ending: Ending, close: Close, terms: HeartbeatTerms, carried: Sequence[int | None]
+    run: Run,
+    ending: Ending,
+    close: Close,
+    terms: HeartbeatTerms,
+    carried: Sequence[int | None],
+    reasons: frozenset[str],
 ) -> tuple[Close, tuple[Effect, ...]]:
     """What the reply means, for people and for the runs whose events were heard. One that nobody heard is not an empty
     one: nothing is known of it."""
@@ -139,9 +146,25 @@ def _judged(
     if judged.text is None:
         return close, proven
     # A turn for nothing but events of schedules is theirs: those with a channel of their own are answered there.
-    is_theirs = _kept(run)["reasons"] == ["cron"] and len(waiting) == len(carried)
+    is_theirs = reasons == {"cron"} and len(waiting) == len(carried)
     unless_told = waiting if is_theirs else ()
     return close, (*proven, Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT, unless_told=unless_told))
+
+
+def _stands_for(tx: Tx, run: Run) -> frozenset[str]:
+    """Why the turn was taken. A retry stands for the failed turns before it: their reasons are its own."""
+    reasons = set(_kept(run)["reasons"])
+    for _ in range(_RETRIES_MAX):
+        if "retry" not in reasons:
+            break
+        reasons.discard("retry")
+        earlier = tx.runs.page(schedule_id=run.schedule_id, before_id=run.run_id, limit=_LOOK_BACK)
+        found = next((row for row in earlier if row.outcome not in NOT_RUN), None)
+        if found is None or found.outcome not in ERRORS:
+            break
+        run = found
+        reasons |= set(_kept(run)["reasons"])
+    return frozenset(reasons)
 
 
 def _acknowledged(tx: Tx, run: Run) -> list[int | None]:

@@ -199,7 +199,9 @@ def runs(
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
     said = _deliveries(tx, [row.run_id for row in rows])
-    return [view_run(row, names[row.schedule_id], attempts.get(row.run_id, ()), said.get(row.run_id)) for row in rows]
+    return [
+        view_run(row, names[row.schedule_id], attempts.get(row.run_id, ()), said.get(row.run_id, ())) for row in rows
+    ]
 
 
 def run(tx: Tx, run_id: int) -> RunView:
@@ -208,14 +210,14 @@ def run(tx: Tx, run_id: int) -> RunView:
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
-    return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id))
+    return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ()))
 
 
-def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, RunDelivery]:
+def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
     """What became of what these runs had to say to people."""
     found = tx.deliveries.of_runs(run_ids)
     store_id = (tx.meta.get(STORE_ID) or "") if found else ""
-    return {run_id: view_delivery(row, store_id) for run_id, row in found.items()}
+    return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in found.items()}
 
 
 def stats(tx: Tx, slug: str, *, since: Instant) -> Stats:

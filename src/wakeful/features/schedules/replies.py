@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from wakeful.core.actions import Event, Prompt
+from wakeful.core.definition import Definition, addressees_of
 from wakeful.core.effects import Deliver, Effect
 from wakeful.core.results import Done, Ending
 from wakeful.core.runs import Run
@@ -20,19 +21,41 @@ class Reply(NamedTuple):
 _NOT_WANTED: Final = Reply()
 
 
+NO_REPLY: Final = "no reply could be read"
+
+
 def reply_of(run: Run, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:
-    """An agent's reply, or what another target gave back, of a run that succeeded. No reply is not an empty one."""
-    if isinstance(own, Broken) or not isinstance(ending, Done):
+    """An agent's reply, or the output of another target, for each addressee. A missing reply is not an empty one: those
+    who were promised a reply are told, once per run, that none could be read."""
+    if isinstance(own, Broken) or not isinstance(settlement, Close) or own.definition.deliver is None:
         return _NOT_WANTED
-    wanted, action = own.definition.deliver, own.definition.action
-    if wanted is None or not isinstance(settlement, Close) or settlement.outcome != "succeeded":
+    definition = own.definition
+    is_turn = isinstance(definition.action, Prompt | Event)
+    if settlement.outcome == "unconfirmed" and is_turn:
+        return _no_reply(run, definition, settlement.error)
+    if settlement.outcome != "succeeded" or not isinstance(ending, Done):
         return _NOT_WANTED
     text = ending.reply
-    if text is None and not isinstance(action, Prompt | Event):
+    if text is None and not is_turn:
         text = ending.output
     if text is None:
-        return Reply(suppressed="there was no reply")
+        return _no_reply(run, definition, None) if is_turn else Reply(suppressed="there was no reply")
     if not text.strip():
         return Reply(suppressed="the reply was empty")
-    channel = None if wanted.channel == "last" else wanted.channel
-    return Reply((Deliver(text, channel, wanted.to, run.run_id, own.definition.slug),))
+    return Reply(_deliver(run, definition, text))
+
+
+def _no_reply(run: Run, definition: Definition, error: str | None) -> Reply:
+    slug = definition.slug
+    said = "" if error is None else f": {error}"
+    text = f"{slug}: {NO_REPLY} from run {run.run_id}{said}; see: wakeful why {slug}"
+    return Reply(_deliver(run, definition, text, is_note=True), suppressed=NO_REPLY)
+
+
+def _deliver(run: Run, definition: Definition, text: str, *, is_note: bool = False) -> tuple[Deliver, ...]:
+    return tuple(
+        Deliver(
+            text, None if one.channel == "last" else one.channel, one.to, run.run_id, definition.slug, is_note=is_note
+        )
+        for one in addressees_of(definition)
+    )

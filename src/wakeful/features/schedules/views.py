@@ -14,7 +14,7 @@ from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.timing import next_after
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
-from wakeful.ports.outbox import Delivery, public_id
+from wakeful.ports.outbox import Delivery, Purpose, public_id
 from wakeful.ports.store import Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,6 +50,7 @@ class RunDelivery:
     attempts: int = 0
     error: str | None = None  # or, for suppressed, the reason
     ended_at: datetime | None = None
+    purpose: Purpose = "message"  # note: word that there is no reply
 
     def to_json(self) -> dict[str, Any]:
         if self.status == "suppressed":
@@ -93,7 +94,8 @@ class RunView:
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
     reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
-    delivery: RunDelivery | None = None  # None: nobody asked for its reply
+    delivery: RunDelivery | None = None  # the first; None: nobody asked for its reply
+    deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape of a run."""
@@ -120,6 +122,8 @@ class RunView:
         out |= {name: value for name, value in optional.items() if value is not None}
         if self.delivery is not None:
             out["delivery"] = self.delivery.to_json()
+        if self.deliveries:
+            out["deliveries"] = [{**one.to_json(), "purpose": one.purpose} for one in self.deliveries]
         if self.blocked_by is not None:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:
@@ -228,10 +232,11 @@ def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
         delivery.attempts,
         delivery.last_error,
         as_datetime(delivery.ended_at),
+        delivery.purpose,
     )
 
 
-def view_run(run: Run, slug: str, attempts: Sequence[Attempt], delivery: RunDelivery | None = None) -> RunView:
+def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Sequence[RunDelivery] = ()) -> RunView:
     """A row of the ledger with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
     earlier = tuple(
@@ -267,13 +272,22 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], delivery: RunDeli
         usage=kept.get("usage"),
         session_id=kept.get("sessionId"),
         is_stuck=bool(run.stuck),
-        delivery=RunDelivery("suppressed", error=kept["suppressed"]) if "suppressed" in kept else delivery,
+        delivery=_first(deliveries, kept.get("suppressed")),
+        deliveries=tuple(deliveries),
         ladder=tuple(
             (rung, _EPOCH + timedelta(milliseconds=at))
             for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()
         ),
         reasons=_reasons(run),
     )
+
+
+def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDelivery | None:
+    """The reply itself before any word about it."""
+    if suppressed is not None:
+        return RunDelivery("suppressed", error=suppressed)
+    replies = [delivery for delivery in deliveries if delivery.purpose == "message"]
+    return next(iter(replies or deliveries), None)
 
 
 def glance_json(run: Run) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Final
 
 from wakeful.core.instants import Instant
-from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery
+from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery, by_run
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of
 from wakeful.stores.postgres.rows import columns_of, fields_of, ids
@@ -39,12 +39,17 @@ ADDRESSEES = f"{LOOK_ADDRESSEES} FOR UPDATE"
 # Write fence and claim back.
 SAVE_ADDRESSEE = "UPDATE addressees SET fence = $2, claimed_until = $3 WHERE addressee_id = $1"
 
-# A new delivery, due at once.
+# A new delivery, due at once, unless its run told this addressee already. No unique index: stores of 0.1 may hold two.
 ADD = """
 INSERT INTO deliveries (
   addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
   enqueued_at, next_attempt_at, expires_at, run_id, slug
-) VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $6, $6, $7, $8, $9)
+)
+SELECT $1::bigint, $2::text, $3::text, $4::text, $5::text, 'pending', 0, 0,
+  $6::bigint, $6::bigint, $7::bigint, $8::bigint, $9::text
+WHERE $8::bigint IS NULL OR NOT EXISTS (
+  SELECT 1 FROM deliveries WHERE run_id = $8::bigint AND addressee_id = $1::bigint AND purpose = $5::text
+)
 RETURNING delivery_id
 """
 
@@ -75,11 +80,10 @@ PAGE_OF_STATUS = f"""
 SELECT {_DELIVERY} FROM deliveries WHERE status = $3 AND delivery_id < $1 ORDER BY status, delivery_id DESC LIMIT $2
 """
 
-# What runs said to people, the first of each.
+# What runs said to people.
 OF_RUNS = f"""
-SELECT {_DELIVERY} FROM unnest($1::bigint[]) AS wanted (wanted_id) CROSS JOIN LATERAL (
-  SELECT * FROM deliveries WHERE deliveries.run_id = wanted_id ORDER BY deliveries.delivery_id LIMIT 1
-) AS deliveries
+SELECT {_DELIVERY} FROM unnest($1::bigint[]) AS wanted (wanted_id)
+JOIN deliveries ON deliveries.run_id = wanted_id
 """
 
 # What is pending or dead, by channel.
@@ -132,9 +136,9 @@ class PostgresDeliveries:
     def save_addressee(self, row: Addressee) -> None:
         self._session.save(SAVE_ADDRESSEE, 1, row.addressee_id, row.fence, row.claimed_until)
 
-    def add(self, row: NewDelivery) -> int:
-        ((delivery_id,),) = self._session.change_returning(ADD, *row)
-        return int(delivery_id)
+    def add(self, row: NewDelivery) -> int | None:
+        found = self._session.change_returning(ADD, *row)
+        return None if not found else int(found[0][0])
 
     def head(self, addressee_id: int) -> Delivery | None:
         return _one(self._session.rows(HEAD, addressee_id))
@@ -157,9 +161,8 @@ class PostgresDeliveries:
             return list(map(Delivery._make, self._session.rows(PAGE, before, limit)))
         return list(map(Delivery._make, self._session.rows(PAGE_OF_STATUS, before, limit, status)))
 
-    def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
-        rows = map(Delivery._make, self._session.rows(OF_RUNS, ids(run_ids)))
-        return {row.run_id: row for row in rows if row.run_id is not None}
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, list[Delivery]]:
+        return by_run(map(Delivery._make, self._session.rows(OF_RUNS, ids(run_ids))))
 
     def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
         counts: dict[str, dict[DeliveryStatus, int]] = {}

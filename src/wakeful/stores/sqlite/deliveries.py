@@ -5,7 +5,7 @@ from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.instants import Instant
-from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery
+from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery, by_run
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, update
 
@@ -30,14 +30,17 @@ ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > ? ORDER 
 # Write fence and claim back.
 SAVE_ADDRESSEE = "UPDATE addressees SET fence = ?, claimed_until = ? WHERE addressee_id = ?"
 
-# A new delivery, due at once.
+# A new delivery, due at once, unless its run told this addressee already. No unique index: stores of 0.1 may hold two.
 ADD = """
 INSERT INTO deliveries (
   addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
   enqueued_at, next_attempt_at, expires_at, run_id, slug
-) VALUES (
-  :addressee_id, :channel, :recipient, :text, :purpose, 'pending', 0, 0,
+)
+SELECT :addressee_id, :channel, :recipient, :text, :purpose, 'pending', 0, 0,
   :enqueued_at, :enqueued_at, :expires_at, :run_id, :slug
+WHERE :run_id IS NULL OR NOT EXISTS (
+  SELECT 1 FROM deliveries INDEXED BY deliveries_of_run
+  WHERE run_id = :run_id AND addressee_id = :addressee_id AND purpose = :purpose
 )
 RETURNING delivery_id
 """
@@ -70,11 +73,10 @@ PAGE_OF_STATUS = f"""
 SELECT {_DELIVERY} FROM deliveries WHERE status = ? AND delivery_id < ? ORDER BY delivery_id DESC LIMIT ?
 """
 
-# What runs said to people, the first of each.
+# What runs said to people.
 OF_RUNS = f"""
-SELECT {_DELIVERY} FROM json_each(?) AS wanted CROSS JOIN deliveries ON delivery_id = (
-  SELECT min(delivery_id) FROM deliveries INDEXED BY deliveries_of_run WHERE run_id = wanted.value
-)
+SELECT {_DELIVERY} FROM json_each(?) AS wanted CROSS JOIN deliveries INDEXED BY deliveries_of_run
+ON deliveries.run_id = wanted.value
 """
 
 # What is pending or dead, by channel.
@@ -125,9 +127,9 @@ class SqliteDeliveries:
     def save_addressee(self, row: Addressee) -> None:
         self._connection.execute(SAVE_ADDRESSEE, (row.fence, row.claimed_until, row.addressee_id))
 
-    def add(self, row: NewDelivery) -> int:
-        (delivery_id,) = self._connection.execute(ADD, row._asdict()).fetchone()
-        return int(delivery_id)
+    def add(self, row: NewDelivery) -> int | None:
+        found = self._connection.execute(ADD, row._asdict()).fetchone()
+        return None if found is None else int(found[0])
 
     def head(self, addressee_id: int) -> Delivery | None:
         found = self._connection.execute(HEAD, (addressee_id,)).fetchone()
@@ -152,9 +154,8 @@ class SqliteDeliveries:
             return list(map(Delivery._make, self._connection.execute(PAGE, (before, limit))))
         return list(map(Delivery._make, self._connection.execute(PAGE_OF_STATUS, (status, before, limit))))
 
-    def of_runs(self, run_ids: Sequence[int]) -> dict[int, Delivery]:
-        rows = map(Delivery._make, self._connection.execute(OF_RUNS, (ids(run_ids),)))
-        return {row.run_id: row for row in rows if row.run_id is not None}
+    def of_runs(self, run_ids: Sequence[int]) -> dict[int, list[Delivery]]:
+        return by_run(map(Delivery._make, self._connection.execute(OF_RUNS, (ids(run_ids),))))
 
     def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
         counts: dict[str, dict[DeliveryStatus, int]] = {}

@@ -96,7 +96,7 @@ export const ACTIONS = {
 
 /** Options with their names, and the words that say what they do. */
 export const OPTIONS = [
-  ["deliver.channel", "Deliver the reply to", "a channel, or last: where you last wrote from"],
+  ["deliver.channel", "Deliver the reply to", "a channel, or last; several with commas: phone, mail"],
   ["deliver.to", "Deliver to whom", "optional"],
   ["timeout", "Timeout", "2h"],
   ["catchUp", "After an outage", ["once", "skip", "all"]],
@@ -149,6 +149,7 @@ export function fromForm(values) {
     const text = trimmed(String(values[name] ?? ""));
     if (text !== "") put(out, name, NUMBERS.has(name) ? number(text) : text);
   }
+  if (out.deliver?.channel) out.deliver = deliverFrom(out.deliver, values.keptDeliver);
   if (values.activeZone && out.activeHours) out.activeHours.timezone = values.activeZone;
   if (out.schedule.type === "once" && out.schedule.at && /(Z|[+-]\d\d:?\d\d)$/.test(out.schedule.at))
     delete out.schedule.timezone;
@@ -170,6 +171,23 @@ function put(out, name, value) {
   if (second) out[first] = { ...out[first], [second]: value };
   else out[first] = value;
 }
+
+const ARROW = " → ";
+
+/** What the form's text about delivery says: as it was stored if it was not changed, else one addressee or several. */
+function deliverFrom(written, kept) {
+  if (kept && written.channel === deliverText(kept)) return kept;
+  const named = written.channel.split(",").map(trimmed).filter(Boolean);
+  if (named.length < 2 && !written.channel.includes(ARROW)) return written;
+  return named.map((text) => {
+    const [channel, to] = text.split(ARROW).map(trimmed);
+    return to ? { channel, to } : { channel };
+  });
+}
+
+/** Several addressees in one line. */
+export const deliverText = (list) =>
+  list.map((one) => [one.channel, one.to].filter(Boolean).join(ARROW)).join(", ");
 
 /** The texts of the form that say this definition. */
 export function toForm(given) {
@@ -214,6 +232,10 @@ export function toForm(given) {
   for (const [name] of OPTIONS) {
     const [first, second] = name.split(".");
     values[name] = String((second ? one[first]?.[second] : one[first]) ?? "");
+  }
+  if (Array.isArray(one.deliver)) {
+    values.keptDeliver = one.deliver;
+    values["deliver.channel"] = deliverText(one.deliver);
   }
   return values;
 }

@@ -51,7 +51,7 @@ export function runDetails(run) {
               .join(", ")
           : null,
       ],
-      ["Delivery", run.delivery ? delivered(run.delivery) : null],
+      ["Delivery", run.delivery ? [run.delivery, ...(run.deliveries ?? [])].filter(isNotRepeated).map(delivered) : null],
       ["Woken by", run.reasons?.length ? quoted(run.reasons.join(", ")) : null],
     ]),
     run.log?.length
@@ -83,6 +83,9 @@ export function runDetails(run) {
   ];
 }
 
+/** A run with deliveries names the first of them twice. */
+const isNotRepeated = (one, place, all) => place === 0 || one.id !== all[0].id;
+
 /** What became of the reply on its way to a person: a fact of its own. */
 function delivered(one) {
   const look =
@@ -91,7 +94,7 @@ function delivered(one) {
   return [
     chip(look, { words: one.status === "dead" ? "dead letter" : one.status }),
     " ",
-    quoted(where, { class: "soft" }),
+    quoted(where || one.reason || "", { class: "soft" }),
     one.lastError ? h("p", { class: "small" }, quoted(one.lastError)) : null,
     one.status === "dead" ? h("p", null, h("a", { href: "#/outbox?status=dead" }, "To the dead letters")) : null,
   ];

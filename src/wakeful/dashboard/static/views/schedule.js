@@ -2,7 +2,7 @@
 
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, throttled } from "../lib/dom.js";
-import { READ_BACK } from "../lib/definition.js";
+import { READ_BACK, deliverText } from "../lib/definition.js";
 import { actionKind, actionWords } from "../lib/text.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { RUNGS } from "../parts/ladder.js";
@@ -120,7 +120,7 @@ export default async function schedule(visit) {
           ["Session", one.sessionId ? quoted(one.sessionId, { class: "mono" }) : null],
           [
             "Delivers to",
-            one.deliver ? quoted([one.deliver.channel, one.deliver.to].filter(Boolean).join(" → ")) : null,
+            one.deliver ? quoted(deliverText([one.deliver].flat())) : null,
           ],
           ["Made", when(one.createdAt)],
           ["Changed", when(one.updatedAt)],
