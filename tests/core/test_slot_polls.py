@@ -20,6 +20,7 @@ from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules, decode_rea
 
 T0 = 1_770_000_000_000
 RULES = SlotRules(interval=HOUR)
+WRONG = ReadFailure("unreadable", "not JSON")
 DOWN = ReadFailure("unreachable", "no answer")
 
 
@@ -68,7 +69,7 @@ def test_three_equal_readings_double_the_pause_at_most_four_times() -> None:
 def test_any_change_ends_it(changed: Reading | ReadFailure) -> None:
     """Percentage, reset, or an error."""
     one = after(slot(), *([Reading(7, T0 + HOUR)] * 6), changed)
-    assert pause(one._replace(quota_errors=0), RULES, now=T0) == 30 * MINUTE
+    assert pause(one, RULES, now=T0) == 30 * MINUTE
 
 
 def test_near_the_limit_polls_are_never_stretched() -> None:
@@ -79,13 +80,34 @@ def test_near_the_limit_polls_are_never_stretched() -> None:
 
 def test_too_many_errors_switch_the_slot_off_and_a_reading_clears_them() -> None:
     """Until a start or a person."""
-    one = after(slot(), *([DOWN] * 9))
-    assert (one.disabled_at, one.error) == (None, "no answer")
+    one = after(slot(), *([WRONG] * 9))
+    assert (one.disabled_at, one.error) == (None, "not JSON")
     assert after(one, Reading(1, None)).quota_errors == 0
-    one = after(one, DOWN)
+    one = after(one, WRONG)
     assert one.disabled_at is not None
     assert poll_due_at(one, RULES, now=T0) is None
     assert poll_due_at(resumed(one, RULES, now=T0 + 5), RULES, now=T0) == T0 + 5
+
+
+def test_an_unreachable_provider_neither_disables_nor_slows_polling() -> None:
+    """However long; the errors before it are kept, and the next reading says since when it was."""
+    one = after(slot(quota_errors=3), *([DOWN] * 50))
+    assert (one.quota_errors, one.disabled_at, one.error, one.unreachable_since) == (3, None, "no answer", T0 + 1)
+    assert pause(one, RULES, now=T0) == 30 * MINUTE
+    assert after(one, WRONG).unreachable_since is None
+    assert pause(after(one, WRONG), RULES, now=T0) == 480 * MINUTE
+    assert after(one, Reading(1, None)).unreachable_since is None
+
+
+def test_reads_that_confirm_a_wake_do_not_count_for_polling() -> None:
+    """Neither within the window nor the one at once after a send; any other does."""
+    looking = slot(pending_at=T0, window_until=T0 + 15 * MINUTE)
+    one = after(looking, *([WRONG] * 12))
+    assert (one.quota_errors, one.disabled_at, one.error) == (0, None, "not JSON")
+    forced = slot(pending_at=T0, poll_asked_at=T0, is_forced=1)
+    assert after(forced, WRONG).quota_errors == 0
+    assert after(forced, WRONG, WRONG).quota_errors == 1
+    assert polled(looking, RULES, WRONG, began_at=T0 - 1, now=T0 + 5).quota_errors == 1
 
 
 def test_a_poll_that_is_under_way_rings_when_it_is_lost() -> None:

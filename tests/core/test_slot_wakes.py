@@ -14,10 +14,13 @@ from wakeful.core.slot_wakes import (
     is_needed,
     looked,
     must_read_first,
+    not_arrived,
     not_needed,
     ring,
+    send_again_at,
     send_failed,
     sent,
+    times_meanwhile,
     turned_back,
     wake_due_at,
 )
@@ -185,7 +188,7 @@ def test_a_wake_is_confirmed_by_a_reset_newer_than_the_snapshot(
 
 def test_a_due_wake_while_one_is_pending_is_suppressed_and_serves_all_modes() -> None:
     """A duplicate."""
-    pending = slot(pending_at=T0, window_until=T0 + 2 * HOUR, wake_run_id=3)
+    pending = slot(pending_at=T0, window_until=T0 + 2 * HOUR, wake_run_id=3, sent_run_id=3)
     found = rang(pending, HOURLY, T0 + HOUR)
     assert (found.wake, found.gaps[0].reason, found.slot.interval_from) == (None, "pending", T0 + HOUR)
 
@@ -202,15 +205,58 @@ def test_after_the_second_wake_things_take_their_normal_course() -> None:
 
 
 def test_waking_is_switched_off_by_errors_but_not_before_the_second_wake() -> None:
-    """Ten unconfirmed readings within the window do not count yet."""
+    """Ten unconfirmed readings within the window do not count yet, and the second wake starts the count again."""
     one = sent(slot(), HOURLY, 7, now=T0)
     for minute in range(15):
         one = looked(one, HOURLY, Reading(0, None), now=T0 + minute * MINUTE)
     assert (one.wake_errors, one.wake_disabled_at) == (15, None)
     one = sent(one, HOURLY, 7, now=T0 + 15 * MINUTE)
-    assert one.wake_disabled_at is None
-    one = looked(one, HOURLY, Reading(0, None), now=T0 + 15 * MINUTE)
-    assert (one.wake_disabled_at, one.pending_at) == (T0 + 15 * MINUTE, None)
+    assert (one.wake_errors, one.wake_disabled_at) == (0, None)
+    for half_hour in range(9):
+        one = looked(one, HOURLY, Reading(0, None), now=T0 + half_hour * 30 * MINUTE)
+    assert (one.wake_errors, one.wake_disabled_at) == (9, None)
+    one = looked(one, HOURLY, Reading(0, None), now=T0 + 5 * HOUR)
+    assert (one.wake_disabled_at, one.pending_at) == (T0 + 5 * HOUR, None)
+
+
+def test_errors_of_earlier_wakes_are_kept_when_the_count_starts_again() -> None:
+    """Each wake gets its second try; a slot whose wakes never show is switched off all the same."""
+    one = sent(slot(wake_errors=4), HOURLY, 7, now=T0)
+    one = looked(one, HOURLY, Reading(0, None), now=T0 + MINUTE)
+    assert one.wake_errors == 5
+    assert sent(one, HOURLY, 7, now=T0 + 15 * MINUTE).wake_errors == 4
+
+
+def test_a_wake_that_does_not_arrive_is_sent_again_with_a_growing_pause() -> None:
+    """1, 2, 4, 8 and then always 15 minutes; it counts as no error, and nothing is served."""
+    one, pauses = slot(), []
+    for _ in range(40):
+        one = not_arrived(one, "connection refused")
+        pauses.append((send_again_at(one, now=T0) - T0) // MINUTE)
+    assert pauses == [1, 2, 4, 8] + [15] * 36
+    assert (one.wake_errors, one.wake_disabled_at, one.interval_from, one.wake_error) == (
+        0,
+        None,
+        T0,
+        "connection refused",
+    )
+    after = sent(one, HOURLY, 7, now=T0 + HOUR)
+    assert (after.unsent, after.wake_error) == (0, None)
+
+
+def test_a_run_that_is_still_sending_serves_what_comes_due_while_an_older_wake_is_unconfirmed() -> None:
+    """One instant has one row: the alarm does not ring again for what that run is about to serve."""
+    older = slot(pending_at=T0, sent_run_id=3, is_forced=1)
+    assert wake_due_at(older, HOURLY) == T0 + HOUR
+    assert wake_due_at(older._replace(wake_run_id=4), HOURLY) is None
+    assert wake_due_at(older._replace(wake_run_id=3), HOURLY) == T0 + HOUR
+
+
+def test_times_of_day_that_pass_while_a_wake_is_being_sent_are_counted() -> None:
+    """The wake serves them; the ledger has a row for them."""
+    assert times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("13:59")) is None
+    gap = times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("09:00") + DAY)
+    assert gap == Gap(at("14:00"), at("09:00") + DAY, 2, "skipped", "pending")
 
 
 def test_failed_sends_serve_nothing_and_switch_waking_off_in_the_end() -> None:
@@ -222,15 +268,13 @@ def test_failed_sends_serve_nothing_and_switch_waking_off_in_the_end() -> None:
     assert (one.wake_disabled_at, one.wake_error) == (T0 + 10, "HTTP 500")
 
 
-def test_a_second_wake_that_cannot_be_sent_was_tried_all_the_same() -> None:
-    """It ends the window, and the errors before it count now."""
+def test_a_second_wake_that_is_refused_was_tried_all_the_same() -> None:
+    """It ends the window, and is the first error of a new count."""
     one = sent(slot(), HOURLY, 7, now=T0)._replace(wake_errors=12)
-    one = send_failed(one, HOURLY, 7, "HTTP 500", now=T0 + 15 * MINUTE)
-    assert one.wake_disabled_at == T0 + 15 * MINUTE
-    kept = send_failed(
-        sent(slot(), HOURLY, 7, now=T0), SlotRules(interval=HOUR, errors_max=50), 7, "HTTP 500", now=T0 + 1
-    )
-    assert (kept.wake_disabled_at, kept.is_forced, kept.window_until) == (None, 1, None)
+    one = send_failed(one, HOURLY, 7, "HTTP 400", now=T0 + 15 * MINUTE)
+    assert (one.wake_disabled_at, one.is_forced, one.window_until, one.wake_errors) == (None, 1, None, 1)
+    last = send_failed(sent(slot(wake_errors=9), HOURLY, 7, now=T0), HOURLY, 7, "HTTP 400", now=T0 + 15 * MINUTE)
+    assert last.wake_disabled_at == T0 + 15 * MINUTE
 
 
 def test_a_manual_wake_of_a_warm_key_only_has_to_stay_warm() -> None:

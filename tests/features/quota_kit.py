@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from features.kit import Bench, World, short
 from wakeful.bootstrap import Ground
 from wakeful.core.instants import HOUR, SECOND, Instant, parse_duration
-from wakeful.core.slots import ReadFailure, Reading
+from wakeful.core.slots import FailureKind, ReadFailure, Reading
 from wakeful.features.quota.book import Config
 from wakeful.features.quota.feature import Quota
 from wakeful.features.schedules.compiled import Compiled
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.handlers import Plug
-from wakeful.ports.quota import WakeFailure
+from wakeful.ports.quota import WakeFailure, wake_failure
 from wakeful.ports.store import Tx
 from wakeful.providers.keys import Key
 from wakeful.providers.reading import glm_reading
@@ -42,8 +42,8 @@ class Account:
     """One key at the provider.
 
     Moods: `normal` (cold until woken, then warm for a window), `never` (takes wakes, shows none), `stale` (goes on
-    showing the reset it had), `down` (HTTP 500), `refused` (HTTP 401), `broken` (no JSON), `empty` (no limits), `far`
-    (a reset a century ahead), `slow` (answers after a minute), `throttled` (HTTP 429 to wakes).
+    showing the reset it had), `down` (HTTP 500), `refused` (HTTP 401), `wrong` (HTTP 400), `broken` (no JSON), `empty`
+    (no limits), `far` (a reset a century ahead), `slow` (answers after a minute), `throttled` (HTTP 429 to wakes).
     """
 
     def __init__(self, now: Callable[[], Instant], *, window: int = WINDOW, percentage: float = 0) -> None:
@@ -114,6 +114,8 @@ class Account:
     def _trouble(self, mood: str) -> Answer | None:
         if mood == "down":
             return Answer(500, "out of order")
+        if mood == "wrong":
+            return Answer(400, "no such plan")
         if mood == "refused":
             return Answer(401, '{"error": {"message": "this key is not known: sk-main"}}')
         return None
@@ -143,7 +145,7 @@ class InProcess:
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         answer = await self._answer(lambda account: account.wake(fire.idempotency_key))
-        return WakeFailure(answer.error) if isinstance(answer, ReadFailure) else None
+        return wake_failure(answer) if isinstance(answer, ReadFailure) else None
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
         answer = await self._answer(lambda account: account.usage(""))
@@ -165,7 +167,8 @@ class InProcess:
         if answer.status in (401, 403):
             return self._key.clean(ReadFailure("refused", f"the key was refused (HTTP {answer.status}): {answer.body}"))
         if answer.status != 200:
-            return ReadFailure("unreachable", f"HTTP {answer.status}: {answer.body}")
+            kind: FailureKind = "unreachable" if answer.status >= 500 else "unreadable"
+            return ReadFailure(kind, f"HTTP {answer.status}: {answer.body}")
         return answer
 
 

@@ -71,7 +71,7 @@ async def test_slot_auto_disabled(world: World) -> None:
     """Both kinds, each with its last error."""
     shop = Shop(world)
     shop.account("sk-main").mood = "refused"
-    shop.account("sk-other").wake_mood = "down"
+    shop.account("sk-other").wake_mood = "wrong"
     slots = {"main": {"poll": "1m"}, "other": {"interval": "1h"}}
     opened = await open_quota(world, shop, config(world, slots, backoff_cap="1m"))
     await world.sleep("30m")

@@ -189,7 +189,7 @@ async def test_a_refused_key_is_reported_and_not_woken(world: World, when: str) 
 async def test_a_wake_that_never_shows_is_looked_for_every_minute_then_sent_once_more_then_ends_waking(
     world: World,
 ) -> None:
-    """Fifteen minutes of polls, one forced retry, and the errors until then switch waking off: this slot only."""
+    """Fifteen minutes of polls, one forced retry under its own key, a new count: at ten, waking ends for this slot."""
     shop = Shop(world)
     account, other = shop.account("sk-main"), shop.account("sk-other")
     account.mood = "never"
@@ -202,13 +202,19 @@ async def test_a_wake_that_never_shows_is_looked_for_every_minute_then_sent_once
     await world.until("01-01 00:17:00")
     slot = await opened.slot()
     assert [at[:11] for at in account.wakes] == ["01-01 00:00", "01-01 00:15"]
+    assert (slot["wakeDisabled"], slot["wakePending"], slot["wakeErrors"]) == (False, True, 1)
+    assert account.keys[1] == f"{account.keys[0]}-forced"
+    await world.until("01-01 04:50:00")
+    slot = await opened.slot()
     assert (slot["wakeDisabled"], slot["wakePending"], slot["disabled"]) == (True, False, False)
     assert "does not show" in slot["lastError"]
+    count = len(account.woken)
+    assert count == 4  # one more wake and its forced retry, after four hours
     await world.until("01-01 23:00:00")
-    assert len(account.woken) == 2
-    assert len(account.reads) > 25  # polls go on
+    assert len(account.woken) == count
+    assert len(account.reads) > 50  # polls go on
     assert len(other.woken) == 3
-    assert await opened.rows() == ["01-01 00:00:00.100 unconfirmed"]
+    assert await opened.rows() == ["01-01 00:00:00.100 unconfirmed", "01-01 04:15:00.400 unconfirmed"]
 
 
 @virtual
@@ -274,17 +280,17 @@ async def test_a_wake_that_comes_due_while_one_is_pending_is_suppressed(world: W
 
 
 @virtual
-async def test_a_failed_send_is_tried_again_each_minute_and_serves_no_mode(world: World) -> None:
+async def test_a_refused_send_is_tried_again_each_minute_and_serves_no_mode(world: World) -> None:
     """One run, many attempts; when it works, everything is served."""
     shop = Shop(world)
     account = shop.account("sk-main")
     account.warm("30m")
-    account.wake_mood = "down"
+    account.wake_mood = "wrong"
     opened = await open_quota(world, shop, config(world, {"main": {"times": ["01:00"], "poll": "24h"}}))
     await world.until("01-01 01:03:30")
     assert [short(at)[:11] for at in account.tried] == ["01-01 01:00", "01-01 01:01", "01-01 01:02", "01-01 01:03"]
     slot = await opened.slot()
-    assert (slot["wakeErrors"], slot["wakePending"], slot["nextWake"]) == (4, False, None)
+    assert (slot["wakeErrors"], slot["wakePending"], slot["nextWake"][:19]) == (4, False, "2026-01-01T01:04:00")
     account.wake_mood = None
     await world.until("01-01 01:10:00")
     assert [at[:11] for at in account.wakes] == ["01-01 01:04"]
@@ -294,16 +300,20 @@ async def test_a_failed_send_is_tried_again_each_minute_and_serves_no_mode(world
 
 
 @virtual
-async def test_ten_failed_sends_switch_waking_off_and_resume_switches_it_on(world: World) -> None:
+async def test_ten_refused_sends_switch_waking_off_and_resume_switches_it_on(world: World) -> None:
     """`resume` clears the counts and reads at once; the wake that is still owed is sent."""
     shop = Shop(world)
     account = shop.account("sk-main")
-    account.wake_mood = "down"
+    account.wake_mood = "wrong"
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "60m"}}))
     await world.until("01-01 00:30:00")
     slot = await opened.slot()
     assert (len(account.tried), slot["wakeDisabled"], slot["wakeErrors"]) == (10, True, 10)
-    assert [alert.incident for alert in opened.app.alerts] == ["slot-wake-disabled:main"]
+    (alert,) = opened.app.alerts
+    assert alert.incident == "slot-wake-disabled:main"
+    assert "HTTP 400: no such plan" in alert.text
+    assert "check that its key is valid" in alert.text
+    assert "wakeful slots resume main" in alert.text
     account.wake_mood = None
     await opened.quota.resume("main")
     await world.sleep("1m")
@@ -316,7 +326,7 @@ async def test_a_start_clears_what_was_disabled(world: World) -> None:
     """As resume does."""
     shop = Shop(world)
     account = shop.account("sk-main")
-    account.wake_mood = "down"
+    account.wake_mood = "wrong"
     given = config(world, {"main": {"interval": "60m"}})
     opened = await open_quota(world, shop, given)
     await world.until("01-01 00:30:00")

@@ -251,6 +251,11 @@ def polled_when_asked(patch: Patch) -> None:
     patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_until or slot.poll_asked_at)
 
 
+def unsent_wakes_wait_ever_longer(patch: Patch) -> None:
+    """The pause before a wake is sent again grows without a limit."""
+    patch.setattr(wake_runs, "send_again_at", lambda slot, *, now: now + (2 * HOUR << slot.unsent))
+
+
 def the_run_is_kept(patch: Patch) -> None:
     """A slot goes on waiting for a run that has ended."""
     save_many = SqliteSlots.save_many
@@ -359,6 +364,7 @@ def nobody_looks_at_messages(patch: Patch) -> None:
         pytest.param(try_again_without_looking, "L2 slot", KEYS, id="woken again without looking"),
         pytest.param(never_woken, "L1 slot", KEYS, id="never woken"),
         pytest.param(polled_when_asked, "L1 slot", CALM_KEYS, id="not read any more"),
+        pytest.param(unsent_wakes_wait_ever_longer, "L1 slot", KEYS, id="unsent wakes wait ever longer"),
         pytest.param(the_run_is_kept, "L5 slot", KEYS, id="waits for a run that ended"),
         pytest.param(repeat_what_may_have_happened, "L2 workflow", FLOWS, id="a side effect repeated after a crash"),
         pytest.param(begin_after_the_side_effect_anew, "L2 workflow", FLOWS, id="a side effect after an error"),

@@ -109,7 +109,7 @@ def _poll(asked: Invocation, daemon: Daemon, name: str) -> None:
     before = daemon.ask("POST", slot_path(name, "/poll"), body={}).body
     slot = _until(lambda: daemon.get(slot_path(name)), lambda slot: slot["lastPoll"] != before["lastPoll"], POLLED)
     _tell(asked, slot)
-    if slot["quotaErrors"]:
+    if slot["quotaErrors"] or slot["unreachableSince"]:
         end(FAILED)
 
 

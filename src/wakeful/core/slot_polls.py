@@ -6,12 +6,15 @@ The distance between polls is derived: every minute while a wake is looked for, 
 with errors in a row (doubled up to four times, up to a cap) and while nothing changes (doubled after three equal
 readings, and once more after another three). A change, or a window that is nearly used up, ends the latter. Too many
 errors switch the whole slot off.
+
+Two kinds of failed reads are no errors: an unreachable provider (the next read is one regular interval away), and reads
+made to confirm a wake.
 """
 
 from typing import Final
 
 from wakeful.core.instants import HOUR, MINUTE, Duration, Instant
-from wakeful.core.slot_wakes import is_confirming, is_needed, looked
+from wakeful.core.slot_wakes import is_confirming, is_needed, is_read_for_wake, looked
 from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules, decode_reading, encode_reading, is_on
 
 BACKOFF_MAX: Final = 4
@@ -42,6 +45,8 @@ def pause(slot: Slot, rules: SlotRules, *, now: Instant) -> Duration:
     """How long after a poll the next one is."""
     if is_confirming(slot, now):
         return CONFIRM_EVERY
+    if slot.unreachable_since is not None:
+        return rules.poll
     if slot.quota_errors:
         return max(rules.poll, min(rules.poll << min(slot.quota_errors, BACKOFF_MAX), rules.backoff_cap))
     return rules.poll << min(slot.steady // STEADY_STEP, STEADY_MAX)
@@ -51,7 +56,7 @@ def stats_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     """When statistics are asked for: not before the quota could be read."""
     if slot.stats_until is not None:
         return slot.stats_until
-    if not is_on(slot, rules) or slot.read_at is None or slot.quota_errors:
+    if not is_on(slot, rules) or slot.read_at is None or slot.error is not None:
         return None
     return slot.read_at if slot.stats_at is None else slot.stats_at + max(STATS_EVERY, rules.poll)
 
@@ -76,12 +81,14 @@ def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) ->
         error=None,
         error_at=None,
         quota_errors=0,
+        unreachable_since=None,
     )
     return looked(slot, rules, reading, now=now)
 
 
 def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
     """A poll has ended. The first one after a start also decides whether the initial wake is needed."""
+    is_for_wake = is_read_for_wake(slot, began_at)
     slot = slot._replace(polled_at=now, poll_until=None)
     if slot.poll_asked_at is not None and slot.poll_asked_at <= began_at:
         slot = slot._replace(poll_asked_at=None)
@@ -89,7 +96,7 @@ def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_
         slot = was_read(slot, rules, found, now=now)
         wants_wake = is_needed(found, now)
     else:
-        slot = _failed(slot, rules, found.error, now=now)
+        slot = _failed(slot, rules, found, is_for_wake=is_for_wake, now=now)
         wants_wake = found.kind != "refused"
     if slot.is_starting:
         is_free = slot.pending_at is None and slot.wake_run_id is None
@@ -116,6 +123,7 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
         stats_at=until_now(slot.stats_at),
         stats_until=until_now(slot.stats_until),
         initial_at=until_now(slot.initial_at),
+        unreachable_since=until_now(slot.unreachable_since),
     )
 
 
@@ -126,9 +134,12 @@ def _newest(known: Instant | None, told: Instant | None, now: Instant) -> Instan
     return told if told > min(known, now) and abs(told - known) >= SAME_RESET else known
 
 
-def _failed(slot: Slot, rules: SlotRules, error: str, *, now: Instant) -> Slot:
+def _failed(slot: Slot, rules: SlotRules, failure: ReadFailure, *, is_for_wake: bool, now: Instant) -> Slot:
+    is_unreachable = failure.kind == "unreachable"
+    since = (now if slot.unreachable_since is None else slot.unreachable_since) if is_unreachable else None
+    slot = slot._replace(error=failure.error, error_at=now, steady=0, unreachable_since=since)
+    if is_unreachable or is_for_wake:
+        return slot
     errors = slot.quota_errors + 1
     is_off = errors >= rules.errors_max and slot.disabled_at is None
-    return slot._replace(
-        quota_errors=errors, error=error, error_at=now, steady=0, disabled_at=now if is_off else slot.disabled_at
-    )
+    return slot._replace(quota_errors=errors, disabled_at=now if is_off else slot.disabled_at)

@@ -6,12 +6,13 @@ Three modes, in any combination, each with a durable marker that says up to wher
 last wake, *times* of day, *after reset*. When the alarm rings, everything that is due by now becomes one wake. It is
 not sent if the window runs anyway (`warm`), or while an earlier wake is still looked for (`pending`); a time of day an
 hour late or more is `missed`. A wake that was sent, or was not needed, serves all modes up to now; a failed one serves
-none, so it is tried again a minute later.
+none, so it is tried again a minute later. A wake that never arrived (no connection, 5xx) is repeated by the same run
+with a growing pause until it does, and counts as no error.
 
 Sent is not done. A wake is *pending* until a reading shows a reset newer than the newest one known before it. Within
 the retry window the quota is read every minute; after it, one more wake is sent, and then things take their normal
-course. Every reading that does not confirm and every failed send is an error; too many switch waking off, but never
-before that second wake was tried.
+course. Every reading that does not confirm and every refused send is an error; too many switch waking off, but never
+before that second wake was tried, and the second wake starts the count again.
 """
 
 from typing import Final, NamedTuple
@@ -24,6 +25,8 @@ from wakeful.core.timing import latest_until, next_after, tally
 LATE_MAX: Final[Duration] = HOUR
 """A time of day this late is not served any more."""
 RETRY_EVERY: Final[Duration] = MINUTE
+RESEND_MAX: Final[Duration] = 15 * MINUTE
+"""The longest pause before a wake that did not arrive is sent again: 1, 2, 4, 8, then always 15 minutes."""
 FRESH: Final[Duration] = MINUTE
 """A reading this young need not be taken again before a wake is sent."""
 SETTLE_WITHIN: Final[Duration] = 5 * MINUTE
@@ -52,8 +55,8 @@ def wake_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     """When the alarm of the wake side rings; None: not until something else happens."""
     if not is_on(slot, rules) or slot.wake_disabled_at is not None:
         return None
-    if slot.wake_run_id is not None and slot.pending_at is None:
-        return None  # an open run serves whatever comes due
+    if is_sending(slot):
+        return None  # the open run serves whatever comes due
     return min((at for at, _ in _modes(slot, rules)), default=None)
 
 
@@ -82,6 +85,11 @@ def advanced(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
     return slot._replace(interval_from=now, times_through=now, reset_served=served, initial_at=None)
 
 
+def is_sending(slot: Slot) -> bool:
+    """Whether its open run has not sent its wake yet. An earlier run's wake may be unconfirmed at the same time."""
+    return slot.wake_run_id is not None and (slot.pending_at is None or slot.sent_run_id != slot.wake_run_id)
+
+
 def is_looked_for(slot: Slot, now: Instant) -> bool:
     """Whether a wake was sent and its effect is awaited: another one would be a duplicate."""
     if slot.pending_at is None:
@@ -89,9 +97,21 @@ def is_looked_for(slot: Slot, now: Instant) -> bool:
     return slot.wake_run_id is not None or (slot.window_until is not None and slot.window_until > now)
 
 
+def is_second(slot: Slot, run_id: int) -> bool:
+    """Whether what this run sends is the forced retry: its first wake is still unconfirmed."""
+    return slot.pending_at is not None and slot.sent_run_id == run_id
+
+
 def is_confirming(slot: Slot, now: Instant) -> bool:
     """Whether the quota is read every minute."""
     return slot.pending_at is not None and slot.window_until is not None and slot.window_until > now
+
+
+def is_read_for_wake(slot: Slot, began_at: Instant) -> bool:
+    """Whether a read that began then was made to confirm a wake: within its window, or at once after it was sent."""
+    if slot.pending_at is None or began_at < slot.pending_at:
+        return False
+    return is_confirming(slot, began_at) or slot.poll_asked_at == slot.pending_at
 
 
 def is_needed(reading: Reading, now: Instant) -> bool:
@@ -106,12 +126,15 @@ def must_read_first(slot: Slot, now: Instant) -> bool:
 
 def sent(slot: Slot, rules: SlotRules, run_id: int, *, now: Instant, is_manual: bool = False) -> Slot:
     """A wake was sent: all modes are served, and its effect is looked for at once. The second one is the last."""
-    is_second = slot.pending_at is not None and slot.sent_run_id == run_id
+    is_forced = is_second(slot, run_id)
+    if slot.unsent:
+        slot = slot._replace(unsent=0, wake_error=None)
     slot = advanced(slot, rules, now=now)._replace(
-        woken_at=now, poll_asked_at=now, pending_at=now, sent_run_id=run_id, is_forced=int(is_second or is_manual)
+        woken_at=now, poll_asked_at=now, pending_at=now, sent_run_id=run_id, is_forced=int(is_forced or is_manual)
     )
-    if is_second:
-        return slot._replace(window_until=None)
+    if is_forced:
+        return slot._replace(window_until=None, wake_errors=slot.wake_errors_before)
+    slot = slot._replace(wake_errors_before=slot.wake_errors)
     # One that is warm anyway has nothing to show but that it still is.
     snapshot_at = None if is_warm(slot, now) else slot.last_reset_at
     return slot._replace(window_until=now + rules.retry_window, snapshot_at=snapshot_at)
@@ -119,15 +142,26 @@ def sent(slot: Slot, rules: SlotRules, run_id: int, *, now: Instant, is_manual: 
 
 def not_needed(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
     """The pre-check found the window running."""
-    slot = advanced(slot, rules, now=now)
+    slot = advanced(slot, rules, now=now)._replace(unsent=0)
     return slot if slot.pending_at is not None else slot._replace(wake_errors=0, wake_error=None)
 
 
+def not_arrived(slot: Slot, error: str) -> Slot:
+    """A wake did not reach the provider: nothing is served, and it is nobody's error."""
+    return slot._replace(unsent=slot.unsent + 1, wake_error=error)
+
+
+def send_again_at(slot: Slot, *, now: Instant) -> Instant:
+    """When a wake that did not arrive is sent again."""
+    return now + min(MINUTE << min(slot.unsent - 1, 4), RESEND_MAX)
+
+
 def send_failed(slot: Slot, rules: SlotRules, run_id: int, error: str, *, now: Instant) -> Slot:
-    """A wake could not be sent: nothing is served, and it is one more error."""
-    is_second = slot.pending_at is not None and slot.sent_run_id == run_id
-    slot = slot._replace(wake_errors=slot.wake_errors + 1, wake_error=error)
-    if is_second:
+    """A wake was refused: nothing is served, and it is one more error."""
+    is_forced = is_second(slot, run_id)
+    errors = slot.wake_errors_before if is_forced else slot.wake_errors
+    slot = slot._replace(wake_errors=errors + 1, wake_error=error, unsent=0)
+    if is_forced:
         slot = slot._replace(is_forced=1, window_until=None)
     return _switched_off(slot, rules, now=now)
 
@@ -185,6 +219,16 @@ def _late_times(slot: Slot, rules: SlotRules, now: Instant, gap_reason: str) -> 
         return slot, ()
     gap = Gap(late.first, late.last, late.count, "missed", gap_reason)
     return slot._replace(times_through=through), (gap,)
+
+
+def times_meanwhile(slot: Slot, rules: SlotRules, *, since: Instant, now: Instant) -> Gap | None:
+    """Times of day that came while a wake was being sent: that wake serves them, and they have their row."""
+    if rules.times is None:
+        return None
+    passed = tally(rules.times, max(slot.times_through, since), now)
+    if passed.first is None or passed.last is None:
+        return None
+    return Gap(passed.first, passed.last, passed.count, "skipped", PENDING)
 
 
 def _one(at: Instant, reason: str) -> Gap:

@@ -56,15 +56,19 @@ class Reading:
         return self.reset_at if self.percentage is not None and self.percentage >= EXHAUSTED_FROM else None
 
 
-FailureKind: TypeAlias = Literal["refused", "unreachable", "unreadable"]
+FailureKind: TypeAlias = Literal["refused", "unreachable", "throttled", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFailure:
-    """Why a provider's quota could not be read, in a sentence. `refused`: it is the key that is wrong."""
+    """Why a provider's quota could not be read, in a sentence.
+
+    `refused`: the key is wrong. `unreachable`: no connection, no answer or a 5xx; the network or the provider is at
+    fault, so it counts as no error. The other kinds do."""
 
     kind: FailureKind
     error: str
+    until: Instant | None = None  # when the provider asks to be asked again
 
 
 class Slot(NamedTuple):
@@ -111,6 +115,9 @@ class Slot(NamedTuple):
     is_forced: int  # 1: no further wake is sent for the one that is pending
     wake_errors: int
     wake_error: str | None
+    unsent: int  # sends in a row that did not arrive
+    unreachable_since: Instant | None  # the provider's quota cannot be reached since then
+    wake_errors_before: int  # wake errors when the pending wake was sent
 
 
 def new_slot(slot_id: int, name: str, definition: str | None, *, now: Instant) -> Slot:
@@ -118,7 +125,7 @@ def new_slot(slot_id: int, name: str, definition: str | None, *, now: Instant) -
     return Slot(
         slot_id, name, definition, 1, now, now, None, None, None, None, None, None, None, None, None, 0, None, None, 0,
         None, None, None, 0, None, None, None, 0, None, now, now, None, None, None, None, None, None, None, None, 0, 0,
-        None,
+        None, 0, None, 0,
     )  # fmt: skip
 
 
@@ -163,13 +170,14 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 
 def resumed(slot: Slot, rules: SlotRules, *, now: Instant, is_start: bool = False) -> Slot:
-    """A person, or a start, lets both sides go on: errors count anew, and the quota is read at once."""
+    """A person, or a start, lets both sides go on: error counts start again, and the quota is read at once."""
     return slot._replace(
         disabled_at=None,
         wake_disabled_at=None,
         quota_errors=0,
         wake_errors=0,
         wake_error=None,
+        unsent=slot.unsent if is_start else 0,
         poll_asked_at=now if rules.enabled else slot.poll_asked_at,
         is_starting=int(rules.wakes and rules.enabled) if is_start else slot.is_starting,
     )

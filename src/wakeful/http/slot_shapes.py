@@ -75,6 +75,8 @@ class Slot(SlotDefinition):
     wake_disabled: bool
     disabled: bool
     last_error: str | None
+    unreachable_since: Annotated[At | None, Field(description="no connection or 5xx since then; counts as no error")]
+    unsent: Annotated[int, Field(description="sends of the current wake that did not arrive; it is repeated")]
     next_wake: At | None
     next_poll: At | None
     stats: Any

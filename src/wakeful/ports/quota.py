@@ -11,10 +11,19 @@ from wakeful.ports.action import Fire, Ladder
 
 @dataclass(frozen=True, slots=True)
 class WakeFailure:
-    """Why a wake could not be sent, in a sentence; `until`: when the provider asks to be asked again."""
+    """Why a wake could not be sent, in a sentence; `until`: when the provider asks to be asked again.
+
+    `is_unreachable`: it did not arrive (no connection, no answer, 5xx), and is repeated until it does."""
 
     error: str
     until: Instant | None = None
+    is_unreachable: bool = False
+
+
+def wake_failure(failure: ReadFailure) -> WakeFailure:
+    """What went wrong with a request that was a wake."""
+    is_unreachable = failure.kind == "unreachable"
+    return WakeFailure(failure.error, None if is_unreachable else failure.until, is_unreachable)
 
 
 class QuotaProvider(Protocol):

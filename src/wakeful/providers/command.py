@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ from wakeful.core.actions import Command
 from wakeful.core.instants import Instant
 from wakeful.core.results import Done, Failed
 from wakeful.core.runs import RungName
-from wakeful.core.slots import ReadFailure, Reading
+from wakeful.core.slots import FailureKind, ReadFailure, Reading
 from wakeful.ports.action import Fire, Ladder, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import WakeFailure
@@ -22,6 +23,8 @@ from wakeful.providers.reading import plain_reading
 from wakeful.settings.slots import CommandSlot
 
 OUTPUT_MAX: Final = 64 * 1024
+_UNREACHABLE: Final = f"exited with {os.EX_TEMPFAIL}"
+"""How a program says that it could not reach its provider: exit code 75, `EX_TEMPFAIL` of sysexits."""
 
 
 class _NoLadder:
@@ -52,7 +55,8 @@ class CommandProvider:
         fire = Fire(0, 0, f"slot:{self._slot}", now, now, "schedule", 1, f"{self._slot}-{now}", None)
         result = await self._action.perform(self._command(self._written.quota_argv), fire, _NoLadder())
         if isinstance(result, Failed):
-            return self._key.clean(ReadFailure("unreachable", f"{self._written.quota_argv[0]}: {result.error}"))
+            kind: FailureKind = "unreachable" if _is_unreachable(result) else "unreadable"
+            return self._key.clean(ReadFailure(kind, f"{self._written.quota_argv[0]}: {result.error}"))
         output = (result.output or "") if isinstance(result, Done) else ""
         data = parse_json(output.strip())
         if data is None:
@@ -64,7 +68,7 @@ class CommandProvider:
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         result = await self._action.perform(self._command(self._written.wake_argv or ()), fire, ladder)
         if isinstance(result, Failed):
-            return WakeFailure(self._key.redact(result.error))
+            return WakeFailure(self._key.redact(result.error), is_unreachable=_is_unreachable(result))
         return None if isinstance(result, Done) else WakeFailure(f"it ended as {type(result).__name__}")
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
@@ -75,3 +79,7 @@ class CommandProvider:
 
     def _command(self, argv: tuple[str, ...]) -> Command:
         return Command(argv, self._home, self._env, None, OUTPUT_MAX)
+
+
+def _is_unreachable(result: Failed) -> bool:
+    return result.error.partition(":")[0] == _UNREACHABLE

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
 from wakeful.core.instants import HOUR, SECOND, Duration, Instant
-from wakeful.core.slots import ReadFailure, Reading
+from wakeful.core.slots import FailureKind, ReadFailure, Reading
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About
-from wakeful.ports.quota import WakeFailure
-from wakeful.providers.keys import Key, Refusal
+from wakeful.ports.quota import WakeFailure, wake_failure
+from wakeful.providers.keys import Key
 from wakeful.providers.reading import glm_reading, local_text, number_of, walk
 
 QUOTA_PATH: Final = "/api/monitor/usage/quota/limit"
@@ -63,7 +63,7 @@ class GlmProvider:
             "stream": False,
         }
         answer = await self._ask("POST", WAKE_PATH, action, words, key=fire.idempotency_key)
-        return None if isinstance(answer, Response) else WakeFailure(answer.error, getattr(answer, "until", None))
+        return None if isinstance(answer, Response) else wake_failure(answer)
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
         start = now - WINDOW if reading.reset_at is None or reading.reset_at <= now else reading.reset_at - WINDOW
@@ -122,7 +122,5 @@ async def ask(exchanges: Exchanges, request: Request, about: About, key: Key, cl
     told = f"{answer.line}: {said}" if said else answer.line
     if answer.status in (401, 403):
         return key.clean(ReadFailure("refused", f"the key was refused ({told}); check it, and that it was not revoked"))
-    is_passing = answer.status >= 500 or answer.status == 429
-    return key.clean(
-        Refusal("unreachable" if is_passing else "unreadable", told, answer.come_back_at(clock.read().now))
-    )
+    kind: FailureKind = "unreachable" if answer.status >= 500 else "throttled" if answer.status == 429 else "unreadable"
+    return key.clean(ReadFailure(kind, told, answer.come_back_at(clock.read().now)))

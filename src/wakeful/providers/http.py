@@ -9,7 +9,7 @@ from wakeful.core.slots import ReadFailure, Reading
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About
-from wakeful.ports.quota import WakeFailure
+from wakeful.ports.quota import WakeFailure, wake_failure
 from wakeful.providers.glm import ask
 from wakeful.providers.keys import Key
 from wakeful.providers.reading import plain_reading
@@ -48,7 +48,7 @@ class HttpProvider:
         body = (self._written.wake_body or "{}").encode()
         request = Request("POST", self._written.wake_url or "", headers, body)
         answer = await ask(self._exchanges, request, About(action, slot=self._slot), self._key, self._clock)
-        return None if isinstance(answer, Response) else WakeFailure(answer.error, getattr(answer, "until", None))
+        return None if isinstance(answer, Response) else wake_failure(answer)
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
         return ReadFailure("unreadable", "this provider has no statistics")

@@ -3,23 +3,13 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
-from wakeful.core.instants import Instant
 from wakeful.core.slots import ReadFailure
 from wakeful.settings.secrets import Redactor
 
 _BEARER: Final = "bearer "
-
-F = TypeVar("F", bound=ReadFailure)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal(ReadFailure):
-    """A failure of a provider that also says when to come back."""
-
-    until: Instant | None = None
 
 
 class Key:
@@ -43,7 +33,7 @@ class Key:
         """Equal for two slots that name the same key at the same place; nothing can be read from it."""
         return hashlib.sha256(json.dumps([*where, *self.__values]).encode()).hexdigest()[:24]
 
-    def clean(self, failure: F) -> F:
+    def clean(self, failure: ReadFailure) -> ReadFailure:
         """A failure whose words do not show the key, although the provider quoted it."""
         return replace(failure, error=self._redactor.redact(failure.error))
 

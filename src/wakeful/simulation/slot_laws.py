@@ -5,11 +5,14 @@ from typing import Final
 
 from wakeful.core.instants import MINUTE, Duration, Instant, format_duration, format_instant
 from wakeful.core.runs import Run
+from wakeful.core.slot_wakes import RESEND_MAX
 from wakeful.core.slots import Slot
+from wakeful.features.quota.wake_runs import UNREACHABLE
 from wakeful.ports.store import Alarm
 from wakeful.simulation.laws import describe
 
 LEFT_LYING_MAX: Final[Duration] = MINUTE
+RESENT_WITHIN: Final[Duration] = RESEND_MAX + LEFT_LYING_MAX
 
 
 def is_woken_once(slot: str, fire_key: str, *, until: Instant | None, is_excused: bool) -> Iterator[str]:
@@ -30,6 +33,12 @@ def is_woken_in_the_end(slot: str, cold_for: Duration, patience: Duration) -> It
     """L1: a slot that is cold is woken, if there is somebody awake and the provider answers."""
     if cold_for > patience:
         yield f"L1 slot {slot}: it is cold for {format_duration(cold_for)}, and nobody wakes it"
+
+
+def is_sent_after_an_outage(slot: str, run: Run | None, calm_for: Duration) -> Iterator[str]:
+    """L1: a wake that did not arrive is sent within one backoff step of the network's return."""
+    if run is not None and run.outcome == "waiting" and run.reason == UNREACHABLE and calm_for > RESENT_WITHIN:
+        yield f"L1 slot {slot}: reachable for {format_duration(calm_for)}, and its wake is not sent: {describe(run)}"
 
 
 def is_read_in_the_end(slot: str, unread_for: Duration, patience: Duration) -> Iterator[str]:

@@ -29,7 +29,8 @@ WINDOW: Final[Duration] = 5 * HOUR
 POLL: Final[Duration] = 3 * HOUR
 BACKOFF_CAP: Final[Duration] = 6 * HOUR
 
-Mood: TypeAlias = Literal["normal", "down", "deaf"]
+Mood: TypeAlias = Literal["normal", "down", "deaf", "wrong"]
+"""`down`: nothing arrives. `deaf`: takes wakes and shows none. `wrong`: refuses whatever it is asked."""
 
 
 class Account:
@@ -45,6 +46,7 @@ class Account:
         self.trouble_at = 0
         self.allowed_at = 0  # when it was last let go on after it had been switched off
         self.read_at = 0
+        self.tried_at = 0  # when a wake was last sent, arrived or not
         self.wakes = 0
         self.arrivals: dict[int, int] = {}  # of each run
 
@@ -83,7 +85,7 @@ class SimProvider:
         keys, account = self._keys, self._account
         manner, takes = draw_answering(keys.rng)
         await self._boot.clock.sleep(takes)
-        found = keys.read(account, self._boot, is_answered=manner == "answers" and account.mood != "down")
+        found = keys.read(account, self._boot, is_reached=manner == "answers" and account.mood != "down")
         if manner == "hangs":
             await asyncio.Event().wait()
         return found
@@ -93,13 +95,17 @@ class SimProvider:
         manner, takes = draw_answering(keys.rng)
         began_at = keys.true_now
         await self._boot.clock.sleep(takes)
+        account.tried_at = keys.true_now
         if manner == "fails" or account.mood == "down":
             keys.troubled(account)
-            return WakeFailure("connection refused")
+            return WakeFailure("connection refused", is_unreachable=True)
+        if account.mood == "wrong":
+            keys.troubled(account)
+            return WakeFailure("HTTP 400")
         keys.woken(account, fire, self._boot, began_at)
         if manner == "hangs":
             await asyncio.Event().wait()
-        return WakeFailure("the connection broke") if manner == "loses the answer" else None
+        return WakeFailure("the connection broke", is_unreachable=True) if manner == "loses the answer" else None
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
         return ReadFailure("unreadable", "there are none")
@@ -175,14 +181,17 @@ class Keys:
             account.cold_since = self._world.loop.now_ms
         return now
 
-    def read(self, account: Account, boot: Boot, *, is_answered: bool) -> Reading | ReadFailure:
+    def read(self, account: Account, boot: Boot, *, is_reached: bool) -> Reading | ReadFailure:
         """The quota is asked for."""
         self.now(account)
         account.read_at = self._world.loop.now_ms
-        self._world.say(lambda: f"{boot.name}: slot {account.name} is read: {is_answered}, {account.reset_at}")
-        if not is_answered:
+        self._world.say(lambda: f"{boot.name}: slot {account.name} is read: {is_reached}, {account.reset_at}")
+        if not is_reached:
             self.troubled(account)
             return ReadFailure("unreachable", "connection refused")
+        if account.mood == "wrong":
+            self.troubled(account)
+            return ReadFailure("unreadable", "HTTP 400")
         return Reading(10.0, None if account.mood == "deaf" else account.reset_at)
 
     def troubled(self, account: Account) -> None:
@@ -230,8 +239,7 @@ class Keys:
             yield from self._judge_slot(tx, before, slot, now)
 
     def _judge_slot(self, tx: Tx, before: Slot | None, slot: Slot, now: Instant) -> Iterator[str]:
-        run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
-        yield from laws.keeps_one_run(slot, run)
+        yield from laws.keeps_one_run(slot, self._open_run(slot))
         if before is not None and (before.disabled_at is not None or before.wake_disabled_at is not None):
             self.accounts[slot.name].allowed_at = self.true_now
         if before is not None:
@@ -266,6 +274,15 @@ class Keys:
             if slot.wake_disabled_at is None and slot.disabled_at is None and account.reset_at is None:
                 since = max(calm_since, account.cold_since)
                 yield from laws.is_woken_in_the_end(slot.name, true - since, self._patience)
+            # A pause that was reckoned on another clock is shifted as exactly as its height was noted.
+            is_on_this_clock = self._world.stepped_at < account.tried_at
+            if slot.unsent and is_on_this_clock and slot.wake_disabled_at is None and slot.disabled_at is None:
+                since = max(calm_since, account.tried_at)
+                yield from laws.is_sent_after_an_outage(slot.name, self._open_run(slot), true - since)
+
+    def _open_run(self, slot: Slot) -> Run | None:
+        run_id = slot.wake_run_id
+        return None if run_id is None else self._world.seen_tx.runs.lock([run_id]).get(run_id)
 
     def last_look(self) -> Iterator[str]:
         return iter(())
@@ -305,7 +322,7 @@ class SlotsTenant:
                 if account.mood == "normal" and not account.is_warm(keys.now(account)):
                     keys.begin_window(account, is_excused=True)  # nobody here could know
             case "mood":
-                account.mood = ("normal", "normal", "down", "deaf")[int(act.draw * 7919) % 4]
+                account.mood = ("normal", "normal", "down", "down", "deaf", "wrong")[int(act.draw * 7919) % 6]
                 keys.troubled(account)
             case "wake":
                 account.is_excused = True

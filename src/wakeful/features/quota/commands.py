@@ -93,12 +93,16 @@ class Commands:
         self._let_go(tx, slot, now)
 
     def wake(self, tx: Tx, name: str, *, now: Instant) -> int:
-        """One wake, at once and without a pre-check: a person asked. Answers the run's id."""
+        """One wake, at once and without a pre-check: a person asked. Returns the run's id.
+
+        A wake that could not be sent and waits to be sent again is what they ask for: it is sent now."""
         slot, defined = self._held(tx, name)
         if not defined.provider.can_wake:
             cure = "wake_url or wake_argv in the settings" if name in self._book.names else "wakeUrl or wakeArgv"
             raise Conflict(f"slot {name} does not say how it is woken; give it {cure}")
         if slot.wake_run_id is not None:
+            if slot.unsent and _hurry(tx, slot, now):
+                return slot.wake_run_id
             raise Conflict(f"slot {name} {MANUAL_OPEN}, run {slot.wake_run_id}; wait for it to end")
         (run_id,) = tx.runs.reserve_ids(1)
         run = planned(
@@ -122,8 +126,11 @@ class Commands:
         self._save(tx, slot._replace(poll_asked_at=now), defined, now)
 
     def resume(self, tx: Tx, name: str, *, now: Instant) -> None:
-        """Let both sides go on: nothing is disabled any more, and errors count anew."""
+        """Let both sides go on: nothing is disabled any more, error counts start again, a wake that waits to be sent
+        again is sent now."""
         slot, defined = self._held(tx, name)
+        if slot.unsent:
+            _hurry(tx, slot, now)
         after = resumed(slot, defined.rules, now=now)
         tell(tx, after, "resumed", "slot-resumed", f"slot {name}: resumed")
         self._save(tx, after, defined, now)
@@ -210,6 +217,16 @@ class Commands:
 
     def _save(self, tx: Tx, slot: Slot, defined: Defined, now: Instant) -> None:
         save(tx, slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+
+
+def _hurry(tx: Tx, slot: Slot, now: Instant) -> bool:
+    """Bring the next attempt of its waiting run forward; False: it does not wait."""
+    run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
+    if run is None or run.outcome != "waiting":
+        return False
+    tx.runs.save_many([run._replace(next_attempt_at=now)])
+    tx.alarms.set_many([Alarm(ALARM_RUN, run.run_id, now, run.priority, run.lane, 0)])
+    return True
 
 
 def _lock(tx: Tx, name: str) -> Slot | None:

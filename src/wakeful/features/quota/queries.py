@@ -7,8 +7,10 @@ from typing import Any, Final, Literal
 from wakeful.core.fields import shown
 from wakeful.core.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.core.refusals import NotFound
+from wakeful.core.slot_wakes import is_sending
 from wakeful.core.slots import Slot, decode_reading, is_warm
 from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.reading import wake_cure
 from wakeful.features.quota.rows import at_text, sides
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Tx
@@ -49,22 +51,29 @@ def troubles(tx: Tx, book: Book, *, now: Instant) -> list[Trouble]:
 
 def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> Trouble | None:
     """One clear sentence about what is wrong with a slot, the gravest first."""
-    name, again = slot.name, f"then: wakeful slots resume {slot.name}"
+    name = slot.name
     if isinstance(defined, Unusable):
         return Trouble(name, "bad", f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot")
     if not defined.rules.enabled:
         return None
     if slot.disabled_at is not None:
         sentence = f"slot {name} is disabled after {slot.quota_errors} errors in a row, the last: {slot.error}"
-        return Trouble(name, "bad", sentence, f"correct the key, the address or the network, {again}")
+        return Trouble(name, "bad", sentence, f"correct the key or the address, then: wakeful slots resume {name}")
     if slot.wake_disabled_at is not None:
         sentence = f"slot {name} is not woken any more after {slot.wake_errors} wake errors: {slot.wake_error}"
-        return Trouble(name, "bad", sentence, f"see that the key can be used, {again}")
-    if slot.quota_errors:
-        sentence = f"the quota of slot {name} cannot be read ({slot.quota_errors} errors in a row): {slot.error}"
-        return Trouble(
-            name, "warn", sentence, "correct the key, the address or the network; it is read again by itself"
-        )
+        return Trouble(name, "bad", sentence, wake_cure(name))
+    if slot.unsent:
+        tries = "once" if slot.unsent == 1 else f"{slot.unsent} times"
+        sentence = f"the wake of slot {name} could not be sent, tried {tries}: {slot.wake_error}"
+        return Trouble(name, "warn", sentence, "check the network; it is sent again by itself until it arrives")
+    if slot.unreachable_since is not None:
+        since = format_instant(slot.unreachable_since)
+        sentence = f"the quota of slot {name} cannot be reached since {since}: {slot.error}"
+        return Trouble(name, "warn", sentence, "check the network and the address; it is read again by itself")
+    if slot.error is not None:
+        count = f" ({slot.quota_errors} errors in a row)" if slot.quota_errors else ""
+        sentence = f"the quota of slot {name} cannot be read{count}: {slot.error}"
+        return Trouble(name, "warn", sentence, "correct the key or the address; it is read again by itself")
     if slot.wake_errors:
         sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
         return Trouble(name, "warn", sentence, "wait for the next try, or see that the key can be used")
@@ -97,7 +106,14 @@ def view(tx: Tx, book: Book, slot: Slot, *, now: Instant) -> dict[str, Any]:
     if isinstance(defined, Unusable):
         return {**shared, "enabled": False}
     at = sides(slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
-    return {**slot_json(defined.written), **shared, "nextWake": at_text(at.wake_at), "nextPoll": at_text(at.poll_at)}
+    wake_at = _resent_at(tx, slot) if is_sending(slot) else at.wake_at
+    return {**slot_json(defined.written), **shared, "nextWake": at_text(wake_at), "nextPoll": at_text(at.poll_at)}
+
+
+def _resent_at(tx: Tx, slot: Slot) -> Instant | None:
+    """When a wake that waits to be sent again is sent."""
+    run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
+    return None if run is None or run.outcome != "waiting" else run.next_attempt_at
 
 
 def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, now: Instant) -> dict[str, Any]:
@@ -109,7 +125,7 @@ def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, no
         status = "disabled"
     elif slot.pending_at is not None or slot.wake_run_id is not None:
         status = "waking"
-    elif slot.quota_errors:
+    elif slot.error is not None:
         status = "failing"
     elif slot.exhausted_until is not None and slot.exhausted_until > now:
         status = "exhausted"
@@ -153,6 +169,8 @@ def _errors(slot: Slot) -> dict[str, Any]:
         "wakeDisabled": slot.wake_disabled_at is not None,
         "disabled": slot.disabled_at is not None,
         "lastError": slot.error or slot.wake_error,
+        "unreachableSince": at_text(slot.unreachable_since),
+        "unsent": slot.unsent,
     }
 
 

@@ -94,22 +94,27 @@ class Notes:
         changed = before.reading != after.reading or before.read_at is None
         data: dict[str, Any] = {"resetAt": at_text(after.reset_at), "warm": after.reset_at is not None}
         tell(tx, after, "read", "quota-poller.refreshed", text if changed else None, **data)
-        if before.quota_errors:
+        if before.quota_errors or before.unreachable_since is not None:
             errors = before.quota_errors
-            text = f"slot {after.name}: recovered after {errors} consecutive error(s)"
+            since = at_text(before.unreachable_since)
+            trouble = f"{errors} consecutive error(s)" if since is None else f"being unreachable since {since}"
+            text = f"slot {after.name}: recovered after {trouble}"
             tell(tx, after, "recovered", "quota-poller.recovered", text, errors=errors)
 
     def _tell_failure(
         self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, found: ReadFailure, now: Instant
     ) -> None:
-        count = f"{after.quota_errors}/{rules.errors_max} consecutive"
-        text = f"slot {after.name}: poll failed ({count}): {found.error}"
+        is_counted = after.quota_errors > before.quota_errors
+        count = f" ({after.quota_errors}/{rules.errors_max} consecutive)" if is_counted else ""
+        text = f"slot {after.name}: poll failed{count}: {found.error}"
         data: dict[str, Any] = {"error": found.error, "kind": found.kind, "quotaErrors": after.quota_errors}
         tell(tx, after, "failed", "quota-poller.poll-failed", text, level="warn", **data)
         if after.disabled_at is not None and before.disabled_at is None:
             cure = f"wakeful slots resume {after.name}"
             text = f"slot {after.name}: disabled after {after.quota_errors} errors in a row; {cure}"
             tell(tx, after, "disabled", "quota-poller.auto-disabled", text, level="error", error=found.error)
+            return
+        if not is_counted:
             return
         wait = pause(after, rules, now=now)
         text = f"slot {after.name}: backing off, next poll in {format_duration(wait)}"
@@ -120,6 +125,17 @@ def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
     """Waking ended by itself."""
     text = f"slot {slot.name}: waking disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
     tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
+
+
+def wake_disabled(slot: Slot) -> Alert:
+    """What a person is told when waking was switched off."""
+    text = f"slot {slot.name} is not woken any more after {slot.wake_errors} wake errors, the last: {slot.wake_error}"
+    return Alert(f"slot-wake-disabled:{slot.name}", f"{text}; {wake_cure(slot.name)}")
+
+
+def wake_cure(name: str) -> str:
+    """How to get a slot woken again whose wakes were refused or did not show."""
+    return f"check that its key is valid and its plan allows requests, then: wakeful slots resume {name}"
 
 
 def _recoveries(before: Slot, after: Slot) -> tuple[Recovered, ...]:
@@ -134,12 +150,11 @@ def _recoveries(before: Slot, after: Slot) -> tuple[Recovered, ...]:
 
 def _alerts(before: Slot, after: Slot) -> tuple[Alert, ...]:
     """What a person should know, once."""
-    cure = f"put it right, then: wakeful slots resume {after.name}"
     found: list[Alert] = []
     if after.disabled_at is not None and before.disabled_at is None:
+        cure = f"correct the key or the address, then: wakeful slots resume {after.name}"
         text = f"slot {after.name} is disabled after {after.quota_errors} errors, the last: {after.error}; {cure}"
         found.append(Alert(f"slot-disabled:{after.name}", text))
     if after.wake_disabled_at is not None and before.wake_disabled_at is None:
-        text = f"slot {after.name} is not woken any more after {after.wake_errors} errors: {after.wake_error}; {cure}"
-        found.append(Alert(f"slot-wake-disabled:{after.name}", text))
+        found.append(wake_disabled(after))
     return tuple(found)

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Decision, Skip
-from wakeful.core.instants import SECOND, Duration, Instant
+from wakeful.core.instants import SECOND, Duration, Instant, format_instant
 from wakeful.core.policies import after_crash
 from wakeful.core.results import (
     Busy,
@@ -30,15 +30,20 @@ from wakeful.core.slot_wakes import (
     SETTLE_WITHIN,
     WARM,
     advanced,
+    is_second,
     must_read_first,
+    not_arrived,
     not_needed,
+    send_again_at,
     send_failed,
     sent,
+    times_meanwhile,
 )
 from wakeful.core.slots import Slot, SlotRules, is_warm
 from wakeful.features.quota.book import Book, Defined, Unusable
-from wakeful.features.quota.reading import tell_wake_disabled
+from wakeful.features.quota.reading import tell_wake_disabled, wake_disabled
 from wakeful.features.quota.rows import WAKE, save, slot_named, tell
+from wakeful.features.quota.wakes import record_gaps
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Tx
@@ -46,6 +51,7 @@ from wakeful.ports.store import Tx
 WAKE_TIMEOUT: Final[Duration] = 60 * SECOND
 SENT: Final = "sent"
 REFUSED: Final = "refused"
+UNREACHABLE: Final = "unreachable"
 CONFIRMING: Final = "confirming"
 UNCONFIRMED: Final = "unconfirmed"
 
@@ -95,6 +101,9 @@ class WakeRuns:
                 settled.append(Settled(_alone(run, ending, now)))
                 continue
             one, after = _settle(tx, run, ending, slot, defined.rules, now)
+            if after.times_through > slot.times_through and run.started_at is not None:
+                gap = times_meanwhile(slot, defined.rules, since=run.started_at, now=now)
+                after = after if gap is None else record_gaps(tx, slot, after, [gap], now)
             if isinstance(one.settlement, Close) and not one.settlement.stuck and after.wake_run_id == run.run_id:
                 after = after._replace(wake_run_id=None)
             save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
@@ -124,7 +133,8 @@ class WakeRuns:
     def _job(self, run: Run, slot: Slot | None) -> Job | str:
         if slot is None:
             return "its slot is gone"
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
+        # A provider that deduplicates must not drop the forced retry as a repeat of the first wake.
+        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}{'-forced' if is_second(slot, run.run_id) else ''}"
         slug = f"slot:{slot.name}"
         fire = Fire(
             run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, run.attempt + 1, key, None
@@ -147,11 +157,13 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
             tell(tx, slot, "notNeeded", "wake.scheduler.condition-not-ready", f"slot {slot.name}: warm, no wake needed")
             return Settled(_not_sent(run, slot)), not_needed(slot, rules, now=now)
         case Failed(output="refused", error=error):
-            after = advanced(slot, rules, now=now)._replace(wake_error=error)
-            if slot.sent_run_id == run.run_id and slot.pending_at is not None:
+            after = advanced(slot, rules, now=now)._replace(wake_error=error, unsent=0)
+            if is_second(slot, run.run_id):
                 after = after._replace(is_forced=1, window_until=None)
             tell(tx, after, "refused", "wake.scheduler.wake-attempt-failed", _failed_text(slot, error), level="error")
             return Settled(Close("failed", run.rung, error)), after
+        case Failed(output="unreachable", error=error):
+            return _did_not_arrive(tx, run, slot, error, now)
         case Failed(error=error) | TimedOut(error=error) | Busy(error=error):
             return _was_not_sent(tx, run, ending, slot, rules, error, now + RETRY_EVERY, now)
         case Throttled(error=error, until=until):
@@ -174,6 +186,19 @@ def _was_sent(tx: Tx, run: Run, slot: Slot, rules: SlotRules, now: Instant) -> t
     return Settled(Wait(until, CONFIRMING, SENT, "accepted", None)), after
 
 
+def _did_not_arrive(tx: Tx, run: Run, slot: Slot, error: str, now: Instant) -> tuple[Settled, Slot]:
+    """The same run sends it again until it arrives; a person who asked for it is told at once."""
+    if run.trigger == "manual":
+        tell(tx, slot, "wakeFailed", "wake.scheduler.wake-attempt-failed", _failed_text(slot, error), level="warn")
+        return Settled(Close("failed", run.rung, error, UNREACHABLE)), slot
+    after = not_arrived(slot, error)
+    again_at = send_again_at(after, now=now)
+    text = f"{_failed_text(slot, error)}; it is sent again at {format_instant(again_at)}"
+    data = {"error": error, "unsent": after.unsent, "again": format_instant(again_at)}
+    tell(tx, after, "wakeFailed", "wake.scheduler.wake-attempt-failed", text, level="warn", **data)
+    return Settled(Wait(again_at, UNREACHABLE, "failed", run.rung, error)), after
+
+
 def _was_not_sent(
     tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, error: str, again_at: Instant, now: Instant
 ) -> tuple[Settled, Slot]:
@@ -193,10 +218,8 @@ def _was_not_sent(
     effects: tuple[Alert, ...] = ()
     if after.wake_disabled_at is not None and slot.wake_disabled_at is None:
         tell_wake_disabled(tx, after)
-        text = f"slot {slot.name} is not woken any more after {after.wake_errors} errors, the last: {error}"
-        effects = (Alert(f"slot-wake-disabled:{slot.name}", text),)
-    was_second = slot.pending_at is not None and slot.sent_run_id == run.run_id
-    if run.trigger == "manual" or was_second or after.wake_disabled_at is not None:
+        effects = (wake_disabled(after),)
+    if run.trigger == "manual" or is_second(slot, run.run_id) or after.wake_disabled_at is not None:
         return Settled(Close(outcome, run.rung, error), effects), after  # type: ignore[arg-type]  # one of the two
     return Settled(Wait(again_at, "retry", outcome, run.rung, error), effects), after
 

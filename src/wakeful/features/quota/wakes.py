@@ -55,7 +55,7 @@ class WakeAlarms:
         rang = ring(slot, defined.rules, now=now, gap_reason=gap_reason)
         after = rang.slot
         if rang.gaps:
-            after = _record(tx, slot, after, rang.gaps, now)
+            after = record_gaps(tx, slot, after, rang.gaps, now)
         run = None
         if rang.wake is not None:
             run = _run(tx, after, rang.wake, now)
@@ -83,7 +83,7 @@ def _run(tx: Tx, slot: Slot, wake: Wake, now: Instant) -> Run:
     return run._replace(occurrence=-run_id)
 
 
-def _record(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Instant) -> Slot:
+def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Instant) -> Slot:
     """Write instants that brought no wake; one that only goes on where the newest row ended grows that row."""
     owner = owner_of(tx, after.name)
     last = None if before.last_row_id is None else tx.runs.lock([before.last_row_id]).get(before.last_row_id)

@@ -10,7 +10,7 @@ from wakeful.core.slots import ReadFailure, Reading
 from wakeful.features.quota.book import Book, Defined
 from wakeful.features.quota.reading import Notes
 from wakeful.features.quota.sharing import Sharing
-from wakeful.features.quota.wake_runs import REFUSED, SENT, WakeSpec
+from wakeful.features.quota.wake_runs import REFUSED, SENT, UNREACHABLE, WakeSpec
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import QuotaProvider, WakeFailure
@@ -88,6 +88,8 @@ class WakeAction:
 def _result(failure: WakeFailure | None) -> Result:
     if failure is None:
         return Done("accepted", output=SENT)
+    if failure.is_unreachable:
+        return Failed(failure.error, output=UNREACHABLE)
     if failure.until is not None:
         return Throttled(failure.error, failure.until)
     return Failed(failure.error)
