@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from patience import PATIENCE
 from wakeful.core.runs import RungName
 from wakeful.ports.action import Process
 
@@ -38,7 +39,7 @@ def eventually() -> Eventually:
     """Wait for a condition, not for a time."""
 
     async def wait_for(condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not condition():
                 await asyncio.sleep(0.01)
 

@@ -11,13 +11,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from patience import PATIENCE
+
 T = TypeVar("T")
 
 PROGRAMS = Path(__file__).parent / "programs"
 STEP = 0.02
 
 
-def eventually(condition: Callable[[], T], *, within: float = 30.0) -> T:
+def eventually(condition: Callable[[], T], *, within: float = PATIENCE) -> T:
     """Poll until the condition holds, and answer what it answered; give up after `within` seconds."""
     give_up_at = time.monotonic() + within
     while not (answer := condition()):
@@ -56,7 +58,7 @@ class Nursery:
         assert err == ""
         return out
 
-    def eventually(self, condition: Callable[[], T], *, within: float = 30.0) -> T:
+    def eventually(self, condition: Callable[[], T], *, within: float = PATIENCE) -> T:
         """Poll until the condition holds, or one of the programs ends before its time."""
         return eventually(lambda: self._check() or condition(), within=within)
 
@@ -64,7 +66,7 @@ class Nursery:
         """kill -9, and wait until it is gone."""
         self._killed.append(child)
         child.send_signal(signal.SIGKILL)
-        child.wait(timeout=30)
+        child.wait(timeout=PATIENCE)
 
     def _check(self) -> None:
         for child in self._started:
@@ -75,7 +77,7 @@ class Nursery:
         for child in self._started:
             if child.poll() is None:
                 child.kill()
-            child.communicate(timeout=30)
+            child.communicate(timeout=PATIENCE)
 
 
 @contextmanager
@@ -91,7 +93,7 @@ def ask(database: Path, sql: str, *values: Any) -> list[Any]:
     """A question to the database, from outside; no rows while it is not there yet."""
     if not database.exists():
         return []
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=PATIENCE)) as connection:
         try:
             return connection.execute(sql, values).fetchall()
         except sqlite3.OperationalError:

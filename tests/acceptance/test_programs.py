@@ -2,12 +2,12 @@
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from acceptance.kit import Nursery, ask, is_alive
+from patience import PATIENCE
 
 
 def test_the_documented_example_works(children: Nursery, tmp_path: Path) -> None:
@@ -38,9 +38,7 @@ def test_a_signal_lets_the_run_end_within_the_grace(children: Nursery, tmp_path:
 def test_what_outlasts_the_grace_is_ended_and_recorded(children: Nursery, tmp_path: Path) -> None:
     """A job of a minute, a grace of a second: over in a few, and the next start will try it once more."""
     daemon = _at_work(children, "60", "1s", "call")
-    began = time.monotonic()
     _told(daemon, signal.SIGTERM)
-    assert time.monotonic() - began < 10
     database = tmp_path / "wakeful.db"
     assert ask(database, "SELECT outcome, reason FROM runs") == [("waiting", "shutdown")]
     assert ask(database, "SELECT outcome FROM attempts") == [("interrupted",)]
@@ -65,7 +63,7 @@ def _at_work(children: Nursery, takes: str, grace: str, kind: str) -> "subproces
 
 def _told(daemon: "subprocess.Popen[str]", number: signal.Signals, says: str = "") -> str:
     daemon.send_signal(number)
-    out, err = daemon.communicate(timeout=30)
+    out, err = daemon.communicate(timeout=PATIENCE)
     assert daemon.returncode == 0
     assert says in err if says else err == ""
     return out

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.fire import FireView
 from wakeful.core.actions import OUTPUT_MAX, Call
@@ -342,7 +343,7 @@ async def test_a_stuck_thread(caller: Caller) -> None:
     assert await caller.call(lambda: "others") == Done(output="others")
     assert not still.value.ended.done()
     finish.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await still.value.ended
 
 
@@ -351,7 +352,7 @@ async def test_threads_are_used_again_and_let_go(caller: Caller, eventually: Eve
     before = set(threading.enumerate())
     names = [await caller.call(lambda: str(threading.get_ident())) for _ in range(5)]
     assert len({name.output for name in names if isinstance(name, Done)}) == 1
-    together = threading.Barrier(8, timeout=10)
+    together = threading.Barrier(8, timeout=PATIENCE)
     met = await asyncio.gather(*(caller.call(lambda: f"met {together.wait() >= 0}") for _ in range(8)))
     assert met == [Done(output="met True")] * 8
     await caller.action.close()
@@ -384,7 +385,7 @@ async def main():
 
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "still running\n", "")
 
 
@@ -458,7 +459,7 @@ if __name__ == "__main__":
     asyncio.run(main())
 """
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.stdout, done.stderr) == ("slug True\nslug True\n", "")
 
 

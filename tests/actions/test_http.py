@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from patience import PATIENCE
 from wakeful.actions.http import READ_MAX, HttpAction
 from wakeful.adapters.retry_after import RETRY_AFTER_MAX, retry_after
 from wakeful.core.actions import OUTPUT_MAX, Http
@@ -189,7 +190,7 @@ async def test_an_endless_body(action: HttpAction, server: Server, fire: Fire, l
         return response
 
     server.answer = endless
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         result = await action.perform(Http("GET", server.url), fire, ladder)
     assert isinstance(result, Done) and result.output is not None
     assert "the answer goes on" in result.output and len(result.output) < OUTPUT_MAX + 200
@@ -214,7 +215,7 @@ async def test_a_dripping_body_is_dropped_at_the_deadline(
 
     server.answer = drip
     task = asyncio.create_task(action.perform(Http("GET", server.url), fire, ladder))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await dripped.wait()
         assert not task.done()
         task.cancel()

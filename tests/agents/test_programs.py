@@ -13,6 +13,7 @@ import pytest
 
 from agents.conftest import make_fire
 from climbing import Eventually, RecordingLadder
+from patience import PATIENCE
 from wakeful.actions.registry import CallRegistry
 from wakeful.agents.call import CallAgent
 from wakeful.agents.command import CommandAgent, CommandSettings
@@ -363,7 +364,7 @@ async def test_a_thread_that_cannot_be_ended_is_still_running(
 
     def stubborn(prompt: str) -> None:
         began.set()
-        hold.wait(10)
+        hold.wait(PATIENCE)
 
     turn = asyncio.create_task(callable_agent(stubborn).turn())
     await eventually(began.is_set)

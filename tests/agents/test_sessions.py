@@ -14,6 +14,7 @@ from aiohttp import web
 from agents.conftest import make_fire
 from agents.server import AgentServer, broken_off, constant, endless, hangs_up
 from climbing import Eventually, RecordingLadder
+from patience import PATIENCE
 from wakeful.agents import sessions as sessions_module
 from wakeful.agents import turn as turn_module
 from wakeful.agents.receipts import Receipts
@@ -468,7 +469,7 @@ async def test_what_cannot_be_ended_is_still_running(
         await turn
     assert not still.value.ended.done()
     server.gate.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await still.value.ended
 
 

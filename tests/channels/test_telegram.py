@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.receiver import Got, Receiver, status
+from patience import PATIENCE
 from wakeful.channels.telegram import PART_MAX, PARTS_MAX, Bot, ListeningTelegramChannel, TelegramChannel, parts
 from wakeful.core.instants import SECOND
 from wakeful.engine.clock import SystemClock
@@ -114,7 +115,7 @@ async def test_messages_of_those_who_may_speak_are_heard_once(receiver: Receiver
         Bot("123:secret", receiver.url, Hurried(), None), "42", Hurried(), frozenset({"@ann"})
     )
     listening = asyncio.create_task(channel.listen("10", hear))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await done.wait()
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
 from wakeful.stores.sqlite import SqliteStore
 
 HOLDER = """
@@ -136,7 +137,7 @@ async def test_processes_write_side_by_side(tmp_path: Path) -> None:
     store = await SqliteStore.open(path)
     other = start(WRITER, path)
     next_line(other)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         for n in range(20):
             await store.write(lambda tx, n=n: tx.meta.set("ours", str(n)))
     assert await store.changed()

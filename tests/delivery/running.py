@@ -13,8 +13,9 @@ from typing import Any
 import aiohttp
 
 from channels.receiver import Receiver
+from patience import PATIENCE
 
-WITHIN = 60.0
+WITHIN = PATIENCE
 
 
 class Running:

@@ -4,6 +4,7 @@ from typing import Any
 
 from delivery.kit import Unsent, reachable
 from features.kit import Bot, World, virtual
+from patience import PATIENCE
 from wakeful import Wakeful, every
 from wakeful.telemetry.stream import Event
 
@@ -102,7 +103,7 @@ async def test_the_library_alone_has_it_too(tmp_path: Any) -> None:
     unregister = app.register_channel("here", None, deliver)
     async with app:
         await app.delivering.send("hello")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await got.wait()
             while "delivered" not in [event.what for event in heard]:
                 await asyncio.sleep(0.01)

@@ -14,9 +14,10 @@ import pytest
 from docs.blocks import ROOT, blocks
 from docs.machine import Machine
 from docs.reader import Reader
+from patience import PATIENCE
 
 PAGE = ROOT / "docs" / "cli.md"
-WITHIN = 30.0
+WITHIN = PATIENCE
 BARE = {"bash": ["bash", "--norc", "-i"], "zsh": ["zsh", "-f", "-i"]}
 """Each as it is without settings of a person or of the machine."""
 SLUG = "shopping"

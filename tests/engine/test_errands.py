@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -128,3 +129,24 @@ async def test_two_features_cannot_claim_the_same_effect() -> None:
 
     with pytest.raises(ValueError, match="int"):
         _merged([{int: 1}, {int: 2}])
+
+
+@virtual
+async def test_an_errand_is_not_begun_after_its_claim_ran_out(world: World) -> None:
+    """DESIGN 8.8: the process was frozen between the claim and the errand's first step; by now it rings elsewhere."""
+    begun: list[int] = []
+    polls, app = await start(world, begun.append)
+    ring = polls.ring
+
+    def ring_and_freeze(tx: Tx, **asked: Any) -> Rung:
+        rung = ring(tx, **asked)
+        if rung.errands and len(polls.rung) == 1:
+            app.machine.freeze()
+        return rung
+
+    polls.ring = ring_and_freeze  # type: ignore[method-assign]
+    await world.sleep("2m")
+    assert (len(polls.rung), begun) == (1, [])
+    app.machine.thaw()
+    await world.sleep("1s")
+    assert begun == [2]  # the claim ran out, so the alarm rang again

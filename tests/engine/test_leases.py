@@ -1,13 +1,19 @@
 """Leases and fences (L6): two engines on one store and one wall clock; whoever is lost is replaced, never doubled."""
 
 from collections import Counter
+from collections.abc import Callable
+from contextvars import Context
+from pathlib import Path
 from typing import Any
 
-from features.kit import Bench, Bot, World, ledger, short, virtual
+import pytest
+
+from features.kit import AllTogether, Bench, Bot, World, ledger, short, virtual
 from wakeful import New, every
 from wakeful.core.actions import Call
 from wakeful.core.instants import HOUR, MINUTE, SECOND
 from wakeful.simulation.clock import VirtualClock
+from wakeful.simulation.loop import run
 
 LEASED = {"lease": 30 * SECOND, "renew_every": 10 * SECOND, "poll": 5 * SECOND}
 
@@ -210,3 +216,81 @@ async def test_a_node_that_lost_its_lease_claims_nothing_before_it_begins_anew(w
     assert await ledger(app, "job") == ["01-01 00:10:00 succeeded"]
     assert world.query("SELECT count(*) FROM nodes WHERE voided_at IS NULL") == [(1,)]
     assert bot.began == ["01-01 00:10:00"]
+
+
+class _AtClaim(AllTogether):
+    """Lets something happen a number of rounds of the loop after a run was claimed, or in the commit itself."""
+
+    def __init__(self, world: World, rounds: int, then: Callable[[], None]) -> None:
+        self._world = world
+        self._rounds = rounds
+        self._then = then
+        self.is_set = True
+
+    def after_commit(self) -> None:
+        if self.is_set and self._world.query("SELECT 1 FROM runs WHERE outcome = 'running'"):
+            self.is_set = False
+            self._count(self._rounds)
+
+    def _count(self, rounds: int) -> None:
+        if rounds == 0:
+            self._then()
+        else:
+            self._world.loop.call_soon(self._count, rounds - 1, context=Context())
+
+
+@pytest.mark.parametrize("is_suspend", [False, True], ids=["frozen", "suspended"])
+@pytest.mark.parametrize("on_crash", ["retry", "unknown"])
+@pytest.mark.parametrize("rounds", range(12))
+def test_a_node_frozen_between_claim_and_begin_begins_nothing_when_it_goes_on(
+    tmp_path: Path, rounds: int, on_crash: Any, is_suspend: bool
+) -> None:
+    """DESIGN 8.8, L5: it stands still at any step after the claim, its lease runs out, and the lane goes to another."""
+    run(_freeze_after_claim(tmp_path, rounds, on_crash, is_suspend))
+
+
+async def _freeze_after_claim(folder: Path, rounds: int, on_crash: Any, is_suspend: bool) -> None:
+    world = World(folder)
+    frozen, other = Bot(world, usual=HOUR), Bot(world, usual=10 * MINUTE)
+    begun_before: list[int] = []
+
+    def freeze() -> None:
+        begun_before.append(len(frozen.fires))
+        a.machine.freeze()
+
+    hook = _AtClaim(world, rounds, freeze)
+    a = await world.open(frozen, name="a", is_shared=True, limits=LEASED, hook=hook)
+    clock = VirtualClock(world.loop, wall=world.wall)
+    await a.add("first", every("1h"), lane="lane", on_crash=on_crash)
+    await a.add("second", every("1h"), lane="lane", on_crash=on_crash)
+    await world.until("01-01 00:59:50")
+    b = await world.open(other, name="b", is_shared=True, limits=LEASED, clock=clock)
+    b.machine.freeze()
+    await world.until("01-01 01:00:01")
+    assert begun_before, "the claim was not seen"
+    b.machine.thaw()
+    await world.until("01-01 01:02:00")
+    assert other.running == 1  # it took the lane
+    if is_suspend:
+        a.clock.suspend(2 * MINUTE)
+    a.machine.thaw()
+    await world.sleep("10s")
+    assert len(frozen.fires) == begun_before[0]
+    assert frozen.running == 0
+    assert other.running == 1
+    await world.close()
+
+
+@virtual
+async def test_a_lone_node_that_was_frozen_begins_what_it_claimed_after_it_renewed(world: World) -> None:
+    """Its lease ran out and nobody took it: the run is still its own."""
+    bot = Bot(world)
+    hook = _AtClaim(world, 1, lambda: app.machine.freeze())  # noqa: PLW0108 - it is opened after this line
+    app = await world.open(bot, is_shared=True, limits=LEASED, hook=hook)
+    await app.add("job", every("1h"), timeout="1m")
+    await world.until("01-01 01:02:00")
+    assert bot.fires == []
+    app.machine.thaw()
+    await world.sleep("1s")
+    assert bot.planned == ["01-01 01:00:00"]
+    assert await ledger(app, "job") == ["01-01 01:00:00 succeeded"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from patience import PATIENCE
 from wakeful import bootstrap
 from wakeful.audit import Verdict, audit, read_observations
 from wakeful.core.actions import Call
@@ -56,12 +57,12 @@ class Field:
 
     def kill(self, node: "subprocess.Popen[str]") -> None:
         node.kill()
-        node.wait(timeout=30)
+        node.wait(timeout=PATIENCE)
 
     def stop(self, node: "subprocess.Popen[str]") -> None:
         """Let it end in its own time."""
         node.send_signal(signal.SIGTERM)
-        assert node.wait(timeout=60) == 0, self.errors()
+        assert node.wait(timeout=PATIENCE) == 0, self.errors()
 
     def died(self, node: "subprocess.Popen[str]", *, within: float = 60.0) -> None:
         """Wait for the death it was told to die."""
@@ -72,7 +73,7 @@ class Field:
             if node.poll() is None:
                 node.send_signal(signal.SIGCONT)
                 node.kill()
-                node.wait(timeout=30)
+                node.wait(timeout=PATIENCE)
             if node.stdout is not None:
                 node.stdout.close()
 
@@ -127,11 +128,11 @@ class Field:
         """How many runs are over."""
         return self.look(lambda tx: sum(not run.is_open for run in tx.runs.page(limit=100_000)))
 
-    def until_closed(self, number: int, *, within: float = 90.0) -> None:
+    def until_closed(self, number: int, *, within: float = PATIENCE) -> None:
         """Wait until so many runs are over."""
         self.until(lambda: self.closed() >= number, within=within)
 
-    def until(self, condition: Callable[[], object], *, within: float = 90.0) -> None:
+    def until(self, condition: Callable[[], object], *, within: float = PATIENCE) -> None:
         give_up_at = time.monotonic() + within
         while not condition():
             assert time.monotonic() < give_up_at, f"not within {within:g} s: {self.errors()}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from faults.kit import Field, steady
+from patience import PATIENCE
 from wakeful import bootstrap
 
 HOLD = """
@@ -74,7 +75,7 @@ def test_a_damaged_file_is_refused_and_not_touched(field: Field, harm: str) -> N
             content[place] ^= 0xFF
     path.write_bytes(content)
     node = field.start(is_ready=False)
-    assert node.wait(timeout=60) not in (0, None)
+    assert node.wait(timeout=PATIENCE) not in (0, None)
     assert "DatabaseRefused" in field.errors() or "damaged" in field.errors()
     assert path.read_bytes() == content
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from features.kit import Bench, World, short
+from patience import PATIENCE
 from wakeful.bootstrap import Ground
 from wakeful.core.instants import HOUR, SECOND, Instant, parse_duration
 from wakeful.core.slots import FailureKind, ReadFailure, Reading
@@ -311,7 +312,7 @@ def quota_server_beside(accounts: dict[str, Account]) -> Iterator[Served]:
     finally:
         asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from wakeful import Wakeful, every
 from wakeful.mirror import Mirror, Report
 from wakeful.mirror.folder import Folder, FolderTaken
@@ -61,7 +62,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 
 async def eventually(condition: Callable[[], bool | Awaitable[bool]]) -> None:
     """Return as soon as it holds; a rescan would be too late for it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             held = condition()
             if held if isinstance(held, bool) else await held:

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 
 from edges.http.kit import Daemon
+from patience import PATIENCE
 
-PATIENCE = 20_000
-"""Milliseconds until something must be there, on a machine that has a lot to do."""
-expect.set_options(timeout=PATIENCE)
+PATIENCE_MS = 1_000 * PATIENCE
+expect.set_options(timeout=PATIENCE_MS)
 WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
 LOOKS = [("dark", WIDE), ("light", PHONE)]
@@ -52,7 +52,7 @@ def window(
 ) -> Iterator[Window]:
     """A page of its own; at its end nothing may have gone wrong in it, and nobody else may have been asked."""
     context = browser.new_context(color_scheme=scheme, viewport=size, reduced_motion="reduce", locale="en-GB")  # type: ignore[arg-type]
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     seen = Seen()
     host = urlsplit(one.address).netloc
@@ -87,7 +87,7 @@ def ask(one: Daemon, method: str, path: str, body: Any = None) -> Any:
     """Ask the daemon itself."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(one.address + path, data, method=method)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read() or b"null")
 
 

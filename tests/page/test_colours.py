@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from edges.http.kit import Daemon
-from page.kit import PATIENCE
+from page.kit import PATIENCE_MS
 
 READ = """async () => {
   const { colours } = await import("/page/parts/axis.js");
@@ -17,7 +17,7 @@ READ = """async () => {
 def test_every_outcome_has_a_colour_of_its_own(browser: Browser, running: Daemon, scheme: str, motion: str) -> None:
     """What fades in elsewhere must not be read half way: all would have the colour of the first."""
     page = browser.new_page(color_scheme=scheme, reduced_motion=motion)  # type: ignore[arg-type]
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(PATIENCE_MS)
     try:
         page.goto(f"{running.address}/#/timeline")
         page.wait_for_selector("#main[data-at='timeline']")

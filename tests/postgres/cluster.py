@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from patience import PATIENCE
 from wakeful import bootstrap
 from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
@@ -154,7 +155,7 @@ def once(slug: str, at: int, **options: Any) -> Definition:
     return Definition(slug, Once(at), Call("f", {}), **options)
 
 
-async def until(question: Callable[[], Awaitable[bool]], within: float = 30.0) -> None:
+async def until(question: Callable[[], Awaitable[bool]], within: float = PATIENCE) -> None:
     """Wait for something to become true."""
     async with asyncio.timeout(within):
         while not await question():

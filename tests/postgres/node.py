@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import sys
+import time
 from typing import Any
 
 from wakeful import bootstrap
@@ -36,13 +37,13 @@ async def main(url: str, name: str, path: str) -> None:
     """Tick until told to stop."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND)
 
-    def write(word: str, fire: Any) -> None:
-        os.write(file, f"{word} {fire.slug} {fire.attempt} {name}\n".encode())
+    def write(word: str, fire: Any, at: int) -> None:
+        os.write(file, f"{word} {fire.slug} {fire.attempt} {name} {at}\n".encode())
 
     async def target(fire: Any) -> None:
-        write("begin", fire)
+        write("begin", fire, time.monotonic_ns())
         await asyncio.sleep(random.uniform(0, 0.02))
-        write("end", fire)
+        write("end", fire, time.monotonic_ns())
 
     registry = CallRegistry()
     registry.register("target", target)
@@ -55,7 +56,7 @@ async def main(url: str, name: str, path: str) -> None:
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await parts.engine.start()
-    os.write(file, f"up - 0 {name}\n".encode())
+    os.write(file, f"up - 0 {name} 0\n".encode())
     await told.wait()
     await parts.engine.stop()
     await store.close()

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from patience import PATIENCE
 from postgres.server import Server, schema_of
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres import CommitUnknown, Patience, PostgresStore, fate, writer
@@ -163,7 +164,7 @@ async def test_a_node_that_does_not_know_what_it_owns_begins_anew(
 async def test_transactions_that_collide_are_run_again(store: PostgresStore) -> None:
     """Two that lock the same rows in opposite orders: the database ends one, it starts anew, both succeed."""
     await store.write(lambda tx: put_cadences(tx, a_cadence(1), a_cadence(2)))
-    both_hold_one = threading.Barrier(2, timeout=10)
+    both_hold_one = threading.Barrier(2, timeout=PATIENCE)
     runs: list[int] = []
 
     def operation(tx: PostgresTx, first: int, second: int) -> int:
@@ -234,7 +235,7 @@ async def test_nobody_is_parked_behind_a_lane_that_was_not_seen(store: PostgresS
     def free(tx: Tx) -> None:
         tx.lanes.free_many([("a", 1)])
         freeing.set()
-        assert may_commit.wait(10)
+        assert may_commit.wait(PATIENCE)
 
     def claim(tx: Tx) -> set[int]:
         put_runs(tx, a_run(2, lane="a"))
@@ -264,7 +265,7 @@ async def test_what_is_parked_meanwhile_is_found_by_whoever_frees_the_lane(store
         assert tx.lanes.take_many([("a", 2)]) == set()
         tx.alarms.set_many([run_alarm(2, lane="a", parked=1)])
         seen.set()
-        assert may_commit.wait(10)
+        assert may_commit.wait(PATIENCE)
 
     async def free_meanwhile() -> None:
         await asyncio.to_thread(seen.wait, 10)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from postgres.cluster import Node, cluster, is_idle, once, until
 from postgres.server import Server, schema_of
 from wakeful.core.actions import Call
@@ -72,7 +73,7 @@ async def test_a_command_on_one_node_is_heard_by_another(url: str) -> None:
     async with cluster(url, "ab") as (ticking, silent):
         await silent.engine.stop()
         await silent.put([once("tea", silent.now + 300)])
-        await until(lambda: _has([ticking], 1), within=5)
+        await until(lambda: _has([ticking], 1))
 
 
 async def test_runs_of_a_node_that_lost_its_lease_are_tried_once_more(url: str) -> None:
@@ -221,7 +222,7 @@ async def test_a_lease_is_not_taken_in_the_middle_of_a_claim(url: str) -> None:
         def claim(tx: Any) -> bool:
             is_held: bool = tx.nodes.hold(node_id)
             other = asyncio.run_coroutine_threadsafe(store.write(take), loop)
-            other.result(timeout=30)
+            other.result(timeout=PATIENCE)
             return is_held
 
         def take(tx: Any) -> None:
@@ -247,7 +248,7 @@ async def test_a_callable_is_left_to_the_node_that_has_it(url: str) -> None:
         at = nodes[0].now + 500
         only = [Definition(f"{name}{n}", Once(at), Call(f"only-{name}", {})) for name in "ab" for n in range(10)]
         await nodes[0].put(only)
-        await until(lambda: _all_closed(nodes[0].store, 20), within=60)
+        await until(lambda: _all_closed(nodes[0].store, 20))
         ledger = await _ledger(nodes[0].store)
     assert {row.outcome for row in ledger} == {"succeeded"}
     assert sorted(heard) == sorted((name, name) for name in "ab" for _ in range(10))
@@ -258,7 +259,7 @@ async def test_a_callable_nobody_has_fails_and_is_named(url: str, monkeypatch: p
     monkeypatch.setattr(elsewhere, "LEFT_FOR", 2_500)
     async with cluster(url, "ab") as nodes:
         await nodes[0].put([Definition("gone", Once(nodes[0].now + 300), Call("nobodys", {}))])
-        await until(lambda: _all_closed(nodes[0].store, 1), within=60)
+        await until(lambda: _all_closed(nodes[0].store, 1))
         (row,) = await _ledger(nodes[0].store)
     assert row.outcome == "failed"
     assert "nobodys" in (row.error or "")

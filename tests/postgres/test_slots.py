@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from features.quota_kit import Account, quota_server
+from patience import PATIENCE
 from wakeful import Wakeful, after_reset
 from wakeful.app.quota import QuotaSlots
 from wakeful.engine.clock import SystemClock
 from wakeful.settings import Settings, load
 
 KEY = "sk-shared-0123456789"
-WITHIN = 60.0
+WITHIN = PATIENCE
 
 
 def settings(home: Path, url: str) -> Settings:

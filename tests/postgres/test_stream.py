@@ -10,9 +10,10 @@ from typing import Any
 import aiohttp
 
 from delivery.running import Running, daemon
+from patience import PATIENCE
 from wakeful import Wakeful, every
 
-WITHIN = 60.0
+WITHIN = PATIENCE
 MANUAL = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", ""]}}
 
 

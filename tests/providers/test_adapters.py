@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -184,11 +183,9 @@ async def test_a_slow_answer_is_given_up(served: Served, monkeypatch: pytest.Mon
     """After its time, and nothing is left behind."""
     monkeypatch.setattr(glm, "TOTAL", 200)
     served.account(KEY).mood = "slow"
-    began = time.monotonic()
     found = await read(provider(served.url))
     assert isinstance(found, ReadFailure)
     assert (found.kind, "no answer within" in found.error) == ("unreachable", True)
-    assert time.monotonic() - began < 30
 
 
 async def test_a_throttled_wake_says_when_to_come_back(served: Served) -> None:

@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 from agents.server import AgentServer, Asked, serving
 from edges.http.kit import Daemon, daemon
+from patience import PATIENCE
 
 T = TypeVar("T")
 
-WITHIN = 60.0
+WITHIN = PATIENCE
 AGENTS = 120
 HOURLY = {"type": "every", "every": "60m"}
 

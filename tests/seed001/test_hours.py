@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agents.server import AgentServer, serving
+from patience import PATIENCE
 from wakeful import RunView, Wakeful, every
 from wakeful.agents.session_server import SessionsSettings
 from wakeful.agents.sessions import SessionsAgent
@@ -88,7 +89,7 @@ class Office:
 
     async def until(self, condition: Callable[[list[RunView]], Any], slug: str = "standup") -> list[RunView]:
         """The runs, oldest first, once they are as they should be."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not condition(runs := list(reversed(await self.app.runs(slug)))):
                 await asyncio.sleep(0.02)
         return runs

@@ -3,6 +3,7 @@
 import json
 import urllib.request
 
+from patience import PATIENCE
 from seed001.kit import Desk, seconds_until, until
 
 
@@ -54,7 +55,7 @@ def test_late_proof_turns_it_into_what_it_was(desk: Desk) -> None:
     assert desk.run()["outcome"] == "unconfirmed"
     (message,) = desk.messages()
     receipt = json.dumps({"rung": "finished", "text": "done after all"}).encode()
-    urllib.request.urlopen(message.headers["X-Wakeful-Receipt"], receipt, timeout=30).close()
+    urllib.request.urlopen(message.headers["X-Wakeful-Receipt"], receipt, timeout=PATIENCE).close()
     (run,) = desk.runs()
     assert (run["outcome"], run["reply"]) == ("succeeded", "done after all")
     assert desk.get()["lastResult"] == "success"

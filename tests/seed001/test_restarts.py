@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from agents.server import AgentServer, Handler
+from patience import PATIENCE
 from seed001.kit import Desk, Town, at, daemon, desk_of, make_home, until
 
 PAST = "2026-01-01T00:00:00.000Z"
@@ -34,7 +35,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, town: Town) -> Iterator[Stor
     with daemon(home) as one, desk_of(one, server, town, "default", "kept") as desk:
         before = _first(desk, server)
         one.process.kill()
-        one.process.wait(30)
+        one.process.wait(PATIENCE)
     server.raw = {}
     town.let_go(server)
     until(lambda: not any(session.is_busy for session in server.sessions.values()))

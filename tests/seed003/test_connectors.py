@@ -12,6 +12,7 @@ from channels.receiver import Got, Receiver, receiving
 from delivery.kit import Person, reachable
 from features.kit import World, virtual
 from features.voice import OK, Voice, beating
+from patience import PATIENCE
 from wakeful import cron
 from wakeful.channels.telegram import Bot, ListeningTelegramChannel
 from wakeful.core.refusals import NotFound
@@ -218,7 +219,7 @@ async def _listened(receiver: Receiver, enough: asyncio.Event) -> int:
         raise AssertionError("there is nothing to hear")
 
     listening = asyncio.create_task(channel.listen("9", hear))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await enough.wait()
     listening.cancel()
     with contextlib.suppress(asyncio.CancelledError):

@@ -14,10 +14,9 @@ import pytest
 import watchfiles
 
 import wakeful.settings.watch as watch_module
+from patience import PATIENCE
 from settings.kit import write
 from wakeful.settings import Loaded, SettingsRefused, SettingsWatch, diff, load
-
-PATIENCE = 20
 
 
 class Observed:
@@ -226,7 +225,7 @@ async def test_a_file_being_saved_is_not_taken_for_an_empty_one(
         return found
 
     monkeypatch.setattr(watch_module, "_is_empty", observe)
-    async with watching(tmp_path, grace=PATIENCE * 1000) as seen:
+    async with watching(tmp_path, grace=int(PATIENCE * 1000)) as seen:
         with (tmp_path / "wakeful.toml").open("w") as file:
             await asyncio.wait_for(was_seen_empty.wait(), PATIENCE)
             file.write("[log]\ndays = 2\n")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from features.kit import Bot, World, instant, virtual
+from patience import PATIENCE
 from telemetry.kit import open_told
 from wakeful import every
 from wakeful.core.instants import DAY, SECOND
@@ -226,12 +227,12 @@ def test_more_than_can_be_written_is_dropped_and_counted(home: Path, clock: Hand
 
     def hang(text: str) -> str:
         is_hanging.set()
-        may_go_on.wait(10)
+        may_go_on.wait(PATIENCE)
         return text
 
     log = Log(home / "logs", clock, waiting_max=10, redact=hang)
     log.write("hangs")
-    assert is_hanging.wait(10)
+    assert is_hanging.wait(PATIENCE)
     for _ in range(17):
         log.write("more")
     assert log.lost == 7

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edges.http.kit import daemon
+from patience import PATIENCE
 from wakeful import Context, Prepare, Produced, Publish, every
 from wakeful.sync import Wakeful
 
@@ -34,7 +35,7 @@ def send(ctx):
 
 
 def ask(address: str, path: str) -> Any:
-    with urllib.request.urlopen(address + path, timeout=20) as answer:
+    with urllib.request.urlopen(address + path, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -47,7 +48,7 @@ def test_the_daemon_loads_the_workflows_of_modules_and_goes_on_without_those_it_
     (home / "wakeful.toml").write_text('[workflows]\nmodules = ["nowhere.flows", "my_broken_flows", "my_flows"]\n')
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     with daemon(home, environ={"PYTHONPATH": path}) as one:
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + PATIENCE
         while True:
             view = ask(one.address, "/api/workflows/inbox")
             if view["topics"]["mail"]["consumed"] == 1 and view["openRun"] is None:
@@ -86,7 +87,7 @@ def test_the_blocking_face_has_workflows_too(tmp_path: Path) -> None:
 
     with app:
         assert flow.publish("mail", "b", 2) in ("published", "duplicate")
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + PATIENCE
         while sorted(taken) != ["a", "b"]:
             assert time.monotonic() < give_up, (taken, flow.get())
             time.sleep(0.02)

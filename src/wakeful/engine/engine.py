@@ -22,6 +22,7 @@ from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Asking, Claimed, claim
 from wakeful.engine.claiming_apart import claim_apart, hold_off_each
 from wakeful.engine.errands import Errands
+from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
 from wakeful.engine.running import Runner
@@ -77,7 +78,10 @@ class Engine:
         self._sink = sink  # hears of time and leases; what is written, the store itself tells (`telemetry.told_store`)
         self._bell = asyncio.Event()
         marks: Batcher[Mark, bool] = Batcher(self._mark)
-        self._runner = Runner(seams, clock, marks, self._ended, self._bell.set, ending_grace=self._limits.ending_grace)
+        self._lease = Lease(clock, self._limits.lease, self._renew_now)
+        self._runner = Runner(
+            seams, clock, marks, self._lease, self._ended, self._bell.set, ending_grace=self._limits.ending_grace
+        )
         self._settler = Settler(self._settle, clock)
         self._errands = Errands(store, clock, self._bell.set)
         self._asker = Asker(store, seams, clock, self._on_told)
@@ -194,10 +198,11 @@ class Engine:
             self._renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
+        begins = self._clock.read().monotonic  # the commit may have taken its time: nothing has been performed yet
         for one in claimed.claims:
-            self._runner.start(one, moment.monotonic)
+            self._runner.start(one, begins)
         for errand in claimed.errands:
-            self._errands.start(errand, moment.monotonic)
+            self._errands.start(errand, moment)
         for alert in claimed.alerts:
             self._alert(alert, moment.now)
         on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
@@ -318,6 +323,7 @@ class Engine:
         self._renew_at = moment.monotonic + self._limits.renew_every
         self._leases_known_at = moment.monotonic + self._limits.lease
         self._node_id = node_id
+        self._lease.renew(moment)
         await self._rescue(moment.now)
         return True
 
@@ -361,6 +367,7 @@ class Engine:
             if self._sink is not None and node_id is not None:
                 self._sink.tell([LeaseLost(moment.now, node_id)])
             self._node_id = None
+            self._lease.lose()
             self._runner.end_all("fenced")
             self._errands.end_all()
             self._settler.clear()
@@ -368,8 +375,15 @@ class Engine:
                 self._limits.ending_grace, self._runner.wait_idle()
             )  # we may be the one to try these runs again
             await self._enter()
-        elif is_work:
+            return
+        self._lease.renew(moment)
+        if is_work:
             await self._rescue(moment.now)
+
+    def _renew_now(self) -> None:
+        """An attempt is about to begin, and by our own clock the lease may be over."""
+        self._renew_at = self._clock.read().monotonic
+        self._bell.set()
 
     async def _rescue(self, now: Instant) -> None:
         self._is_told = False
@@ -378,6 +392,7 @@ class Engine:
 
     async def _leave(self) -> None:
         node_id, self._node_id = self._node_id, None
+        self._lease.lose()
         moment = self._clock.read()
         if node_id is not None:
             try:

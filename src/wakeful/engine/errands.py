@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from wakeful.core.policies import SECOND
-from wakeful.ports.clock import Clock
+from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Errand
 from wakeful.ports.store import Store, StoreUnavailable
 
@@ -31,10 +31,11 @@ class Errands:
     def count(self) -> int:
         return len(self._deadlines)
 
-    def start(self, errand: Errand, monotonic: int) -> None:
-        """Run it in a task of its own, until its deadline."""
-        task = asyncio.create_task(self._perform(errand), name=f"wakeful-errand {errand.name}")
-        self._deadlines[task] = monotonic + errand.timeout
+    def start(self, errand: Errand, claimed: Moment) -> None:
+        """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
+        until = Moment(claimed.now + errand.timeout, claimed.monotonic + errand.timeout)
+        task = asyncio.create_task(self._perform(errand, until), name=f"wakeful-errand {errand.name}")
+        self._deadlines[task] = until.monotonic
         task.add_done_callback(self._forget)
 
     def next_deadline(self) -> int | None:
@@ -59,7 +60,11 @@ class Errands:
         while self._deadlines:
             await asyncio.wait(list(self._deadlines))
 
-    async def _perform(self, errand: Errand) -> None:
+    async def _perform(self, errand: Errand, until: Moment) -> None:
+        moment = self._clock.read()
+        if moment.monotonic >= until.monotonic or moment.now >= until.now:
+            log.warning("%s is not begun: this process was frozen past its claim", errand.name)
+            return
         try:
             note = await errand.perform()
         except Exception:  # whatever an errand can do wrong, the clock goes on (L9); its claim runs out by itself

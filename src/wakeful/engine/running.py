@@ -19,6 +19,7 @@ from wakeful.core.runs import Run, RungName, rung_index
 from wakeful.core.transitions import climbed
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
+from wakeful.engine.lease import Lease
 from wakeful.ports.action import FencedOff, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Job, Seams
@@ -32,15 +33,16 @@ TRY_AGAIN: Duration = SECOND
 class RunLadder:
     """Reports how far one attempt got, durably, through the batch of marks."""
 
-    def __init__(self, run: Run, marks: "Batcher[Mark, bool]", clock: Clock) -> None:
+    def __init__(self, run: Run, marks: "Batcher[Mark, bool]", clock: Clock, lease: Lease) -> None:
         self._run = run
+        self._lease = lease
         self._ladder = run.ladder
         self._marks = marks
         self._clock = clock
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
         if process is None and rung_index(rung) <= rung_index(self._run.rung):
-            return  # the claim already says so
+            return await self._lease.confirm()  # the claim already says so
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
@@ -52,6 +54,8 @@ class RunLadder:
                 await self._clock.sleep(TRY_AGAIN)
         if not is_ours:
             raise FencedOff(f"run {self._run.run_id} was taken from this node")
+        await self._lease.confirm()  # what follows this rung happens outside: not after the run may be another node's
+        return None
 
 
 class _Attempt:
@@ -74,6 +78,7 @@ class Runner:
         seams: Seams,
         clock: Clock,
         marks: "Batcher[Mark, bool]",
+        lease: Lease,
         on_end: Callable[[Run, Ending], None],
         on_room: Callable[[], None],
         *,
@@ -83,6 +88,7 @@ class Runner:
         self._seams = seams
         self._clock = clock
         self._marks = marks
+        self._lease = lease
         self._on_end = on_end
         self._on_room = on_room
         self._attempts: dict[int, _Attempt] = {}
@@ -154,7 +160,8 @@ class Runner:
         action = self._seams.actions[type(job.spec)]
         ending: Ending
         try:
-            ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock))
+            await self._lease.confirm()
+            ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock, self._lease))
         except asyncio.CancelledError:
             if attempt.why is None:
                 self._forget(attempt)

@@ -20,12 +20,13 @@ from typing import Any
 import tzlocal
 from click.testing import CliRunner
 
+from patience import PATIENCE
 from wakeful.cli import times
 from wakeful.cli.main import root
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "wakeful.cli.main"]
 ZONE = "Europe/Berlin"
-WITHIN = 60.0
+WITHIN = PATIENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edges.cli.kit import Cli, daemon
+from patience import PATIENCE
 from wakeful.daemon import holder_of
 
 SETTINGS = """
@@ -34,7 +35,7 @@ def send(home: Path, body: str) -> None:
     holder = holder_of(home)
     assert holder is not None
     request = urllib.request.Request(f"{holder.address}/api/deliveries", body.encode(), method="POST")
-    urllib.request.urlopen(request, timeout=30).close()
+    urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
 def test_the_outbox_lists_shows_retries_and_discards(cli: Cli) -> None:

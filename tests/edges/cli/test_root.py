@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edges.cli.kit import PROGRAM, Cli
+from patience import PATIENCE
 from wakeful.cli.main import COMMANDS, main
 
 
@@ -88,7 +89,7 @@ def test_a_reader_that_goes_away_is_no_crash(alone: Cli) -> None:
     )
     assert child.stdout is not None and child.stderr is not None
     child.stdout.close()
-    child.wait(60)
+    child.wait(PATIENCE)
     assert b"Traceback" not in child.stderr.read()
     child.stderr.close()
 

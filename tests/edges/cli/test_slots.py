@@ -14,10 +14,11 @@ import pytest
 from edges.cli.kit import Cli
 from edges.http.kit import Daemon, daemon
 from features.quota_kit import Account, Served, quota_server_beside
+from patience import PATIENCE
 from wakeful.engine.clock import SystemClock
 
 KEY = "sk-main-0123456789"
-WITHIN = 40.0
+WITHIN = PATIENCE
 
 
 def now() -> int:
@@ -35,7 +36,7 @@ class Place(NamedTuple):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.daemon.address + path, data=data, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 text = answer.read()
                 return answer.status, json.loads(text) if text else None
         except urllib.error.HTTPError as refused:
@@ -110,7 +111,7 @@ def test_a_day_in_the_life_of_a_slot(tmp_path: Path) -> None:
         assert [run["outcome"] for run in runs.json["runs"]] == ["succeeded", "succeeded"], runs
         doctor = at.cli.ask("doctor", "-o", "json")
         assert [one["state"] for one in doctor.json["findings"] if one["what"] == "slots"] == ["ok"]
-        metrics = urllib.request.urlopen(f"{at.daemon.address}/metrics", timeout=20).read().decode()
+        metrics = urllib.request.urlopen(f"{at.daemon.address}/metrics", timeout=PATIENCE).read().decode()
         assert 'wakeful_slot_percentage{slot="main"} 42.0' in metrics
         assert 'wakeful_slot_warm{slot="main"} 1.0' in metrics
         at.daemon.end()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from edges.cli.kit import Cli, daemon
+from patience import PATIENCE
 
 HANDLER = """
 import json, pathlib, sys
@@ -55,7 +56,7 @@ def written(folder: Path, **changes: Any) -> Path:
 
 def until(cli: Cli, is_so: Callable[[Any], bool]) -> Any:
     """The workflow, as soon as it stands like this."""
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + PATIENCE
     while True:
         view = cli.ask("workflows", "show", "inbox", "-o", "json").json
         if is_so(view):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import aiohttp
 from yarl import URL
 
+from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.http import Access, make_app
 from wakeful.http.serving import make_server
@@ -90,7 +91,7 @@ class Daemon(NamedTuple):
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end; answers the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
@@ -100,12 +101,12 @@ def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) 
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert "listening on " in line, line + process.communicate(timeout=20)[1]
+        assert "listening on " in line, line + process.communicate(timeout=PATIENCE)[1]
         yield Daemon(process, line.strip().rpartition(" ")[2], home)
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edges.http.kit import EVERY, Client, served
+from patience import PATIENCE
 from wakeful.http import Access, lingering
 from wakeful.http.doorway import Access as Rules
 
@@ -181,7 +182,7 @@ async def raw(api: Client, request: bytes) -> bytes:
 def send_all_then_read(api: Client, request: bytes) -> bytes:
     """As the usual clients do: the whole request, then the answer."""
     host, _, port = api.base.removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as door:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as door:
         door.sendall(request)
         return b"".join(iter(lambda: door.recv(65_536), b""))
 

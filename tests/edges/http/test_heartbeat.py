@@ -15,8 +15,9 @@ import pytest
 
 from agents.server import AgentServer, serving
 from edges.http.kit import Client, Daemon, daemon
+from patience import PATIENCE
 
-WITHIN = 60.0
+WITHIN = PATIENCE
 SETTINGS = """
 [agents.default]
 adapter = "sessions"
@@ -54,7 +55,7 @@ def ask(one: Daemon, method: str, path: str, body: Any = None, token: str | None
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(one.address + path, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             return response.status, json.loads(response.read() or b"null")
     except urllib.error.HTTPError as error:
         with error:

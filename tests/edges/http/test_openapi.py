@@ -19,6 +19,7 @@ from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 
 from edges.http.kit import Daemon, daemon
+from patience import PATIENCE
 from wakeful.core.definition_json import READ_BACK, WRITTEN
 from wakeful.http import shapes
 
@@ -211,5 +212,6 @@ def test_the_shape_of_a_definition_has_the_fields_that_are_read() -> None:
 
 def send(one: Daemon, method: str, path: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(one.address + path, data, method=method), timeout=10) as answer:
+    request = urllib.request.Request(one.address + path, data, method=method)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())

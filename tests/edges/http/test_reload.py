@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from edges.http.kit import MANUAL, Daemon, daemon
 from edges.http.test_daemon import ask
+from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.bootstrap import Ground
 from wakeful.cli.main import root
@@ -19,7 +20,7 @@ from wakeful.daemon.reload import Reload
 from wakeful.ports.handlers import Plug
 from wakeful.settings import Settings, load
 
-WITHIN = 30.0
+WITHIN = PATIENCE
 CODER = {"schedule": {"type": "times", "times": ["09:00"]}, "prompt": "hello", "agent": "coder"}
 
 

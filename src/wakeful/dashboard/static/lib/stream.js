@@ -66,10 +66,10 @@ export class Stream {
       const response = await fetch("/api/stream", { headers, cache: "no-store", signal: patience.signal });
       if (response.status === 401) tokenNeeded();
       if (!response.ok) throw new Error(String(response.status));
-      const wasBroken = this._broken > 0 && this._lastId === null;
       this._broken = 0;
       this._become("live");
-      if (wasBroken) this._push({ stream: "reset", what: "reset" });
+      // Without an id to resume from, events before this moment are not coming: whatever was loaded by now is loaded again.
+      if (this._lastId === null) this._push({ stream: "reset", what: "reset" });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
       for (;;) {

@@ -3,6 +3,9 @@
 import { throttled } from "./dom.js";
 import { Problem } from "./api.js";
 
+const RETRY = 2_000; // milliseconds until a load that failed is tried again
+const LATE_MAX = 5_000; // events kept while a load is under way; beyond these the view loads again
+
 export class Visit {
   constructor(stream, params, query) {
     this.params = params;
@@ -10,26 +13,80 @@ export class Visit {
     this.stream = stream;
     this._end = new AbortController();
     this.signal = this._end.signal;
+    this._late = new Set(); // one list for each load under way
   }
 
-  /** Hear the events of these streams (all, if none are named), in batches; always also those that say `reset`. */
+  /** Hear the events of these streams (all, if none are named), in batches; always also those that say `reset`. Hear
+   * before you load: what arrives during a `loader`'s load is handed out again after it, because what was read may be
+   * older than the event. So a handler may see an event twice. */
   hear(names, handler) {
     const wanted = names === null ? null : new Set([...names, "reset"]);
     const stop = this.stream.hear((events) => {
       const mine = wanted === null ? events : events.filter((event) => wanted.has(event.stream));
-      if (mine.length) handler(mine);
+      if (!mine.length) return;
+      for (const late of this._late) late.push({ handler, events: mine });
+      handler(mine);
     });
     this.signal.addEventListener("abort", stop);
   }
 
+  /** `load`, one at a time: asked for again while it is under way, it runs once more afterwards. */
+  loader(load) {
+    let underWay = null;
+    let isAskedAgain = false;
+    const run = async () => {
+      do {
+        isAskedAgain = false;
+        const late = [];
+        this._late.add(late);
+        try {
+          await load();
+        } finally {
+          this._late.delete(late);
+        }
+        this._replay(late);
+      } while (isAskedAgain && !this.signal.aborted);
+    };
+    return () => {
+      if (underWay) isAskedAgain = true;
+      else
+        underWay = run().finally(() => {
+          underWay = null;
+        });
+      return underWay;
+    };
+  }
+
+  _replay(late) {
+    const count = late.reduce((sum, { events }) => sum + events.length, 0);
+    for (const { handler, events } of late)
+      handler(count > LATE_MAX ? [{ stream: "reset", what: "reset" }] : events);
+  }
+
+  /** Load soon, at most once per `gap`; a load that failed for a passing reason is tried again. */
+  again(load, gap, failed = this.ignore) {
+    const soon = throttled(
+      () =>
+        load().catch((error) => {
+          failed(error);
+          if (error instanceof Problem && (error.status === 0 || error.status === 429 || error.status >= 500))
+            setTimeout(soon, RETRY);
+        }),
+      gap,
+      this.signal,
+    );
+    return soon;
+  }
+
   /** Load, and load again whenever something happened in these streams, at most once per `gap`. */
-  async keep(names, load, { gap = 1_000, matters = () => true } = {}) {
-    const again = throttled(() => load().catch(this.ignore), gap, this.signal);
+  async keep(names, load, { gap = 1_000, matters = () => true, failed = this.ignore } = {}) {
+    const whole = this.loader(load);
+    const soon = this.again(whole, gap, failed);
     this.hear(names, (events) => {
-      if (events.some((event) => event.stream === "reset" || matters(event))) again();
+      if (events.some((event) => event.stream === "reset" || matters(event))) soon();
     });
-    await load();
-    return again;
+    await whole();
+    return soon;
   }
 
   /** What went wrong in the background is seen by the next look; what was called off is no trouble. */

@@ -3,7 +3,15 @@
 import { h } from "../lib/dom.js";
 import { at, length } from "../lib/time.js";
 
-export const RUNGS = ["claimed", "sent", "accepted", "started", "finished"];
+const RUNGS = ["claimed", "sent", "accepted", "started", "finished"];
+
+/** Move a run up by an event of the stream; returns whether it moved. */
+export function climb(run, event) {
+  if (event.what !== "climbed" || RUNGS.indexOf(event.rung) <= RUNGS.indexOf(run.rung)) return false;
+  run.rung = event.rung;
+  run.ladder = { ...run.ladder, [event.rung]: event.at };
+  return true;
+}
 
 /** The ladder of a run's current attempt. */
 export function ladder(run) {

@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { placeOf } from "../lib/text.js";
 import { at, wall } from "../lib/time.js";
-import { RUNGS } from "../parts/ladder.js";
+import { climb } from "../parts/ladder.js";
 import { chip } from "../parts/marks.js";
 import { runDetails, took } from "../parts/run.js";
 import { body, panel } from "../parts/small.js";
@@ -49,18 +49,8 @@ export default async function run(visit) {
     show();
   };
   visit.hear(["runs"], (events) => {
-    for (const event of events) {
-      if (
-        event.runId === id &&
-        event.what === "climbed" &&
-        one &&
-        RUNGS.indexOf(event.rung) > RUNGS.indexOf(one.rung)
-      ) {
-        one.rung = event.rung;
-        one.ladder = { ...one.ladder, [event.rung]: event.at };
-        show();
-      }
-    }
+    const moved = events.filter((event) => event.runId === id && one && climb(one, event));
+    if (moved.length) show();
   });
   await visit.keep(["runs"], load, { gap: 400, matters: (event) => event.runId === id });
   const why = one.slug.includes(":")

@@ -1,7 +1,7 @@
 // The ledger: what became of every instant of every schedule, newest first.
 
 import { get } from "../lib/api.js";
-import { fill, h, throttled } from "../lib/dom.js";
+import { fill, h } from "../lib/dom.js";
 import { runRow } from "../parts/run.js";
 import { button, choices, empty, head, panel } from "../parts/small.js";
 
@@ -47,25 +47,21 @@ export default async function runs(visit) {
     more.classList.toggle("hidden", next === null);
   };
   const page = (cursor) => get("/api/runs", { limit: PAGE, outcome, cursor }, visit.signal);
-  const load = async () => {
+  const load = visit.loader(async () => {
     const found = await page(null);
     rows = found.runs;
     next = found.next;
     show();
-  };
+  });
   const older = async () => {
     const found = await page(next);
     rows = [...rows, ...found.runs].slice(-HELD_MAX);
     next = found.next;
     show();
   };
-  const again = throttled(
-    () => {
-      if (rows.length <= PAGE && !open.size) load().catch(visit.ignore);
-    },
-    1_000,
-    visit.signal,
-  );
+  const again = visit.again(async () => {
+    if (rows.length <= PAGE && !open.size) await load();
+  }, 1_000);
   visit.hear(["runs"], again);
   await load();
   const filter = choices("Outcome", OUTCOMES, outcome, (chosen) => {

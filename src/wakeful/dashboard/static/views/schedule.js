@@ -1,11 +1,11 @@
 // One schedule: what it is, why it stands as it does, when it runs, how it went, and everything that can be done with it.
 
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
-import { fill, h, quoted, throttled } from "../lib/dom.js";
+import { fill, h, quoted } from "../lib/dom.js";
 import { READ_BACK, deliverText } from "../lib/definition.js";
 import { actionKind, actionWords } from "../lib/text.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
-import { RUNGS } from "../parts/ladder.js";
+import { climb } from "../parts/ladder.js";
 import { attempt, confirm } from "../parts/asking.js";
 import { chip } from "../parts/marks.js";
 import { record } from "../parts/record.js";
@@ -178,7 +178,7 @@ export default async function schedule(visit) {
       if (error instanceof Problem) fill(whyWords, quoted(error.message));
     }
   };
-  const load = async () => {
+  const read = async () => {
     const [view, page, stats, next] = await Promise.all([
       get(path(""), {}, visit.signal),
       get(path("/runs"), { limit: RUNS }, visit.signal),
@@ -205,11 +205,8 @@ export default async function schedule(visit) {
     runs.push(...page.runs);
     showRuns();
   };
-  const again = throttled(
-    () => load().catch((error) => (error.status === 404 ? gone() : visit.ignore(error))),
-    400,
-    visit.signal,
-  );
+  const load = visit.loader(read);
+  const again = visit.again(load, 400, (error) => (error.status === 404 ? gone() : visit.ignore(error)));
   const gone = () => {
     location.hash = "#/schedules";
   };
@@ -227,21 +224,19 @@ export default async function schedule(visit) {
 
   const at0 = visit.query.get("at");
   if (at0 && !Number.isNaN(Date.parse(at0))) whyAt.value = localInput(Date.parse(at0));
-  await load();
-  if (whyAt.value) await askWhy();
   visit.hear(["runs", "schedules"], (events) => {
     let isMine = false;
+    let isHigher = false;
     for (const event of events) {
-      if (event.stream === "reset" || event.slug === slug) isMine = true;
       const run = event.runId ? runs.find((known) => known.runId === event.runId) : null;
-      if (run && event.what === "climbed") {
-        climb(run, event);
-        isMine = true;
-        showRuns();
-      }
+      if (event.stream === "reset" || event.slug === slug || run) isMine = true;
+      if (run && climb(run, event)) isHigher = true;
     }
+    if (isHigher) showRuns();
     if (isMine) again();
   });
+  await load();
+  if (whyAt.value) await askWhy();
 
   const element = h(
     "div",
@@ -292,12 +287,6 @@ export default async function schedule(visit) {
     ),
   );
   return { title: slug, element };
-}
-
-function climb(run, event) {
-  if (RUNGS.indexOf(event.rung) <= RUNGS.indexOf(run.rung)) return;
-  run.rung = event.rung;
-  run.ladder = { ...run.ladder, [event.rung]: event.at };
 }
 
 const zoneOf = (one) => one.schedule?.timezone ?? null;

@@ -128,7 +128,7 @@ export default async function schedules(visit) {
         ),
       );
   };
-  const load = async () => {
+  const load = visit.loader(async () => {
     const mine = ++asked;
     const found = await page(null);
     if (mine !== asked) return;
@@ -141,7 +141,7 @@ export default async function schedules(visit) {
     scroll.scrollTop = 0;
     tellCount();
     draw();
-  };
+  });
   let isLoading = false;
   const more = async () => {
     if (isLoading || list.next === null) return;
@@ -233,13 +233,15 @@ export default async function schedules(visit) {
         `${one.slug} is ${isOn(one) ? "paused" : "on again"}`,
       ).then(() => changed(one.slug)),
   };
-  const refill = throttled(() => load().catch(visit.ignore), 3_000, visit.signal);
+  const refill = visit.again(load, 3_000);
   visit.hear(["runs", "schedules"], (events) => {
     for (const event of events) {
       if (event.stream === "reset") refill();
       else if (event.slug && shown.has(event.slug)) {
         renewed.add(event.slug);
         renew();
+      } else if (list.bySlug.has(event.slug)) {
+        delete list.bySlug.get(event.slug).recent; // read again when it comes into view
       } else if (event.stream === "schedules" && event.what === "created" && list.rows.length < PAGE) refill();
     }
   });
@@ -251,11 +253,13 @@ export default async function schedules(visit) {
     value: list.q,
     oninput: settled(() => {
       list.q = search.value.trim();
+      asked += 1; // what is being loaded is not wanted any more
       load().catch(visit.ignore);
     }, 150),
   });
   const filter = choices("Status", STATUSES, list.status, (status) => {
     list.status = status;
+    asked += 1;
     load().catch(visit.ignore);
   });
   const table = h(

@@ -155,7 +155,8 @@ export default async function timeline(visit) {
     draw();
   };
 
-  const load = async (q = data.q) => {
+  let q = data.q;
+  const load = visit.loader(async () => {
     const pad = (until - from) / 2;
     if (!(await data.load([from - pad, until + pad], q))) return;
     const zones = new Set(
@@ -169,7 +170,7 @@ export default async function timeline(visit) {
       .flatMap((zone) => zoneChanges(zone, from - pad, until + pad))
       .slice(0, 40);
     showNames();
-  };
+  });
   const reload = settled(() => load().catch(visit.ignore), 160);
   const loadSoon = async () => {
     const isWhole = data.next === null && !data.q;
@@ -324,7 +325,10 @@ export default async function timeline(visit) {
     type: "search",
     placeholder: "Find schedules",
     "aria-label": "Find schedules",
-    oninput: settled(() => load(search.value.trim()).catch(visit.ignore), 180),
+    oninput: settled(() => {
+      q = search.value.trim();
+      load().catch(visit.ignore);
+    }, 180),
   });
   const element = h(
     "div",
@@ -353,7 +357,7 @@ export default async function timeline(visit) {
     1_000,
     visit.signal,
   );
-  const refill = throttled(() => load().catch(visit.ignore), 2_000, visit.signal);
+  const refill = visit.again(load, 2_000);
   const slotsAgain = throttled(() => loadSlots().catch(visit.ignore), 2_000, visit.signal);
   const soonAgain = throttled(() => loadSoon().catch(visit.ignore), 2_000, visit.signal);
   visit.hear(["runs", "schedules", "slots"], (events) => {
