@@ -9,8 +9,9 @@ from wakeful.agents.receipts import Receipts
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Prompt
 from wakeful.core.errors import Invalid
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.core.results import Busy, Failed
+from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.core.results import Busy, Failed, Throttled
+from wakeful.core.usage import Usage
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Accepted, Broken, Finished, Replied, Working
 
@@ -45,12 +46,13 @@ class Office:
 async def test_a_schedule_goes_on_with_its_session(world: World) -> None:
     """The id comes back with the first turn and is there for the second; reply and usage are on the run."""
     office = Office(world)
-    office.puppet.answer = Replied("all is well", "s-1", {"inputTokens": 3})
+    office.puppet.answer = Replied("all is well", "s-1", {"input": 3})
     await office.open()
     await world.sleep("13h")
     assert [turn.session_id for turn in office.puppet.turns] == [None, "s-1"]
     run = (await office.app.runs("standup", limit=1))[0]
-    assert (run.outcome, run.rung, run.reply, run.usage) == ("succeeded", "finished", "all is well", {"inputTokens": 3})
+    assert (run.outcome, run.rung, run.reply) == ("succeeded", "finished", "all is well")
+    assert run.usage is not None and run.usage["input"] == 3
     assert (await office.app.get("standup")).session_id == "s-1"
 
 
@@ -204,3 +206,46 @@ async def test_another_agent_begins_with_a_session_of_its_own(world: World) -> N
 
 async def _outcome(office: Office, slug: str) -> str:
     return (await office.app.runs(slug, limit=1))[0].outcome
+
+
+@virtual
+async def test_a_limit_with_a_reset_is_waited_for(world: World) -> None:
+    """Not asked in between, asked right at the reset, no error; the run's usage is that of all its attempts."""
+    office = Office(world)
+    await office.open()
+    await world.sleep(6 * HOUR - SECOND)
+    reset_at = world.now + SECOND + 90 * SECOND
+    used: Usage = {"input": 10, "output": 1, "total": 11}
+    office.puppet.answer = Throttled("claude: the limit is used up", reset_at, reason="quota", usage=used)
+    await world.sleep(90 * SECOND)
+    assert len(office.puppet.turns) == 1
+    run = (await office.app.runs("standup", limit=1))[0]
+    assert (run.outcome, run.reason, short(run.next_attempt_at)) == ("waiting", "quota", short(reset_at))
+    schedule = await office.app.get("standup")
+    assert (schedule.status, schedule.status_reason, schedule.consecutive_errors) == ("waiting", "quota", 0)
+    assert schedule.last_result is None
+    why = await office.app.why("standup")
+    assert "is waiting for quota until 06:01:30, because claude: the limit is used up" in why.sentence
+    office.puppet.answer = Replied("all is well", "s-1", {"input": 20, "output": 2, "total": 22, "cost": 0.5})
+    await world.sleep(SECOND + 5 * SECOND)
+    assert len(office.puppet.turns) == 2
+    run = (await office.app.runs("standup", limit=1))[0]
+    assert (run.outcome, run.attempt, run.cost, run.priced) == ("succeeded", 2, 0.5, "reported")
+    assert run.usage is not None and (run.usage["input"], run.usage["total"]) == (30, 33)
+    assert office.app.alerts == []
+
+
+@virtual
+async def test_a_failed_run_keeps_its_usage_and_a_run_without_says_so(world: World) -> None:
+    """Null and unknown, never 0."""
+    office = Office(world)
+    office.puppet.answer = Failed("boom", permanent=True, usage={"input": 5, "output": 1, "total": 6})
+    await office.open()
+    await world.sleep(6 * HOUR)
+    run = (await office.app.runs("standup", limit=1))[0].to_json()
+    assert run["outcome"] == "failed" and run["usage"]["total"] == 6
+    assert (run["cost"], run["priced"]) == (None, "unknown")
+    office.puppet.answer = Replied("hi", "s-1")
+    await world.sleep(6 * HOUR)
+    run = (await office.app.runs("standup", limit=1))[0].to_json()
+    assert (run["outcome"], run["usage"], run["cost"], run["priced"]) == ("succeeded", None, None, "unknown")

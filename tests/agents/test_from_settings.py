@@ -167,7 +167,7 @@ async def test_a_programs_output_is_read_by_its_keys(open_desk: Callable[[str], 
         'usage_key = "tokens"\nerror_key = "problem"\nlost_pattern = "no such session"\n'
     )
     first = await desk.turn()
-    assert first == Done(reply="well", usage={"inputTokens": 3, "outputTokens": 4}, session_id="s-1")
+    assert first == Done(reply="well", usage={"input": 3, "output": 4, "total": 7}, session_id="s-1")
     assert desk.session_id == "s-1"
     again = await desk.turn()
     assert isinstance(again, Done)

@@ -146,7 +146,7 @@ async def test_reply_session_and_usage_in_json(program: Callable[..., Desk]) -> 
     desk = program(
         f"print('warming up\\n{{}}\\n{{\"a\"'); print({json.dumps(answer)!r}); print('bye')", **JSON_SETTINGS
     )
-    expected = Done(reply="fine", usage={"inputTokens": 4}, session_id="s-1")
+    expected = Done(reply="fine", usage={"input": 4}, session_id="s-1")
     assert await desk.turn() == expected
     alone = program(f"print(json.dumps(json.loads({json.dumps(answer)!r}), indent=1))", **JSON_SETTINGS)
     assert await alone.turn() == expected
@@ -307,8 +307,8 @@ async def test_a_callable_takes_what_it_has_room_for(callable_agent: Callables) 
     assert await callable_agent(only).turn() == Done(reply=MARKED)
     desk = callable_agent(more)
     key = "store-7-1769763600000"
-    assert await desk.turn() == Done(reply=f"{key} {MARKED} None", usage={"inputTokens": 2}, session_id="c-1")
-    assert await desk.turn() == Done(reply=f"{key} {MARKED} c-1", usage={"inputTokens": 2}, session_id="c-1")
+    assert await desk.turn() == Done(reply=f"{key} {MARKED} None", usage={"input": 2}, session_id="c-1")
+    assert await desk.turn() == Done(reply=f"{key} {MARKED} c-1", usage={"input": 2}, session_id="c-1")
     assert desk.ladder.rungs == ["started", "started"]
 
 

@@ -56,7 +56,7 @@ async def test_what_it_says_is_its_reply(receipts: Receipts) -> None:
     """Also from one that says only how far it got: that it ended, its exit proves."""
     usage = {"outputTokens": 3}
     assert await ended(receipts, 0, rung="finished", text="hi", usage=usage) == Done(
-        reply="hi", usage=usage, output="out\n"
+        reply="hi", usage={"output": 3}, output="out\n"
     )
     assert await ended(receipts, 0, rung="started", text="hi") == Done(reply="hi", output="out\n")
 

@@ -22,8 +22,8 @@ async def test_a_valid_receipt_resolves_who_waits(receipts: Receipts) -> None:
     with receipts.expecting(7) as inbox:
         assert await receipts.post(7, receipts.token(7), "finished", "done", {"total_tokens": 3}) == "taken"
         assert inbox.bell.is_set()
-        assert inbox.receipt == Receipt("finished", "done", {"totalTokens": 3})
-        assert inbox.receipt.result("s") == Done(reply="done", usage={"totalTokens": 3}, session_id="s")
+        assert inbox.receipt == Receipt("finished", "done", {"total": 3})
+        assert inbox.receipt.result("s") == Done(reply="done", usage={"total": 3}, session_id="s")
 
 
 async def test_the_url_carries_the_token(receipts: Receipts) -> None:
@@ -71,7 +71,7 @@ async def test_what_was_said_earlier_stands_unless_it_is_said_anew(receipts: Rec
     with receipts.expecting(7) as inbox:
         await receipts.post(7, token, "started", "so far")
         await receipts.post(7, token, "finished", None, {"input_tokens": 1})
-        assert inbox.receipt == Receipt("finished", "so far", {"inputTokens": 1})
+        assert inbox.receipt == Receipt("finished", "so far", {"input": 1})
 
 
 async def test_a_late_receipt_is_handed_on_before_it_is_acknowledged() -> None:

@@ -27,7 +27,7 @@ from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfir
 from wakeful.engine.clock import SystemClock
 from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning, Told
 
-USAGE = {"inputTokens": 10, "outputTokens": 3}
+USAGE = {"input": 10, "output": 3, "total": 13}
 ONCE = {"persistSession": False}
 
 
@@ -432,7 +432,7 @@ async def test_a_receipt_is_proof_and_its_text_the_reply(server: AgentServer, de
 
     desk.ladder.on_rung = post
     result = await desk.turn()
-    assert result == Done(reply="from the agent itself", usage={"inputTokens": 5}, session_id="session-1")
+    assert result == Done(reply="from the agent itself", usage={"input": 5}, session_id="session-1")
     assert await posting[0] == "taken"
 
 

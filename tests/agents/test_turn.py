@@ -66,8 +66,8 @@ def virtual(test: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], 
 @virtual
 async def test_the_ladder_of_a_turn(stage: Stage) -> None:
     """Sent before it leaves, accepted after, started at the first sign of life, finished when that is proven."""
-    stage.puppet.sights = at((MINUTE, Working()), (2 * MINUTE, Finished("fine", {"outputTokens": 1})))
-    assert await stage.turn() == Done(reply="fine", usage={"outputTokens": 1}, session_id="s-1")
+    stage.puppet.sights = at((MINUTE, Working()), (2 * MINUTE, Finished("fine", {"output": 1})))
+    assert await stage.turn() == Done(reply="fine", usage={"output": 1}, session_id="s-1")
     assert stage.ladder.rungs == ["sent", "accepted", "started"]
     assert stage.puppet.cleans == 1 and stage.puppet.cancels == 0
 
@@ -136,8 +136,8 @@ async def test_what_is_not_accepted_is_handed_on(stage: Stage) -> None:
 @virtual
 async def test_an_agent_that_answers_in_one_go(stage: Stage) -> None:
     """Nothing has to be watched; nothing said is no reply, and not an empty one."""
-    stage.puppet.answer = Replied("now", "s-9", {"totalTokens": 2}, "a note")
-    assert await stage.turn() == Done(reply="now", session_id="s-9", usage={"totalTokens": 2}, output="a note")
+    stage.puppet.answer = Replied("now", "s-9", {"total": 2}, "a note")
+    assert await stage.turn() == Done(reply="now", session_id="s-9", usage={"total": 2}, output="a note")
     stage.puppet.answer = Replied(None)
     result = await stage.turn()
     assert isinstance(result, Done) and result.reply is None
@@ -159,7 +159,7 @@ async def test_a_receipt_ends_the_turn_at_once(stage: Stage) -> None:
     """The agent's own word: no look has to confirm it, and its text comes before the history's."""
     posting = asyncio.create_task(stage.post_after(90 * SECOND, "finished", "my own words", {"total_tokens": 9}))
     began = stage.clock.read().monotonic
-    assert await stage.turn() == Done(reply="my own words", usage={"totalTokens": 9}, session_id="s-1")
+    assert await stage.turn() == Done(reply="my own words", usage={"total": 9}, session_id="s-1")
     assert stage.clock.read().monotonic - began == 90 * SECOND
     assert await posting == "taken"
 
@@ -167,9 +167,9 @@ async def test_a_receipt_ends_the_turn_at_once(stage: Stage) -> None:
 @virtual
 async def test_a_receipt_without_text_leaves_the_reply_to_the_history(stage: Stage) -> None:
     """Receipt's text, else the session's history, else nothing."""
-    stage.puppet.sights = at((MINUTE, Finished("from the history", {"inputTokens": 1})))
+    stage.puppet.sights = at((MINUTE, Finished("from the history", {"input": 1})))
     posting = asyncio.create_task(stage.post_after(MINUTE, "finished"))
-    assert await stage.turn() == Done(reply="from the history", usage={"inputTokens": 1}, session_id="s-1")
+    assert await stage.turn() == Done(reply="from the history", usage={"input": 1}, session_id="s-1")
     await posting
     stage.puppet.sights = at()
     posting = asyncio.create_task(stage.post_after(MINUTE, "finished"))
@@ -221,9 +221,9 @@ async def test_a_receipt_while_the_answer_is_still_on_its_way(stage: Stage) -> N
 @virtual
 async def test_a_receipt_beside_an_answer_in_one_go(stage: Stage) -> None:
     """Its text is the reply; its error is an error."""
-    stage.puppet.answer, stage.puppet.takes = Replied("printed", "s-2", {"inputTokens": 1}), MINUTE
+    stage.puppet.answer, stage.puppet.takes = Replied("printed", "s-2", {"input": 1}), MINUTE
     posting = asyncio.create_task(stage.post_after(SECOND, "finished", "posted"))
-    assert await stage.turn() == Done(reply="posted", session_id="s-2", usage={"inputTokens": 1})
+    assert await stage.turn() == Done(reply="posted", session_id="s-2", usage={"input": 1})
     await posting
     posting = asyncio.create_task(stage.post_after(SECOND, "finished", None, None, "it went wrong"))
     assert await stage.turn() == Failed("it went wrong", rung="finished")
@@ -402,8 +402,8 @@ async def test_asking_after_a_crash(stage: Stage) -> None:
     stage.session_id, stage.puppet.fate = "mine", AtWork()
     assert await stage.action.ask(Prompt("hi"), make_fire()) == AtWork()
     assert stage.puppet.asked[0].session_id == "mine"
-    stage.puppet.fate = Replied("from the history", "mine", {"inputTokens": 1})
-    done = Done(reply="from the history", session_id="mine", usage={"inputTokens": 1})
+    stage.puppet.fate = Replied("from the history", "mine", {"input": 1})
+    done = Done(reply="from the history", session_id="mine", usage={"input": 1})
     assert await stage.action.ask(Prompt("hi"), make_fire()) == done
     stage.puppet.fate = Broken("out of tokens")
     assert await stage.action.ask(Prompt("hi"), make_fire()) == Failed("out of tokens", rung="started")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from wakeful.core.results import (
     TimedOut,
     Unconfirmed,
     Unproven,
+    kept_of,
+    kept_while_waiting,
 )
 from wakeful.core.runs import ERRORS, NOT_RUN, RUNGS, Run, RungName, Trigger
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close, release
@@ -222,6 +225,37 @@ def test_a_throttled_target_is_asked_again_when_it_said_and_never_in_the_past() 
     assert isinstance(past, Wait) and past.until == NOW + SECOND
     again = settled(Throttled("429", NOW), waits=5)
     assert isinstance(again, Wait) and again.until == NOW + 32 * SECOND, "never as fast as it can answer"
+
+
+def test_a_limit_that_resets_is_waited_for_until_its_reset() -> None:
+    """Exactly then, however often the run waited before; a person who asked is told at once."""
+    limit = Throttled("claude: the limit is used up", NOW + 90 * SECOND, reason="quota")
+    for waits in (0, 12):
+        assert settled(limit, waits=waits) == Wait(
+            NOW + 90 * SECOND, "quota", "quota", "claimed", "claude: the limit is used up", is_busy=True
+        )
+    past = settled(Throttled("used up", T0, reason="quota"), waits=3)
+    assert isinstance(past, Wait) and past.until == NOW + 8 * SECOND, "never as fast as it can answer"
+    manual = settled(limit, trigger="manual")
+    assert manual == Close("failed", "claimed", "claude: the limit is used up", "quota")
+
+
+def test_what_all_attempts_used_counts_for_the_run() -> None:
+    """Also of those that failed, and of those after which the run waited."""
+    first = kept_while_waiting(Failed("boom", usage={"input": 10, "output": 1, "total": 11, "cost": 0.5}))
+    second = kept_while_waiting(Throttled("429", NOW, usage={"input": 1, "output": 1, "total": 2}), earlier=first)
+    kept = kept_of(Done(reply="hi", usage={"input": 5, "output": 2, "total": 7, "cost": 0.25}), earlier=second)
+    assert kept is not None and json.loads(kept) == {
+        "reply": "hi",
+        "usage": {"input": 16, "output": 4, "total": 20, "cost": 0.75},
+    }
+    assert kept_of(Failed("boom", output="o"), earlier=first) == json.dumps(
+        {"output": "o", "usage": {"input": 10, "output": 1, "total": 11, "cost": 0.5}}
+    )
+    assert kept_of(Freed(), earlier=first) is None, "what was kept stays"
+    late = kept_of(Done(reply="hi", usage={"input": 10, "output": 1}), earlier=first, is_late=True)
+    assert late is not None and json.loads(late)["usage"] == {"input": 10, "output": 1, "total": 11}, "counted once"
+    assert kept_while_waiting(Busy("busy")) is None and kept_of(Done()) is None
 
 
 def test_a_target_that_throttles_for_ever_is_given_up() -> None:

@@ -40,7 +40,7 @@ def test_the_run_tells_how_far_it_got_and_what_came_back(desk: Desk) -> None:
     desk.put()
     run = desk.run()
     assert (run["outcome"], run["rung"], run["reply"]) == ("succeeded", "finished", "all is well")
-    assert run["usage"] == {"inputTokens": 10, "outputTokens": 3}
+    assert (run["usage"]["input"], run["usage"]["output"], run["usage"]["total"]) == (10, 3, 13)
     assert list(run["ladder"])[:2] == ["sent", "accepted"]
 
 

@@ -13,11 +13,12 @@ from wakeful.actions.registry import CallRegistry
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.threads import in_thread
 from wakeful.agents.one_shot import OneShot
-from wakeful.agents.reply import marked, reply_of, session_id_of, usage_of
+from wakeful.agents.reply import marked, reply_of, session_id_of
 from wakeful.core.actions import Call
 from wakeful.core.instants import Duration
 from wakeful.core.results import Busy, Done, Failed, Throttled
 from wakeful.core.runs import RungName
+from wakeful.core.usage import usage_of
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 

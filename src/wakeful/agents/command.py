@@ -15,11 +15,12 @@ from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.exchange import parse_json
 from wakeful.adapters.text import last_line, one_line
 from wakeful.agents.one_shot import OneShot
-from wakeful.agents.reply import READ_MAX, marked, reply_of, session_id_of, usage_of
+from wakeful.agents.reply import READ_MAX, marked, reply_of, session_id_of
 from wakeful.core.actions import Command
 from wakeful.core.instants import Duration
 from wakeful.core.results import Done, Failed, Result
 from wakeful.core.runs import RungName
+from wakeful.core.usage import usage_of
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 

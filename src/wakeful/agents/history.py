@@ -17,8 +17,9 @@ from wakeful.adapters.exchange import parse_json
 from wakeful.adapters.text import one_line
 from wakeful.adapters.threads import in_thread
 from wakeful.agents.client import Client
-from wakeful.agents.reply import added, reply_of, session_id_of, usage_of
+from wakeful.agents.reply import reply_of, session_id_of
 from wakeful.core.instants import Duration
+from wakeful.core.usage import Usage, added, usage_of
 from wakeful.ports.exchange import About
 
 HISTORY_MAX: Final = 32 * 1024 * 1024
@@ -39,7 +40,7 @@ class Story:
     is_ended: bool = False
     error: str | None = None
     reply: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     has_others: bool = False  # messages that are not ours are in it
     has_keys: bool = False  # its messages carry correlation ids
 
@@ -133,7 +134,7 @@ def _turn(events: Sequence[Event], *, has_others: bool, has_keys: bool) -> Story
     is_alive = is_ended = False
     error: str | None = None
     reply: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     for event in events:
         kind = _kind(event)
         if kind == "user.message":
@@ -195,7 +196,7 @@ def _text(event: Event) -> str | None:
     return None
 
 
-def _usage(kind: str, event: Event) -> dict[str, int] | None:
+def _usage(kind: str, event: Event) -> Usage | None:
     data = _data(event)
     counted = usage_of(data.get("usage"))
     if counted is not None or kind != "assistant.usage":

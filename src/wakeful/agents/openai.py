@@ -5,8 +5,9 @@ from typing import Any
 
 from wakeful.adapters.text import one_line
 from wakeful.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
-from wakeful.agents.reply import reply_of, usage_of
+from wakeful.agents.reply import reply_of
 from wakeful.core.results import Failed
+from wakeful.core.usage import usage_of
 from wakeful.ports.agent import Replied, Transcripts
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener

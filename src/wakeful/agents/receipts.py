@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from wakeful.adapters.text import one_line
-from wakeful.agents.reply import reply_of, usage_of
+from wakeful.agents.reply import reply_of
 from wakeful.core.errors import refuse
 from wakeful.core.results import Done, Failed
 from wakeful.core.runs import RungName, rung_index
+from wakeful.core.usage import Usage, usage_of
 
 KEPT_MAX: Final = 1_000
 """Receipts kept for runs that nobody waits for; the oldest go first."""
@@ -38,7 +39,7 @@ class Receipt:
 
     rung: RungName
     text: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     error: str | None = None
 
     @property

@@ -8,11 +8,12 @@ with; None leaves it as it is.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from wakeful.core.effects import Effect
 from wakeful.core.instants import Instant
 from wakeful.core.runs import RungName
+from wakeful.core.usage import Usage, added, usage_of
 
 SAID: Final = ("reply", "output", "error")
 
@@ -24,7 +25,7 @@ class Done:
     rung: RungName = "finished"
     reply: str | None = None
     output: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     session_id: str | None = None
     effects: tuple[Effect, ...] = ()
     carries: object = None  # what the keeper of this kind of run settles it with
@@ -46,6 +47,7 @@ class Failed:
     rung: RungName | None = None
     output: str | None = None
     session_id: str | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,14 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The target asked us to come back later."""
+    """The target asked us to come back later. `quota`: a limit is used up, and `until` is when it resets."""
 
     error: str
     until: Instant
     session_id: str | None = None
+    reason: Literal["throttled", "quota"] = "throttled"
+    output: str | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,9 @@ Result: TypeAlias = Done | Entrusted | Failed | Busy | Throttled | TimedOut | Un
 Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Freed
 
 
+_DONE: Final = Done()
+
+
 def session_of(ending: Ending) -> str | None:
     """The session to go on with, whatever became of the attempt; None: as before."""
     match ending:
@@ -142,24 +150,38 @@ def session_of(ending: Ending) -> str | None:
             return None
 
 
-def kept_of(ending: Ending, *, suppressed: str | None = None) -> str | None:
-    """What is kept of it on the run, as JSON; also why nothing of it is delivered, if somebody asked for it."""
-    match ending:
-        case Done(reply=None, output=None, usage=None, session_id=None) if suppressed is None:
-            return None
-        case Done(reply=reply, output=output, usage=usage, session_id=session_id):
-            kept = {"reply": reply, "output": output, "usage": usage, "sessionId": session_id}
-            kept["suppressed"] = suppressed
-        case Failed(output=output, session_id=session_id):
-            kept = {"output": output, "sessionId": session_id}
-        case Unconfirmed(session_id=session_id):
-            kept = {"sessionId": session_id}
-        case TimedOut(output=output):
-            kept = {"output": output}
-        case _:
-            return None
-    kept = {name: value for name, value in kept.items() if value is not None}
-    return json.dumps(kept, ensure_ascii=False) if kept else None
+def kept_of(
+    ending: Ending, *, earlier: str | None = None, is_late: bool = False, suppressed: str | None = None
+) -> str | None:
+    """What is kept of it on the run, as JSON; also why nothing of it is delivered, if somebody asked for it.
+
+    `earlier` is what was kept before: what earlier attempts used counts for the run. `is_late`: the run had closed
+    already, and this is late word of the same attempt."""
+    if suppressed is None and ending == _DONE and earlier is None:  # most endings, on the path of every run
+        return None
+    kept: dict[str, Any] = {
+        "reply": getattr(ending, "reply", None),
+        "output": getattr(ending, "output", None),
+        "usage": usage_of(getattr(ending, "usage", None)),
+        "sessionId": session_of(ending),
+        "suppressed": suppressed,
+    }
+    if all(value is None for value in kept.values()):
+        return None
+    before = _used(earlier)
+    kept["usage"] = (kept["usage"] or before) if is_late else added(before, kept["usage"])
+    return json.dumps({name: value for name, value in kept.items() if value is not None}, ensure_ascii=False)
+
+
+def kept_while_waiting(ending: Ending, *, earlier: str | None = None) -> str | None:
+    """What is kept of an attempt while its run goes on: what all attempts so far used."""
+    used = added(_used(earlier), usage_of(getattr(ending, "usage", None)))
+    return None if used is None else json.dumps({"usage": used})
+
+
+def _used(kept: str | None) -> Usage | None:
+    known = {} if kept is None else json.loads(kept)
+    return usage_of(known.get("usage"))
 
 
 def masked(ending: Ending, redact: Callable[[str], str]) -> Ending:

@@ -98,7 +98,7 @@ class Attempt(NamedTuple):
     attempt: int
     claimed_at: Instant | None
     ended_at: Instant
-    outcome: str  # failed | timedOut | busy | throttled | crashed | interrupted
+    outcome: str  # failed | timedOut | busy | throttled | quota | crashed | interrupted
     rung: RungName | None
     error: str | None
     owner: int | None

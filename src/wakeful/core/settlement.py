@@ -115,13 +115,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
         case Busy(error=error):
             return _busy(run, error, now)
-        case Throttled(error=error, until=until):
-            if run.trigger == "manual":
-                return Close("failed", run.rung, error, "throttled")
-            if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
-                return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
-            pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # whatever it says: never as fast as it can answer
-            return Wait(max(until, now + pause), "throttled", "throttled", run.rung, error, is_busy=True)
+        case Throttled():
+            return _throttled(run, policy, ending, now, next_due_at)
         case Unproven(error=error):
             alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
             return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)
@@ -158,6 +153,20 @@ def _busy(run: Run, error: str, now: Instant) -> Settlement:
         )
         return Close("failed", run.rung, error, "busy", is_counted=False, alert=alert)
     return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
+
+
+def _throttled(run: Run, policy: Policy, throttled: Throttled, now: Instant, next_due_at: Instant | None) -> Settlement:
+    """No failure: it waits until the target said. A person is told at once."""
+    error, reason = throttled.error, throttled.reason
+    if run.trigger == "manual":
+        return Close("failed", run.rung, error, reason)
+    if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
+        return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
+    pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # whatever it says: never as fast as it can answer
+    until = max(throttled.until, now + pause)
+    if reason == "quota" and throttled.until > now:  # the time of a reset is a fact: asked then, not later
+        until = throttled.until
+    return Wait(until, reason, reason, run.rung, error, is_busy=True)
 
 
 def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:

@@ -63,7 +63,7 @@ def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
     return json.dumps(rungs, separators=(",", ":"))
 
 
-def waiting(run: Run, wait: Wait) -> Run:
+def waiting(run: Run, wait: Wait, *, result: str | None = None) -> Run:
     """The row between two attempts: nobody owns it, and it holds no lane."""
     _must_be_allowed(run.run_id, run.outcome, "waiting")
     return run._replace(
@@ -76,6 +76,7 @@ def waiting(run: Run, wait: Wait) -> Run:
         deadline_at=None,
         next_attempt_at=wait.until,
         error=wait.error,
+        result=run.result if result is None else result,
         process=None,
     )
 

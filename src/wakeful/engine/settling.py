@@ -89,7 +89,7 @@ def conclude_all(tx: Tx, seams: Seams, kinds: Sequence[OfKind], *, now: Instant)
                 if run.outcome == "waiting":
                     silenced.append(run.run_id)
             case Wait(until=until) as wait:
-                rows.append(waiting(run, wait))
+                rows.append(waiting(run, wait, result=one.result))
                 attempts.append(ended_attempt(run, wait, now=now))
                 alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
         if run.lane is not None and not is_stuck:

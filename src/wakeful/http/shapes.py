@@ -26,6 +26,7 @@ Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
 Outcome = Literal[
     "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
 ]
+Priced = Literal["reported", "table", "unknown"]
 Trigger = Literal["schedule", "catchUp", "manual", "wake"]
 Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
 
@@ -271,6 +272,19 @@ class RunDelivery(Shape):
     ] = None
 
 
+class Usage(Shape):
+    """What a run used, alone; null: not known."""
+
+    input: Annotated[int | None, Field(description="tokens sent, cached ones included")]
+    cached_input: Annotated[int | None, Field(description="of those, read from a cache")]
+    output: Annotated[int | None, Field(description="tokens that came back, reasoning included")]
+    reasoning: int | None
+    total: int | None
+    model: str | None
+    cost: Annotated[float | None, Field(description="in US dollars")]
+    priced: Priced
+
+
 class Run(Shape):
     """One row of the ledger."""
 
@@ -289,11 +303,13 @@ class Run(Shape):
     error: str | None
     next_attempt_at: At | None
     session_id: str | None
+    usage: Usage | None
+    cost: Annotated[float | None, Field(description="in US dollars; null: not known")]
+    priced: Priced
     count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
     planned_until: At | None = None
     reply: str | None = None
     output: str | None = None
-    usage: dict[str, int] | None = None
     delivery: Annotated[RunDelivery | None, Field(description="the first of `deliveries`, or why there is none")] = None
     deliveries: Annotated[list[RunDelivery], Field(description="one for each addressee")] = []
     blocked_by: RunId | None = None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from wakeful.core.instants import Duration
 from wakeful.core.results import Busy, Failed, Throttled
 from wakeful.core.runs import RungName
+from wakeful.core.usage import Usage
 from wakeful.ports.action import AtWork, Fire, Ladder, NeverGot
 
 
@@ -39,7 +40,7 @@ class Replied:
 
     text: str | None
     session_id: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
     output: str | None = None  # what a person should see beside the reply
 
 
@@ -66,7 +67,7 @@ class Finished:
     """Proven to have come to its end."""
 
     reply: str | None = None
-    usage: dict[str, int] | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

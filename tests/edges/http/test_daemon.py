@@ -145,7 +145,7 @@ def test_a_command_may_post_a_receipt_with_the_token_of_its_run(running: Daemon)
     assert run["outcome"] == "succeeded", run
     answer, _, url = run["output"].strip().rpartition(" ")
     assert json.loads(answer)["status"] == "taken"
-    assert (run["reply"], run["usage"]) == ("done", {"outputTokens": 5})
+    assert (run["reply"], run["usage"]["output"]) == ("done", 5)
     path = url.removeprefix(running.address)
     forged = path.partition("?")[0] + "?token=x"
     body = {"rung": "finished"}

@@ -17,7 +17,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.instants import Instant
 from wakeful.core.policies import SECOND, Retry, ladder_delay
-from wakeful.core.results import Busy, Done, Ending, kept_of, session_of
+from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import PRIORITY_PERSON, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.timing import Manual
@@ -127,7 +127,7 @@ class MessageRuns:
     def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:
         settlement = _after_attempt(run, ending, now)
         if isinstance(settlement, Wait):
-            return Settled(settlement)
+            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result))
         settlement, said = self._answer(run, ending, settlement)
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
         session_id = session_of(ending)
@@ -135,7 +135,7 @@ class MessageRuns:
             cadence = cadence._replace(session_id=session_id)  # else the conversation is with another agent by now
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
-        return Settled(settlement, effects + said, kept_of(ending))
+        return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
 
     def _answer(self, run: Run, ending: Ending, close: Close) -> tuple[Close, tuple[Effect, ...]]:
         """The reply for who asked; one who cannot be answered is told so."""

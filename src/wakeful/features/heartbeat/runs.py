@@ -11,7 +11,7 @@ from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of
 from wakeful.core.instants import Instant
 from wakeful.core.policies import BUSY_WAITS_MAX, ERRORS_MAX, NO_RETRY, ladder_delay
-from wakeful.core.results import Busy, Done, Ending, kept_of, session_of
+from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.features.heartbeat.action import HeartbeatTurn
@@ -93,7 +93,7 @@ class TurnRuns:
         heartbeat, cadence = locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id]
         settlement = _after_attempt(run, ending, now)
         if isinstance(settlement, Wait):
-            return Settled(settlement)
+            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result))
         said: tuple[Effect, ...] = ()
         if settlement.outcome == "succeeded":
             carried = _acknowledged(tx, run)
@@ -113,7 +113,7 @@ class TurnRuns:
         if is_failed and run.is_open and cadence.consecutive_errors == ERRORS_MAX:
             text = f"{ERRORS_MAX} turns of the heartbeat failed in a row, the last: {settlement.error}"
             effects += (Alert(FAILING, text),)
-        return Settled(settlement, effects + said, kept_of(ending))
+        return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:

@@ -9,7 +9,7 @@ from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.instants import Instant
 from wakeful.core.policies import DAY, MINUTE, NO_RETRY
-from wakeful.core.results import Done, Ending, Entrusted, Failed, kept_of, session_of
+from wakeful.core.results import Done, Ending, Entrusted, Failed, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import Run, rung_index
 from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, release
 from wakeful.core.transitions import closed
@@ -166,11 +166,12 @@ def _settle(
     if session_id is not None and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
         cadence = cadence._replace(session_id=session_id)
     if not isinstance(settlement, Close):
-        return Settled(settlement, asked), cadence
+        return Settled(settlement, asked, kept_while_waiting(ending, earlier=run.result)), cadence
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
     reply = reply_of(run, ending, own, settlement)
     effects += asked + reply.effects
-    return Settled(settlement, effects, kept_of(ending, suppressed=reply.suppressed)), moved
+    kept = kept_of(ending, earlier=run.result, is_late=not run.is_open, suppressed=reply.suppressed)
+    return Settled(settlement, effects, kept), moved
 
 
 def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
@@ -193,7 +194,8 @@ def _settle_alone(
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
     reply = reply_of(run, ending, own, settlement)
-    return Settled(settlement, reply.effects, kept_of(ending, suppressed=reply.suppressed)), cadence
+    kept = kept_of(ending, earlier=run.result, is_late=not run.is_open, suppressed=reply.suppressed)
+    return Settled(settlement, reply.effects, kept), cadence
 
 
 # How a run ends whose definition can no longer be read: as what it was, and for good.

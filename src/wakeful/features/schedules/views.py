@@ -13,6 +13,7 @@ from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.timing import next_after
 from wakeful.core.timing_words import describe
+from wakeful.core.usage import Priced, complete
 from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.outbox import Delivery, Purpose, public_id
 from wakeful.ports.store import Schedule
@@ -89,13 +90,23 @@ class RunView:
     blocked_by: int | None
     output: str | None
     reply: str | None
-    usage: dict[str, int] | None
+    usage: dict[str, Any] | None
     session_id: str | None
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
     reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
     delivery: RunDelivery | None = None  # the first; None: nobody asked for its reply
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
+
+    @property
+    def cost(self) -> float | None:
+        """What it cost in US dollars; None: not known."""
+        return None if self.usage is None else self.usage["cost"]
+
+    @property
+    def priced(self) -> Priced:
+        """Where the cost comes from."""
+        return "unknown" if self.usage is None else self.usage["priced"]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON shape of a run."""
@@ -115,10 +126,13 @@ class RunView:
             "error": self.error,
             "nextAttemptAt": as_text(self.next_attempt_at),
             "sessionId": self.session_id,
+            "usage": self.usage,
+            "cost": self.cost,
+            "priced": self.priced,
         }
         if self.count > 1:
             out |= {"count": self.count, "plannedUntil": as_text(self.planned_until)}
-        optional = {"reply": self.reply, "output": self.output, "usage": self.usage}
+        optional = {"reply": self.reply, "output": self.output}
         out |= {name: value for name, value in optional.items() if value is not None}
         if self.delivery is not None:
             out["delivery"] = self.delivery.to_json()
@@ -269,7 +283,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Seque
         blocked_by=run.blocked_by,
         output=kept.get("output"),
         reply=kept.get("reply"),
-        usage=kept.get("usage"),
+        usage=complete(kept.get("usage")),
         session_id=kept.get("sessionId"),
         is_stuck=bool(run.stuck),
         delivery=_first(deliveries, kept.get("suppressed")),
@@ -328,7 +342,8 @@ def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None)
 
 def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, str | None, str | None]:
     """When it last ran, the result, the error: those of the last attempt, also while its run waits for the next one."""
-    if open_run is not None and open_run.outcome == "waiting" and open_run.error is not None:
+    is_tried = open_run is not None and open_run.outcome == "waiting" and open_run.error is not None
+    if open_run is not None and is_tried and open_run.reason != "quota":  # a limit that resets is no error
         # A busy target did nothing: that is an error to be seen, and no run.
         began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
         return began_at, "error", open_run.error

@@ -45,6 +45,7 @@ def _how_it_ended(row: Run, dial: Dial) -> str:
 _FAILED_WHY: Final = {
     "busy": ", because its target stayed busy",
     "throttled": ", because its target asked us to come back later",
+    "quota": ", because its agent's quota is used up",
     "crash": ", because the node that ran it died",
     "shutdown": ", because it was shut down",
     "paused": ", and was not tried again because the schedule was paused",
@@ -111,7 +112,8 @@ def _for_what(case: Case, row: Run, dial: Dial) -> str:
         case "shutdown":
             return f"to be tried again at {until}, because it was shut down under way"
         case "quota":
-            return f"until {until}, because {_used_up(case)}"
+            because = f"because {_used_up(case)}" if row.error is None else f"because {_error(row)}"
+            return f"for quota until {until}, {because}"
         case "queued":
             behind = case.blocker
             return "in the queue" if behind is None else f"in the queue behind {named_run(behind, case)}"

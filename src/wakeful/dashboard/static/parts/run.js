@@ -46,11 +46,13 @@ export function runDetails(run) {
       [
         "Tokens",
         run.usage
-          ? Object.entries(run.usage)
-              .map(([name, value]) => `${name} ${Number(value).toLocaleString()}`)
+          ? ["input", "cachedInput", "output", "reasoning", "total"]
+              .filter((name) => run.usage[name] !== null)
+              .map((name) => `${name} ${run.usage[name].toLocaleString()}`)
               .join(", ")
           : null,
       ],
+      ["Cost", run.usage ? (run.cost === null ? "unknown" : `$${run.cost}`) : null],
       ["Delivery", run.delivery ? [run.delivery, ...(run.deliveries ?? [])].filter(isNotRepeated).map(delivered) : null],
       ["Woken by", run.reasons?.length ? quoted(run.reasons.join(", ")) : null],
     ]),

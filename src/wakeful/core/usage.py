@@ -1,0 +1,162 @@
+"""Usage: the tokens and the money one run cost, in one vocabulary.
+
+Theory of operation
+-------------------
+Every provider counts in words of its own. Everything here speaks one: `input` is all that was sent, including the part
+that was read from a cache (`cachedInput`); `output` is all that came back, including the part the model thought to
+itself (`reasoning`); `total` is both. `cost` is in US dollars. A field that is not known is left out, never written
+as 0. `complete` gives the shape the outside sees, with null for what is not known.
+
+A program that reports totals of a whole session is asked for the difference: `since` subtracts what was known before.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+
+Priced: TypeAlias = Literal["reported", "table", "unknown"]
+
+
+class Usage(TypedDict, total=False):
+    """What a run used; fields that are not known are left out."""
+
+    input: int
+    cachedInput: int
+    output: int
+    reasoning: int
+    total: int
+    model: str
+    cost: float
+
+
+COUNTS: Final = ("input", "cachedInput", "output", "reasoning", "total")
+COUNT_MAX: Final = 2**53
+COST_MAX: Final = 1e9
+MODEL_MAX: Final = 200
+
+# The names the same counts have elsewhere; the first one that is there counts.
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "input": ("input", "inputTokens", "input_tokens", "prompt_tokens", "promptTokens", "promptTokenCount"),
+    "cachedInput": ("cachedInput", "cachedInputTokens", "cached_input_tokens", "cached_tokens"),
+    "output": ("output", "outputTokens", "output_tokens", "completion_tokens", "completionTokens"),
+    "reasoning": ("reasoning", "reasoningTokens", "reasoning_output_tokens", "reasoning_tokens"),
+    "total": ("total", "totalTokens", "total_tokens"),
+}
+_NESTED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "cachedInput": (("prompt_tokens_details", "cached_tokens"), ("input_tokens_details", "cached_tokens")),
+    "reasoning": (
+        ("completion_tokens_details", "reasoning_tokens"),
+        ("output_tokens_details", "reasoning_tokens"),
+        ("output_tokens_details", "thinking_tokens"),
+    ),
+}
+_COSTS: Final = ("cost", "costUsd", "cost_usd", "total_cost_usd", "costUSD")
+# Anthropic's names. There, cache reads and writes are counted beside the input and not within it.
+_CACHE_READ: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
+_CACHE_WRITE: Final = ("cache_creation_input_tokens", "cacheCreationInputTokens")
+
+
+def usage_of(counts: object) -> Usage | None:
+    """The usage that these counts stand for, whatever they are called; what is no count is left out."""
+    if not isinstance(counts, Mapping):
+        return None
+    known: dict[str, Any] = {}
+    for field in COUNTS:
+        count = _first(counts, _NAMES[field])
+        if count is None:
+            count = _nested(counts, _NESTED.get(field, ()))
+        if count is not None:
+            known[field] = count
+    read, written = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE)
+    if "input" in known and (read is not None or written is not None):
+        known["input"] += (read or 0) + (written or 0)
+        known.setdefault("cachedInput", read or 0)
+    model, cost = counts.get("model"), next((counts[name] for name in _COSTS if is_cost(counts.get(name))), None)
+    return usage(**known, model=model if isinstance(model, str) else None, cost=cost)
+
+
+def usage(
+    *,
+    input: int | None = None,
+    cachedInput: int | None = None,  # noqa: N803 - likewise
+    output: int | None = None,
+    reasoning: int | None = None,
+    total: int | None = None,
+    model: str | None = None,
+    cost: float | None = None,
+) -> Usage | None:
+    """A usage of what is known; None if nothing is. A total that was not reported is the sum."""
+    if total is None and input is not None and output is not None:
+        total = input + output
+    given = {"input": input, "cachedInput": cachedInput, "output": output, "reasoning": reasoning, "total": total}
+    known: dict[str, Any] = {name: count for name, count in given.items() if count is not None}
+    if cost is not None:
+        known["cost"] = cost
+    if known and model:
+        known["model"] = model[:MODEL_MAX]
+    return cast(Usage, known) if known else None
+
+
+def added(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Two usages together. The model is named if it is the same one."""
+    if one is None or other is None:
+        return one or other
+    sums: dict[str, Any] = {}
+    for name in (*COUNTS, "cost"):
+        known = [value for value in (one.get(name), other.get(name)) if value is not None]
+        if known:
+            sums[name] = sum(known)
+    if not all("total" in part for part in (one, other)):
+        sums.pop("total", None)
+        if "input" in sums and "output" in sums:
+            sums["total"] = sums["input"] + sums["output"]
+    models = {part["model"] for part in (one, other) if "model" in part}
+    if len(models) == 1:
+        sums["model"] = models.pop()
+    return cast(Usage, sums)
+
+
+def since(total: Usage | None, before: Usage | None) -> Usage | None:
+    """What was used since `before`, of counts that only grow; a smaller one means that the program began at 0 again."""
+    if total is None or before is None:
+        return total
+    rest, known = dict(total), cast(Mapping[str, Any], before)
+    if any(rest.get(name, 0) < known.get(name, 0) for name in COUNTS):
+        return total
+    for name in (*COUNTS, "cost"):
+        if name in rest:
+            rest[name] = max(rest[name] - known.get(name, 0), 0)
+    return cast(Usage, rest)
+
+
+def complete(kept: object) -> dict[str, Any] | None:
+    """The shape the outside sees, of what was kept on a run. Rows that 0.1 wrote have other names for the counts."""
+    known = usage_of(kept)
+    if known is None:
+        return None
+    fields = {name: known.get(name) for name in (*COUNTS, "model", "cost")}
+    return {**fields, "priced": priced(known)}
+
+
+def priced(known: Usage | None) -> Priced:
+    """Where the cost comes from."""
+    return "unknown" if known is None or known.get("cost") is None else "reported"
+
+
+def is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX
+
+
+def is_cost(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= COST_MAX
+
+
+def _first(counts: Mapping[Any, Any], names: tuple[str, ...]) -> int | None:
+    return next((counts[name] for name in names if is_count(counts.get(name))), None)
+
+
+def _nested(counts: Mapping[Any, Any], places: tuple[tuple[str, str], ...]) -> int | None:
+    for outer, inner in places:
+        details = counts.get(outer)
+        if isinstance(details, Mapping) and is_count(details.get(inner)):
+            return int(details[inner])
+    return None
