@@ -70,6 +70,11 @@ class TurnAction:
         self._retired: list[Agent] = []  # no longer asked, still at work
         self._closings: set[asyncio.Future[None]] = set()
 
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """Those that are asked now, by name."""
+        return self._agents
+
     def proves(self, spec: ActionSpec) -> RungName:
         agent = self._agents.get(_expect(spec).agent)
         return "finished" if agent is None else agent.proves

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from wakeful.app.agents import Agents
 from wakeful.app.delivering import Delivering
 from wakeful.app.merging import json_names
 from wakeful.app.performing import ON_DUE, register
@@ -24,7 +25,7 @@ from wakeful.telemetry.stream import Handler
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(Schedules, Runs, Questions):
+class Wakeful(Schedules, Runs, Questions, Agents):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one

@@ -2,12 +2,12 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
@@ -89,6 +89,7 @@ class Life:
         self._redact = redact
         self._make_beside = beside
         self._besides: list[Beside] = []
+        self._errands: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
@@ -163,6 +164,8 @@ class Life:
         parts, self._parts = self._parts, None
         if parts is None:
             return
+        for errand in self._errands:
+            errand.cancel()
         self._ending = parts
         try:
             await parts.engine.stop()
@@ -215,6 +218,12 @@ class Life:
         if stream is None:
             return [relay]
         return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
+
+    def _begin(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else; what is not done when the app stops is given up."""
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
 
     async def _stop_besides(self) -> None:
         while self._besides:

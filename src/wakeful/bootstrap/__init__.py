@@ -1,7 +1,7 @@
 """The composition root: everything is made and plugged together here, and nowhere else."""
 
 from wakeful.bootstrap.assembling import Agents, assemble, assemble_with, plugged
-from wakeful.bootstrap.changing import change, change_agents
+from wakeful.bootstrap.changing import agents_of, change, change_agents
 from wakeful.bootstrap.opening import POLL, Opened, open_store
 from wakeful.bootstrap.parts import Ground, MakeFeature, Parts
 from wakeful.bootstrap.zones import replan_if_zones_changed, resolve_zone, zone_rules
@@ -13,6 +13,7 @@ __all__ = [
     "MakeFeature",
     "Opened",
     "Parts",
+    "agents_of",
     "assemble",
     "assemble_with",
     "change",

@@ -29,6 +29,12 @@ async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
     parts.engine.ring_bell()
 
 
+def agents_of(parts: Parts) -> Mapping[str, Agent]:
+    """The agents that are asked now, by name."""
+    turns = parts.seams.actions.get(Prompt)
+    return turns.agents if isinstance(turns, TurnAction) else {}
+
+
 def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
     """Ask these agents from now on; turns under way end with the one they began with."""
     turns = parts.seams.actions.get(Prompt)

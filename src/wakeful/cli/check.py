@@ -68,13 +68,15 @@ def _content(file: Path) -> str:
 
 
 def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    from wakeful.cli.agent_states import states_of
     from wakeful.settings import SettingsRefused, load
 
     try:
         loaded = load(asked.home, file=file)
     except SettingsRefused as refused:
         return [_located(error) for error in refused.errors], {}
-    return [], {"warnings": [_located(warning) for warning in loaded.warnings]}
+    missing = [{"line": None, "field": one.field, "message": one.problem} for one in states_of(loaded) if one.problem]
+    return [], {"warnings": [*(_located(warning) for warning in loaded.warnings), *missing]}
 
 
 def _located(error: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import click
 
 from wakeful.cli import times
 from wakeful.cli.faults import FAILED, Ended, no_daemon
-from wakeful.cli.home import Running, make_home
+from wakeful.cli.home import Running
 from wakeful.cli.invocation import Invocation, command, end
-from wakeful.cli.render import json_line, json_out, say
+from wakeful.cli.render import json_line, json_out, note, say
 from wakeful.core.instants import format_instant
 from wakeful.daemon import holder_of
 
@@ -33,6 +33,7 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
     import logging
 
     from wakeful.cli import demo as demonstration
+    from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, has_only_echo
     from wakeful.daemon import DaemonRefused, Listening, run
 
     if demo:
@@ -44,6 +45,8 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
             json_line({"running": True, "pid": os.getpid(), "url": listening.address, "home": str(asked.home)})
         else:
             say(f"Wakeful is listening on {listening.address}\nCtrl-C ends it.")
+            if not demo and has_only_echo(asked.home):
+                note(f"{NO_AGENT[0].upper()}{NO_AGENT[1:]}.\n{HOW_TO_ADD[0].upper()}{HOW_TO_ADD[1:]}.")
         if demo:
             demonstration.begin(asked, listening)
 
@@ -96,27 +99,6 @@ def down_command(asked: Invocation, timeout: str) -> None:
         json_out({"running": False, "pid": found.pid})
     else:
         say(f"the daemon (process {found.pid}) has ended")
-
-
-@command("init")
-def init_command(asked: Invocation) -> None:
-    """Write a commented wakeful.toml into the home folder; an existing one is never overwritten."""
-    from wakeful.cli.template import settings_template
-
-    file = asked.home / "wakeful.toml"
-    try:
-        make_home(asked.home)
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write(settings_template())
-    except FileExistsError as error:
-        raise Ended(f"{file} exists already, and is left as it is", hint=f"check it: wakeful check {file}") from error
-    except OSError as error:
-        raise Ended(f"{file} cannot be written: {error.strerror}", hint="name another --home") from error
-    if asked.is_json:
-        json_out({"file": str(file)})
-    else:
-        say(f"{file} written; every line in it is optional")
 
 
 def _stop(pid: int, home: Path, patience: float) -> None:

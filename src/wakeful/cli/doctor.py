@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from wakeful.cli import times
+from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, AgentState, agents_of_daemon, agents_of_settings
 from wakeful.cli.faults import FAILED, Ended, start_command
 from wakeful.cli.home import database_of, running
 from wakeful.cli.invocation import Invocation, command, end
@@ -149,6 +150,7 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
     if found is None:
         words = "none is running: nothing rings"
         yield Finding("daemon", "warning", words, f"start one: {start_command(asked.home)}")
+        yield from _agents(agents_of_settings(asked.home))
         return
     daemon = Daemon(found, asked.home)
     try:
@@ -157,6 +159,7 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
             yield Finding(what, state, words, cure)
         yield _nodes(daemon)
         yield from _settings_of_daemon(daemon, asked.home)
+        yield from _agents(agents_of_daemon(daemon))
         yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)
         yield from _slots(daemon)
@@ -186,6 +189,17 @@ def _slots(daemon: Daemon) -> Iterator[Finding]:
         yield Finding("slots", "wrong" if is_over else "warning", one["statusReason"], one["cure"])
     if slots and not troubled:
         yield Finding("slots", "ok", f"{len(slots)}, none of them in trouble")
+
+
+def _agents(states: list[AgentState]) -> Iterator[Finding]:
+    """Agents whose program is missing; and a home without any agent but the echo."""
+    for one in states:
+        if one.problem is not None:
+            yield Finding("agents", "wrong", f"{one.name}: {one.problem}")
+    if all(one.adapter == "echo" for one in states):
+        yield Finding("agents", "warning", NO_AGENT, HOW_TO_ADD)
+    elif all(one.problem is None for one in states):
+        yield Finding("agents", "ok", ", ".join(f"{one.name} ({one.adapter})" for one in states[:NAMED_MAX]))
 
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:

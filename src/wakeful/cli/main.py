@@ -14,7 +14,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "up": ("daemon", "Start the daemon in the foreground."),
         "status": ("daemon", "Say whether the daemon runs, and how it is."),
         "down": ("daemon", "Stop the daemon; runs under way may end."),
-        "init": ("daemon", "Write a commented wakeful.toml into the home folder."),
+        "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
     },
     "Schedules": {
         "add": ("add", "Add a schedule, and show its next five times."),
@@ -25,6 +25,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "pause": ("schedules", "Let nothing of a schedule start."),
         "resume": ("schedules", "Let a paused or disabled schedule go on."),
         "run": ("schedules", "Run a schedule once, now."),
+    },
+    "Agents": {
+        "agents": ("agents", "List the agents, show one, or ask one for real."),
     },
     "What will happen, and what did": {
         "next": ("ahead", "Show what will fire, in order."),

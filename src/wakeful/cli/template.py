@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from wakeful.agents.programs import Installed
 from wakeful.settings.messages import table_at
 from wakeful.settings.model import ENTRIES, Settings
 
@@ -19,14 +20,6 @@ _EXAMPLES: Final = {
     "heartbeat.active_hours": 'active_hours = {start = "09:00", end = "22:00", timezone = "Europe/Berlin"}',
 }
 _ENTRY_EXAMPLES: Final = {
-    "agents": """\
-# Whom prompts are for. The agent named default is an echo until you say otherwise:
-# [agents.default]
-# adapter = "openai"                  # sessions | openai | anthropic | command | call | echo
-# url = "http://127.0.0.1:8000/v1"
-# model = "some-model"
-# api_key = {env = "MODEL_KEY"}
-""",
     "hooks": """\
 # An address that wakes the agent, POST /api/hooks/door:
 # [hooks.door]
@@ -49,12 +42,49 @@ _ENTRY_EXAMPLES: Final = {
 }
 
 
-def settings_template() -> str:
-    """The text of the file."""
-    return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section))])
+_AGENTS_HEAD: Final = "# Whom prompts are for. A schedule asks the agent named default unless it names another one."
+_NO_AGENT: Final = """\
+# None was found on the PATH, so default is an echo: it replies with the prompt. For example:
+# [agents.default]
+# adapter = "claude"                  # or codex | gemini | opencode | qwen | copilot | aider | goose | cursor | amp
+"""
+_OTHER_AGENTS: Final = """\
+# Any other program, run once for each prompt: it reads the prompt and prints the reply.
+# [agents.clerk]
+# adapter = "command"
+# argv = ["sh", "-c", "echo \\"I was asked: $(cat)\\""]
+
+# A chat endpoint; others are: sessions | anthropic | call | echo
+# [agents.chat]
+# adapter = "openai"
+# url = "http://127.0.0.1:8000/v1"
+# model = "some-model"
+# api_key = {env = "MODEL_KEY"}
+"""
 
 
-def _section(section: str) -> Iterator[str]:
+def settings_template(found: Sequence[Installed] = ()) -> str:
+    """The text of the file, with these agents in it, the first as default."""
+    return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section, found))])
+
+
+def agents_template(found: Sequence[Installed]) -> str:
+    """The tables of these agents, the first as default, and examples of others."""
+    tables = [_agent_table(one, is_first=number == 0) for number, one in enumerate(found)]
+    return "\n".join([_AGENTS_HEAD, *(tables or [_NO_AGENT]), _OTHER_AGENTS])
+
+
+def _agent_table(one: Installed, *, is_first: bool) -> str:
+    name = "default" if is_first else one.adapter
+    adapter = f'adapter = "{one.adapter}"'
+    cwd = '# cwd = "/home/me/project"'
+    return f"[agents.{name}]\n{adapter:<38}# found at {one.path}\n{cwd:<38}# where it works\n"
+
+
+def _section(section: str, found: Sequence[Installed]) -> Iterator[str]:
+    if section == "agents":
+        yield agents_template(found)
+        return
     if section in ENTRIES:
         yield _ENTRY_EXAMPLES[section]
         return

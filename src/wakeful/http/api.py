@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 from wakeful.app import Wakeful
 from wakeful.features.quota.feature import Quota
 from wakeful.http import (
+    agent_shapes,
+    agents,
     channels,
     config,
     deliveries,
@@ -65,6 +67,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     people_shapes.Touch,
     people_shapes.PersonsMessage,
     people_shapes.Read,
+    agent_shapes.AgentTest,
 )
 
 
@@ -102,6 +105,7 @@ def make_app(
         upcoming.routes(app),
         timeline.routes(app),
         nodes.routes(app),
+        agents.routes(app, settings),
         heartbeat.routes(app, settings),
         workflows.routes(app),
         *([] if quota is None else [slots.routes(app, quota)]),

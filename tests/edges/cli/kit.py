@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +84,14 @@ class Cli:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    @staticmethod
+    def until(condition: Callable[[], object]) -> None:
+        """Wait for a condition."""
+        give_up_at = time.monotonic() + WITHIN
+        while not condition():
+            assert time.monotonic() < give_up_at, "it never came true"
+            time.sleep(0.05)
 
     def on_terminal(self, *arguments: str, columns: int = 80) -> str:
         """What a terminal of that width gets."""

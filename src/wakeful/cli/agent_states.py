@@ -1,0 +1,59 @@
+"""Whether the agents of the settings can be asked, for `up`, `doctor` and `check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.cli.client import Daemon
+    from wakeful.settings.load import Loaded
+
+NO_AGENT: Final = "no agent is configured, so prompts go to an echo that replies with the prompt"
+HOW_TO_ADD: Final = (
+    "add one: `wakeful init` finds those that are installed; "
+    'or write [agents.default] with adapter = "claude" (for example) into wakeful.toml'
+)
+
+
+class AgentState(NamedTuple):
+    """One agent of the settings."""
+
+    name: str
+    adapter: str
+    field: str  # of the setting that names its program
+    problem: str | None  # why it cannot be asked, and the cure
+
+
+def states_of(loaded: Loaded) -> list[AgentState]:
+    """The agents of these settings, with what is missing on this machine's PATH."""
+    from wakeful.agents.programs import missing, program_of
+
+    states = []
+    for name, agent in loaded.settings.agents.items():
+        program = program_of(agent)
+        field = f"agents.{name}.{'argv' if agent.adapter == 'command' else 'program'}"
+        states.append(AgentState(name, agent.adapter, field, None if program is None else missing(program)))
+    return states
+
+
+def agents_of_settings(home: Path) -> list[AgentState]:
+    """Those of a home folder; none if its settings cannot be read, which is a finding of its own."""
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        return states_of(load(home))
+    except SettingsRefused:
+        return []
+
+
+def agents_of_daemon(daemon: Daemon) -> list[AgentState]:
+    """Those of a running daemon, which has a PATH of its own."""
+    listed = daemon.get("/api/agents")["agents"]
+    return [AgentState(one["name"], one["adapter"], "", one["problem"]) for one in listed]
+
+
+def has_only_echo(home: Path) -> bool:
+    """Whether nobody but the echo would answer a prompt."""
+    states = agents_of_settings(home)
+    return bool(states) and all(one.adapter == "echo" for one in states)

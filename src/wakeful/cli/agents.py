@@ -1,0 +1,198 @@
+"""Agents: which there are, how they stand, and asking one for real."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.client import Daemon
+from wakeful.cli.faults import FAILED, Ended, Misused
+from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.render import json_out, note, say
+
+RUNGS: Final = ("claimed", "sent", "accepted", "started", "finished")
+OPEN: Final = ("running", "waiting")
+LOOK_EVERY: Final = 0.2
+_SAYS: Final = {
+    "claimed": "the daemon took the run",
+    "sent": "the prompt is on its way",
+    "accepted": "the agent took the prompt",
+    "started": "the agent works",
+    "finished": "the agent replied",
+}
+
+
+@command("agents")
+@click.argument("words", nargs=-1, metavar="[NAME | test NAME]")
+@click.option("--prompt", metavar="TEXT", help="With test: what to ask; default: a short test sentence.")
+def agents_command(asked: Invocation, words: tuple[str, ...], prompt: str | None) -> None:
+    """List the agents, show one, or ask one for real.
+
+    `test NAME` sends a prompt through the daemon and prints each rung as the agent reaches it. Exit code 0 if the agent
+    replied, 1 if not.
+    """
+    match words:
+        case ("test", name):
+            _test(asked, name, prompt)
+            return
+        case ("test",):
+            raise click.UsageError("name the agent: wakeful agents test NAME")
+        case (_, _, *_):
+            raise click.UsageError("write: wakeful agents, wakeful agents NAME, or wakeful agents test NAME")
+    if prompt is not None:
+        raise click.UsageError("--prompt belongs to: wakeful agents test NAME")
+    found = asked.daemon().get("/api/agents")["agents"]
+    if words:
+        _show(asked, _named(found, words[0]))
+    elif asked.is_json:
+        json_out({"agents": found})
+    else:
+        _list(found)
+
+
+def _list(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("NAME", least=8),
+        Column("ADAPTER"),
+        Column("PROGRAM", least=10, drop=2),
+        Column("VERSION", drop=1),
+        Column("LAST TURN"),
+        Column("OUTCOME", is_state=True),
+        Column("SESSIONS", drop=3),
+    ]
+    table(columns, [_row(one, since) for one in found])
+    for one in found:
+        if one["problem"]:
+            note(f"  {one['name']}: {one['problem']}")
+    if all(one["adapter"] == "echo" for one in found):
+        note("  only the echo answers; add an agent: wakeful init finds those that are installed")
+
+
+def _row(one: Mapping[str, Any], since: Any) -> list[str]:
+    last = one["lastTurn"]
+    return [
+        one["name"],
+        one["adapter"],
+        _program(one),
+        one["version"] or times.NONE,
+        times.NONE if last is None else times.relative(times.parse(last["at"]), since),
+        times.NONE if last is None else last["outcome"],
+        str(one["sessions"]),
+    ]
+
+
+def _show(asked: Invocation, one: Mapping[str, Any]) -> None:
+    if asked.is_json:
+        json_out(one)
+        return
+    from wakeful.cli.tables import facts
+
+    last, since = one["lastTurn"], times.now()
+    pairs: list[tuple[str, object]] = [
+        ("agent", one["name"]),
+        ("adapter", one["adapter"]),
+        ("program", _program(one)),
+        ("version", one["version"] or times.NONE),
+        ("proves", one["proves"]),
+        ("sessions", one["sessions"]),
+    ]
+    if last is None:
+        pairs.append(("last turn", "none yet"))
+    else:
+        at = times.relative(times.parse(last["at"]), since)
+        pairs.append(("last turn", f"{last['outcome']}, {at}, run {last['runId']} of {last['slug']}"))
+        if last["error"]:
+            pairs.append(("error", last["error"]))
+    if one["problem"]:
+        pairs.append(("problem", one["problem"]))
+    pairs.append(("try it", f"wakeful agents test {one['name']}"))
+    facts(pairs)
+
+
+def _program(one: Mapping[str, Any]) -> str:
+    if one["program"] is None:
+        return times.NONE
+    return str(one["program"]) if one["found"] else f"{one['program']} (not found)"
+
+
+def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for one in found:
+        if one["name"] == name:
+            return one
+    known = ", ".join(one["name"] for one in found)
+    raise Ended(f"there is no agent {name!r}", hint=f"there are: {known}")
+
+
+def _test(asked: Invocation, name: str, prompt: str | None) -> None:
+    daemon = asked.daemon()
+    body = {} if prompt is None else {"prompt": prompt}
+    try:
+        run_id = daemon.ask("POST", f"/api/agents/{quote(name, safe='')}/test", body=body).body["runId"]
+    except Misused as refused:  # it cannot be asked: that is the result of the test, not a wrong word
+        raise Ended(str(refused), refused.faults, hint=refused.hint) from refused
+    if not asked.is_json:
+        say(f"asking {name}, run {run_id}")
+    run: dict[str, Any] = {}
+    reached: set[str] = set()
+    for run in _looks(daemon, run_id):
+        if not asked.is_json:
+            _tell_progress(run, reached)
+    if asked.is_json:
+        json_out(run)
+    else:
+        _tell_end(name, run)
+    if run["outcome"] != "succeeded":
+        end(FAILED)
+
+
+def _looks(daemon: Daemon, run_id: str) -> Iterator[dict[str, Any]]:
+    """The run, again and again until it has ended; its own timeout bounds it."""
+    while True:
+        run: dict[str, Any] = daemon.get(f"/api/runs/{run_id}")
+        yield run
+        if run["outcome"] not in OPEN:
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _tell_progress(run: Mapping[str, Any], told: set[str]) -> None:
+    """Say what is new: what it waits for, and each rung it has reached since the last look."""
+    if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in told:
+        told.add("waiting")
+        say(f"  waiting   {run['reason']}")
+    begun = times.parse(run.get("startedAt"))
+    for rung, at in _rungs(run):
+        if rung not in told:
+            told.add(rung)
+            say(f"  {rung:<9} {_SAYS[rung]} (after {times.length(begun, times.parse(at))})")
+
+
+def _rungs(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The rungs it has reached, in order, each with its time."""
+    times_of = dict(run.get("ladder") or {})
+    if run.get("startedAt"):
+        times_of.setdefault("claimed", run["startedAt"])
+    if run.get("rung") and run.get("endedAt"):
+        times_of.setdefault(run["rung"], run["endedAt"])
+    for rung in RUNGS:
+        if rung in times_of:
+            yield rung, times_of[rung]
+
+
+def _tell_end(name: str, run: Mapping[str, Any]) -> None:
+    took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
+    reason = f" ({run['reason']})" if run.get("reason") else ""
+    say(f"{name} {run['outcome']}{reason}{'' if took == times.NONE else f', took {took}'}")
+    if run.get("error"):
+        note(f"  {run['error']}")
+    for text in (run.get("reply"), run.get("output")):
+        if text:
+            say(str(text).rstrip("\n"))

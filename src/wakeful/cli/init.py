@@ -1,0 +1,96 @@
+"""`wakeful init`: a commented wakeful.toml, with the agents that are installed on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful.cli.faults import Ended
+from wakeful.cli.home import make_home
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note, say
+
+if TYPE_CHECKING:
+    from wakeful.agents.programs import Installed
+
+
+@command("init")
+def init_command(asked: Invocation) -> None:
+    """Write a commented wakeful.toml into the home folder, with the agents found on the PATH.
+
+    The first agent becomes the default. What an existing file says is never changed: if it configures no agent, those
+    that were found are added at its end.
+    """
+    from wakeful.agents.programs import installed
+
+    file = asked.home / "wakeful.toml"
+    found = installed()
+    try:
+        make_home(asked.home)
+        is_new = _write(file, found)
+    except OSError as error:
+        raise Ended(f"{file} cannot be written: {error.strerror}", hint="name another --home") from error
+    if asked.is_json:
+        listed = [{"adapter": one.adapter, "program": one.path} for one in found]
+        json_out({"file": str(file), "created": is_new, "agents": listed})
+        return
+    say(f"{file} written; every line in it is optional" if is_new else f"{file}: agents added at its end")
+    _tell_agents(found)
+
+
+def _write(file: Path, found: Sequence[Installed]) -> bool:
+    """Whether the file is new; one that is there only grows, and only if it configures no agent yet."""
+    from wakeful.cli.template import settings_template
+
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        _add(file, found)
+        return False
+    with os.fdopen(handle, "w", encoding="utf-8") as opened:
+        opened.write(settings_template(found))
+    return True
+
+
+def _add(file: Path, found: Sequence[Installed]) -> None:
+    from wakeful.cli.template import agents_template
+
+    check = f"check it: wakeful check {file}"
+    if not found:
+        raise Ended(f"{file} exists already, and is left as it is", hint=check)
+    text = file.read_text(encoding="utf-8", errors="replace")
+    named = _agents_in(text)
+    if named is None:
+        raise Ended(f"{file} exists already and cannot be read as TOML; it is left as it is", hint=check)
+    if named:
+        others = ", ".join(one.adapter for one in found)
+        raise Ended(
+            f"{file} exists already and configures {', '.join(named)}; it is left as it is",
+            hint=f'installed here: {others}; add one with [agents.NAME] and adapter = "…"',
+        )
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(("" if text.endswith("\n") or not text else "\n") + "\n" + agents_template(found))
+
+
+def _agents_in(text: str) -> list[str] | None:
+    """The agents that a file names; None: it is no TOML."""
+    import tomllib
+
+    try:
+        written = tomllib.loads(text).get("agents", {})
+    except tomllib.TOMLDecodeError:
+        return None
+    return sorted(written) if isinstance(written, dict) else ["agents"]
+
+
+def _tell_agents(found: Sequence[Installed]) -> None:
+    if not found:
+        folders = os.environ.get("PATH", os.defpath)
+        note(f"  no agent was found on the PATH ({folders})")
+        note("  install one (claude, codex, gemini, …) and add it to the file; until then prompts go to an echo")
+        return
+    for number, one in enumerate(found):
+        say(f"  {'default' if number == 0 else one.adapter:<9} {one.adapter}, {one.path}")
+    note("  start with: wakeful up; then try one: wakeful agents test default")

@@ -1,0 +1,72 @@
+"""What the ledger knows of each agent: its last turn, and how many sessions it keeps for schedules."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from wakeful.core.actions import Prompt
+from wakeful.core.cadence import Cadence
+from wakeful.features.schedules import queries
+from wakeful.features.schedules.compiled import AGENT_LANE, Compiled, read_stored
+from wakeful.features.schedules.views import RunView
+from wakeful.ports.store import Tx
+
+SCHEDULES_MAX: Final = 10_000
+RECENT_MAX: Final = 200
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRecord:
+    """One agent in the ledger."""
+
+    last_turn: RunView | None = None
+    sessions: int = 0
+
+
+def agent_records(tx: Tx) -> dict[str, AgentRecord]:
+    """By the agent's name. Looks at the schedules (the first ten thousand) and at the newest runs, for those whose
+    schedule is gone."""
+    sessions: Counter[str] = Counter()
+    newest: dict[str, Cadence] = {}
+    for agent, cadence in _cadences(tx):
+        sessions[agent] += cadence.session_id is not None
+        known = newest.get(agent)
+        if cadence.last_run_at is not None and (known is None or cadence.last_run_at > (known.last_run_at or 0)):
+            newest[agent] = cadence
+    last = _recent(tx)
+    for agent, cadence in newest.items():
+        rows = [cadence.last_row_id] if cadence.last_row_id is not None else []
+        for row in tx.runs.page(schedule_id=cadence.schedule_id, limit=1) if rows else ():
+            last[agent] = max(last.get(agent, 0), row.run_id)
+    return {
+        name: AgentRecord(queries.run(tx, last[name]) if name in last else None, sessions[name])
+        for name in {*last, *sessions}
+    }
+
+
+def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
+    """The agents of the schedules with a prompt, and where each schedule stands."""
+    found: list[tuple[str, Cadence]] = []
+    after: str | None = None
+    for _ in range(SCHEDULES_MAX // _PAGE):
+        rows = tx.schedules.page(after=after, limit=_PAGE)
+        agents: dict[int, str] = {}
+        for row in rows:
+            compiled = read_stored(row.schedule_id, row.version, row.definition)
+            if isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt):
+                agents[row.schedule_id] = compiled.definition.action.agent
+        found += [(agents[schedule_id], one) for schedule_id, one in tx.cadences.lock(agents).items()]
+        if len(rows) < _PAGE:
+            break
+        after = rows[-1].slug
+    return found
+
+
+def _recent(tx: Tx) -> dict[str, int]:
+    """The newest run in each agent's lane, among the newest of all."""
+    found: dict[str, int] = {}
+    for row in tx.runs.page(limit=RECENT_MAX):
+        if row.lane is not None and row.lane.startswith(AGENT_LANE) and row.started_at is not None:
+            found.setdefault(row.lane.removeprefix(AGENT_LANE), row.run_id)
+    return found
