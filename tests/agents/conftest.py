@@ -32,8 +32,10 @@ def fire() -> Fire:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[AgentServer]:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentServer]:
+    """A server whose files are in our home folder, as those of a server on the same machine are."""
     async with serving(AgentServer()) as server:
+        monkeypatch.setenv("HOME", server.environ["HOME"])
         yield server
 
 

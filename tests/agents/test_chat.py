@@ -295,6 +295,23 @@ def test_no_answer_whatever_its_shape_does_harm(value: dict[str, Any]) -> None:
     assert isinstance(anthropic_answer(value), Replied | Failed)
 
 
+@pytest.mark.parametrize("make_agent", [openai_agent, anthropic_agent])
+async def test_a_request_may_take_no_longer_than_answer_within(
+    chat: ChatServer, open_desk: Callable[..., Desk], make_agent: Any
+) -> None:
+    """An endpoint that takes the prompt and says nothing is given up, and the turn may be tried again."""
+    hold = asyncio.Event()
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await hold.wait()
+        return web.Response()
+
+    chat.answer = silent
+    result = await open_desk(make_agent, answer_within=200).turn()
+    assert isinstance(result, Failed) and not result.permanent and "no answer within 0.2 s" in result.error
+    hold.set()
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

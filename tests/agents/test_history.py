@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.agents.history import Story, _lines, _listed, tell
+from wakeful.agents.history import Story, tell
+from wakeful.agents.history_places import _lines, _listed
 from wakeful.agents.reply import READ_MAX, REPLY_MAX, reply_of, session_id_of
 from wakeful.core.usage import added, usage_of
 
@@ -27,13 +28,35 @@ def test_the_turn_of_a_key() -> None:
     """From its message to its terminal event; what others said before and after is not in it."""
     events = [asked("a"), said("no"), IDLE, asked("b"), said("yes"), IDLE, asked("c"), said("no"), IDLE]
     story = tell(events, "b")
-    assert (story.is_found, story.is_ended, story.reply, story.has_others) == (True, True, "yes", True)
+    assert (story.is_found, story.is_proven, story.reply) == (True, True, "yes")
 
 
 def test_a_turn_without_an_end_does_not_borrow_the_next_ones() -> None:
     """Ours was cut off, a person's went well."""
     story = tell([asked("a"), said("half"), asked("b"), said("whole"), IDLE], "a")
-    assert story.is_alive and not story.is_ended and story.reply == "half"
+    assert story.is_alive and not story.is_ended and not story.is_proven and story.reply == "half"
+
+
+@pytest.mark.parametrize(
+    ("events", "is_proven"),
+    [
+        ([asked(), said("x"), IDLE], True),
+        ([asked(), said(""), IDLE], True),  # an empty answer is one
+        ([asked(), IDLE], False),
+        ([asked(), said("x")], False),  # it may go on: the session must be seen idle as well
+        ([asked(), said(5), IDLE], False),
+        ([asked(), said("x"), {"type": "tool.execution_start"}, IDLE], False),
+        ([asked(), {"type": "assistant.message", "data": {"content": "x", "toolRequests": [{}]}}, IDLE], False),
+        ([asked(), {"type": "session.idle", "correlationId": "a"}], True),
+        ([asked(), {"type": "session.idle", "correlationId": "other"}], False),
+        ([{"type": "session.idle", "correlationId": "a"}], True),
+        ([asked(), said("x"), {"type": "session.error"}], False),
+        ([asked(), said("x"), asked(text="next"), said("y"), IDLE], False),
+    ],
+)
+def test_what_proves_an_end(events: list[dict[str, Any]], is_proven: bool) -> None:
+    """An answer as the last thing before the terminal event, or a terminal event under our key."""
+    assert tell(events, "a", ("q",)).is_proven is is_proven
 
 
 def test_the_last_message_under_a_key_counts() -> None:

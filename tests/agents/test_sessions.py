@@ -29,14 +29,15 @@ from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
 
 USAGE = {"input": 10, "output": 3, "total": 13}
 ONCE = {"persistSession": False}
+ANSWERED = ({"type": "assistant.message", "data": {"content": "well"}}, {"type": "session.idle", "data": {}})
 
 
 class Desk:
     """A turn action with one sessions agent, and the session its schedule goes on with."""
 
-    def __init__(self, server: AgentServer, **settings: Any) -> None:
+    def __init__(self, server: AgentServer, records: Path | None = None, **settings: Any) -> None:
         given = {"url": server.url, "confirm_within": MINUTE, **settings}
-        self.agent = SessionsAgent(SessionsSettings(**given), SystemClock())
+        self.agent = SessionsAgent(SessionsSettings(**given), SystemClock(), records=records)
         self.receipts = Receipts(b"0123456789abcdef", "http://127.0.0.1:8377")
         self.session_id: str | None = None
         self.ladder = RecordingLadder()
@@ -173,6 +174,40 @@ async def test_409_is_busy(server: AgentServer, desk: Desk) -> None:
     assert desk.ladder.rungs == ["sent"]
 
 
+@pytest.mark.parametrize("evidence", ["message", "key", "list"])
+async def test_409_of_our_own_turn_is_recognised(
+    server: AgentServer, open_desk: Callable[..., Desk], tmp_path: Path, eventually: Eventually, evidence: str
+) -> None:
+    """After a crash the same run is tried again, and the session is busy with what we sent before: by our message or
+    our key in its history, or by our slug in the list. It is followed to its end, and nothing is taken twice."""
+    server.has_keys, server.writes_history = evidence == "key", evidence != "list"
+    server.gate.clear()
+    records = tmp_path / "default.json"
+    proves = "idle" if evidence == "list" else "finished"
+    before = open_desk(records=records, proves=proves)
+    lost = asyncio.create_task(before.turn())
+    await eventually(lambda: "started" in before.ladder.rungs)
+    after = open_desk(records=records, proves=proves)  # another process, while the first one's turn goes on
+    after.session_id = "session-1"
+    again = asyncio.create_task(after.turn(fire=make_fire(attempt=2)))
+    await eventually(lambda: "started" in after.ladder.rungs)
+    server.gate.set()
+    done = Done("started", output="idle, no reply read", session_id="session-1")
+    if evidence != "list":
+        done = Done(reply="all is well", usage=USAGE, session_id="session-1")
+    assert await again == done
+    await lost
+    assert [event["type"] for event in server.sessions["session-1"].events].count("user.message") == 1
+
+
+async def test_409_of_someone_elses_turn_is_busy_at_every_attempt(server: AgentServer, desk: Desk) -> None:
+    """The list shows our schedule's session, and the history our text of yesterday: it is busy with a person's."""
+    assert isinstance(await desk.turn(fire=make_fire(idempotency_key="yesterday")), Done)
+    server.sessions["session-1"].is_busy = True
+    for attempt in (1, 2, 3):
+        assert await desk.turn(fire=make_fire(attempt=attempt)) == Busy("Session busy")
+
+
 async def test_429_waits_as_told(server: AgentServer, desk: Desk) -> None:
     """Told to come back, it is throttled until then; told nothing, it failed."""
     server.statuses, server.headers = [429, 429], {"Retry-After": "120"}
@@ -267,26 +302,118 @@ async def test_started_is_the_first_sign_of_life(server: AgentServer, desk: Desk
     assert isinstance(await turn, Done)
 
 
-@pytest.mark.parametrize("state_says_busy", [True, False])
-async def test_busy_and_then_idle_is_proof(
-    server: AgentServer, desk: Desk, eventually: Eventually, state_says_busy: bool
+BUSY_PLACES = pytest.mark.parametrize("state_says_busy", [True, False])
+
+
+@BUSY_PLACES
+async def test_busy_and_then_idle_is_no_proof(
+    server: AgentServer, open_desk: Callable[..., Desk], eventually: Eventually, state_says_busy: bool
 ) -> None:
-    """Without a history: busy in the session's state, or in the list of sessions; there is no reply then."""
-    server.missing, server.state_says_busy = {"events"}, state_says_busy
+    """A server without a readable history: the turn was seen at work and then idle, and may have ended in any way."""
+    server.writes_history, server.state_says_busy = False, state_says_busy
     server.gate.clear()
+    desk = open_desk(confirm_within=400)
     turn = asyncio.create_task(desk.turn())
     await eventually(lambda: "started" in desk.ladder.rungs)
     server.gate.set()
-    assert await turn == Done(session_id="session-1")
+    result = await turn
+    assert isinstance(result, Unconfirmed) and "its history cannot be read" in result.error
+    assert "no such file" in result.error and "returned HTTP 404" in result.error
+    assert "finished" not in desk.ladder.rungs
 
 
-async def test_idle_throughout_is_no_proof(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
-    """It was done too fast to be seen, and there is no history: nobody can say so."""
-    server.manner, server.missing = "hurries", {"events"}
-    desk = open_desk(confirm_within=400)
+@BUSY_PLACES
+async def test_busy_and_then_idle_counts_where_the_settings_say_so(
+    server: AgentServer, open_desk: Callable[..., Desk], eventually: Eventually, state_says_busy: bool
+) -> None:
+    """`proves = "idle"`: a success as far as `started`, and the run says that no reply was read."""
+    server.writes_history, server.state_says_busy = False, state_says_busy
+    server.gate.clear()
+    desk = open_desk(proves="idle")
+    assert desk.agent.proves == "started"
+    turn = asyncio.create_task(desk.turn())
+    await eventually(lambda: "started" in desk.ladder.rungs)
+    server.gate.set()
+    assert await turn == Done("started", output="idle, no reply read", session_id="session-1")
+
+
+@pytest.mark.parametrize("proves", ["finished", "idle"])
+async def test_idle_throughout_is_no_proof(server: AgentServer, open_desk: Callable[..., Desk], proves: str) -> None:
+    """It was done too fast to be seen, and there is no history: unknown, also where going idle would count."""
+    server.manner, server.writes_history = "hurries", False
+    desk = open_desk(confirm_within=400, proves=proves)
     result = await desk.turn()
     assert isinstance(result, Unconfirmed) and "session-1" in result.error
     assert desk.ladder.rungs == ["sent", "accepted"]
+
+
+@pytest.mark.parametrize("proves", ["finished", "idle"])
+@pytest.mark.parametrize(
+    ("manner", "says"),
+    [
+        ("mute", "its history holds our message and no answer"),
+        ("dies", "its history holds our message and no answer"),
+        ("lies", "our message is not in its history"),
+    ],
+)
+async def test_a_history_that_can_be_read_must_hold_our_message_and_an_answer(
+    server: AgentServer, open_desk: Callable[..., Desk], manner: Any, says: str, proves: str
+) -> None:
+    """Without an answer, cut off without an end, or without our message: never green, whatever else was seen."""
+    desk = open_desk(confirm_within=400, proves=proves)
+    desk.session_id = "mine"
+    server.add("mine").say({"type": "user.message", "data": {"content": "of yesterday"}}, *ANSWERED)
+    server.manner = manner
+    result = await desk.turn()
+    assert isinstance(result, Unconfirmed) and says in result.error
+
+
+async def test_an_answer_is_proof_without_a_terminal_event(server: AgentServer, desk: Desk) -> None:
+    """A server that writes no `session.idle`: our message, an answer, and the session no longer busy."""
+    server.writes_ends = False
+    assert await desk.turn() == Done(reply="all is well", usage=USAGE, session_id="session-1")
+
+
+async def test_what_it_says_before_it_uses_a_tool_is_no_answer(
+    server: AgentServer, desk: Desk, eventually: Eventually
+) -> None:
+    """ "I will look" is said while the session is busy, and with a tool to come."""
+    server.gate.clear()
+    turn = asyncio.create_task(desk.turn())
+    await eventually(lambda: "started" in desk.ladder.rungs)
+    server.sessions["session-1"].say({"type": "assistant.message", "data": {"content": "I will look"}})
+    looked = len(server.asked)
+    await eventually(lambda: len(server.asked) > looked + 6)
+    assert not turn.done()
+    server.gate.set()
+    assert await turn == Done(reply="all is well", usage=USAGE, session_id="session-1")
+
+
+async def test_a_terminal_event_under_our_key_is_proof(server: AgentServer, desk: Desk) -> None:
+    """The server says itself that our turn ended; it had nothing to say."""
+    server.manner, server.has_keys = "mute", True
+    assert await desk.turn() == Done(session_id="session-1")
+
+
+async def test_a_lost_message_whose_end_is_known_is_what_it_was(server: AgentServer, desk: Desk) -> None:
+    """The message never got into the history; the error that ended it did, under our key."""
+    server.manner = "lies"
+
+    def fail(rung: str) -> None:
+        if rung == "accepted":
+            key = {"correlationId": make_fire().idempotency_key}
+            server.sessions["session-1"].say({"type": "session.error", "data": {"message": "no model"}, **key})
+
+    desk.ladder.on_rung = fail
+    assert await desk.turn() == Failed("no model", rung="started", session_id="session-1")
+
+
+async def test_the_history_may_be_a_route_of_the_server(server: AgentServer, desk: Desk) -> None:
+    """The other usual place: a server that writes no file here, and returns its events."""
+    server.writes_history, server.offers_events = False, True
+    assert await desk.turn() == Done(reply="all is well", usage=USAGE, session_id="session-1")
+    again = await desk.turn(fire=make_fire(run_id=43, idempotency_key="next"))
+    assert again == Done(reply="all is well", usage=USAGE, session_id="session-1")
 
 
 async def test_a_server_that_lies_is_unconfirmed(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
@@ -339,8 +466,8 @@ async def test_a_history_that_could_not_be_read_before_proves_nothing(
     server: AgentServer, open_desk: Callable[..., Desk]
 ) -> None:
     """The same prompt and its end of yesterday are in it, and nobody knows where yesterday ended."""
-    server.has_keys = False
-    desk = open_desk(confirm_within=300)
+    server.offers_events = True
+    desk = open_desk(confirm_within=300, history_path="/api/sessions/{id}/events")
     await desk.turn()
     server.manner = "lies"
     server.raw["events"] = constant(lambda: web.Response(status=500))
@@ -353,9 +480,7 @@ async def test_a_history_that_could_not_be_read_before_proves_nothing(
     assert isinstance(await desk.turn(fire=make_fire(run_id=43, idempotency_key="next")), Unconfirmed)
 
 
-async def test_someone_elses_turn_is_not_ours(
-    server: AgentServer, open_desk: Callable[..., Desk], eventually: Eventually
-) -> None:
+async def test_someone_elses_turn_is_not_ours(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
     """Our message is lost, a person's message keeps the session busy: that it ends proves nothing about ours."""
     server.manner = "lies"
     desk = open_desk(confirm_within=700)
@@ -364,27 +489,24 @@ async def test_someone_elses_turn_is_not_ours(
 
     def busy_with_another(rung: str) -> None:
         if rung == "accepted":
-            session.events.append({"type": "user.message", "data": {"content": "hello"}, "correlationId": "a person"})
-            session.events.append({"type": "assistant.message", "data": {"content": "hi"}})
+            session.say({"type": "user.message", "data": {"content": "hello"}}, *ANSWERED)
             session.is_busy = True
         elif rung == "started":
             session.is_busy = False
 
     desk.ladder.on_rung = busy_with_another
-    turn = asyncio.create_task(desk.turn())
-    await eventually(lambda: "started" in desk.ladder.rungs)
-    looked = len(server.asked)
-    await eventually(lambda: len(server.asked) > looked + 8)  # several looks
-    assert not turn.done()
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
+    result = await desk.turn()
+    assert isinstance(result, Unconfirmed) and "our message is not in its history" in result.error
+    assert "started" in desk.ladder.rungs
 
 
-async def test_a_server_that_was_away_while_it_worked_proves_nothing(server: AgentServer, desk: Desk) -> None:
-    """Busy, unreachable, idle: a restarted server looks just like that."""
-    server.missing = {"events"}
+async def test_a_server_that_was_away_while_it_worked_proves_nothing(
+    server: AgentServer, open_desk: Callable[..., Desk]
+) -> None:
+    """Busy, unreachable, idle: a restarted server looks just like that, also where going idle would count."""
+    server.writes_history = False
     server.gate.clear()
+    desk = open_desk(confirm_within=400, proves="idle")
 
     def away(rung: str) -> None:
         if rung == "started":
@@ -514,19 +636,50 @@ async def test_a_turn_that_was_taken_from_us_stops(server: AgentServer, desk: De
     assert server.messages() == []
 
 
-async def test_sessions_max_bounds_what_accumulates(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
-    """Sessions of turns that left theirs behind go first; then no more are made, and the error names the cure."""
-    for number in range(3):
+async def test_sessions_max_removes_our_oldest(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
+    """Those of turns that are over first, then the one that was not used for the longest time, whichever schedule it
+    belongs to; a person's are never touched. Nothing in the server's list says which are ours."""
+    desk = open_desk(sessions_max=2)
+    server.add("a-persons-own").slug = "standup"
+    for slug in ("removed", "done", "kept"):
+        desk.session_id = None
+        assert isinstance(await desk.turn(fire=make_fire(slug=slug, idempotency_key=slug)), Done)
+    assert list(server.sessions) == ["a-persons-own", "session-2", "session-3"]
+    desk.session_id = "session-2"
+    assert isinstance(await desk.turn(fire=make_fire(slug="done", idempotency_key="again")), Done)
+    desk.session_id = None
+    assert isinstance(await desk.turn(fire=make_fire(slug="new", idempotency_key="new")), Done)
+    assert list(server.sessions) == ["a-persons-own", "session-2", "session-4"]
+
+
+async def test_sessions_max_is_kept_across_restarts_and_without_a_list(
+    server: AgentServer, open_desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    """The server's list is empty, and a new process knows what the old one made."""
+    server.raw["list"] = constant(lambda: web.json_response({"grouped": {}}))
+    for slug in ("a", "b", "c"):
+        desk = open_desk(sessions_max=2, records=tmp_path / "sessions" / "default.json")
+        assert isinstance(await desk.turn(fire=make_fire(slug=slug, idempotency_key=slug)), Done)
+    assert list(server.sessions) == ["session-2", "session-3"]
+    assert (tmp_path / "sessions" / "default.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_sessions_of_an_earlier_version_are_known_by_their_description(
+    server: AgentServer, open_desk: Callable[..., Desk]
+) -> None:
+    """Where the server lists descriptions. What is busy stays; if nothing can be removed, the error names the cure."""
+    server.lists_descriptions = True
+    server.add("kept", description="Scheduled by Wakeful: other")
+    for number in range(2):
         server.add(f"old-{number}", description="Scheduled once by Wakeful: other")
     server.add("a-persons-own", description="my notes")
-    server.add("kept", description="Scheduled by Wakeful: other")
     desk = open_desk(sessions_max=3)
     assert isinstance(await desk.turn(), Done)
-    assert list(server.sessions) == ["old-2", "a-persons-own", "kept", "session-1"]
-    server.sessions["old-2"].is_busy = True
+    assert list(server.sessions) == ["kept", "old-1", "a-persons-own", "session-1"]
+    for session in server.sessions.values():
+        session.is_busy = True
     result = await desk.turn(**ONCE)
     assert isinstance(result, Failed) and "sessions_max is 3" in result.error and "raise it" in result.error
-    assert isinstance(await desk.turn(fire=make_fire(idempotency_key="c")), Done)  # an existing one costs nothing
 
 
 async def test_sessions_max_without_a_list(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
@@ -576,21 +729,24 @@ async def test_the_history_can_be_a_file(
     assert "/api/sessions/mine/events" not in server.paths("GET")
 
 
+WELL = Done(reply="well", session_id="mine")
+
+
 @pytest.mark.parametrize(
     ("events", "is_busy", "fate"),
     [
-        (
-            [("user.message", "ours"), ("assistant.message", None), ("session.idle", None)],
-            False,
-            Done(session_id="mine"),
-        ),
+        ([("user.message", "ours"), ("assistant.message", None), ("session.idle", None)], False, WELL),
+        ([("user.message", "ours"), ("assistant.message", None)], False, WELL),
+        ([("user.message", "ours"), ("session.idle", "ours")], False, Done(session_id="mine")),
+        ([("session.idle", "ours")], False, Done(session_id="mine")),
         (
             [("user.message", "ours"), ("session.error", None)],
             False,
             Failed("the session ended in error", rung="started"),
         ),
         ([("user.message", "ours"), ("assistant.message", None)], True, AtWork()),
-        ([("user.message", "ours"), ("assistant.message", None)], False, None),
+        ([("user.message", "ours"), ("session.idle", None)], False, None),
+        ([("user.message", "ours")], False, None),
         ([("user.message", "another"), ("session.idle", None)], False, NeverGot()),
         ([("user.message", None), ("session.idle", None)], False, None),
         ([], False, None),
@@ -602,7 +758,9 @@ async def test_what_became_of_a_turn_after_a_crash(
     """The history is asked by the key; what it cannot tell is unknown, and never taken for done."""
     session = server.add("mine")
     session.is_busy = is_busy
-    session.events = [{"type": kind, "correlationId": key} if key else {"type": kind} for kind, key in events]
+    said = {"assistant.message": {"data": {"content": "well"}}}
+    keyed = [{"type": kind, **({"correlationId": key} if key else {})} for kind, key in events]
+    session.events = [{**event, **said.get(str(event["type"]), {})} for event in keyed]
     desk.session_id = "mine"
     assert await desk.action.ask(Prompt("what is new?"), make_fire(idempotency_key="ours")) == fate
 
@@ -613,8 +771,8 @@ async def test_asking_a_server_that_cannot_answer(server: AgentServer, open_desk
     spec, fire = Prompt("what is new?"), make_fire()
     assert await desk.action.ask(spec, fire) is None
     desk.session_id = "mine"
+    server.writes_history = False
     server.add("mine")
-    server.missing = {"events"}
     assert await desk.action.ask(spec, fire) is None
     away = open_desk(url="http://127.0.0.1:9")
     away.session_id = "mine"
@@ -623,27 +781,29 @@ async def test_asking_a_server_that_cannot_answer(server: AgentServer, open_desk
 
 async def test_a_session_whose_name_was_lost_is_found_by_its_schedule(server: AgentServer, desk: Desk) -> None:
     """It was made in the attempt that was cut off: the newest of the schedule's are looked into, others' are not."""
+    server.lists_descriptions = True
     other = server.add("other", description="Scheduled by Wakeful: another")
     other.events = [{"type": "user.message", "correlationId": "ours"}, {"type": "session.idle"}]
     session = server.add("made", description="Scheduled by Wakeful: standup")
     spec, fire = Prompt("what is new?"), make_fire(idempotency_key="ours")
     session.events = [{"type": "user.message", "correlationId": "another"}, {"type": "session.idle"}]
     assert await desk.action.ask(spec, fire) == NeverGot()
-    session.events += [
+    session.say(
         {"type": "user.message", "correlationId": "ours"},
         {"type": "assistant.message", "data": {"content": "done meanwhile"}},
         {"type": "session.idle"},
-    ]
+    )
     assert await desk.action.ask(spec, fire) == Done(reply="done meanwhile", session_id="made")
-    assert "/api/sessions/other/events" not in server.paths("GET")
+    assert not any("/other/" in path for path in server.paths("GET"))
 
 
 async def test_an_ephemeral_session_is_removed_once_it_has_told(server: AgentServer, desk: Desk) -> None:
     """Nobody needs it any more."""
+    server.lists_descriptions = True
     session = server.add("once", description="Scheduled once by Wakeful: standup")
-    session.events = [{"type": "user.message", "correlationId": "ours"}, {"type": "session.idle"}]
+    session.events = [{"type": "user.message", "correlationId": "ours"}, *ANSWERED]
     spec = Prompt("what is new?", session_config=ONCE)
-    assert await desk.action.ask(spec, make_fire(idempotency_key="ours")) == Done()
+    assert await desk.action.ask(spec, make_fire(idempotency_key="ours")) == Done(reply="well")
     assert "once" not in server.sessions
 
 
@@ -674,6 +834,7 @@ async def test_garbage_in_every_place_neither_crashes_nor_proves(
     """Whatever the server says of its sessions, the turn ends as unconfirmed; said of itself, as failed."""
     desk = open_desk(confirm_within=200)
     desk.session_id = "mine"
+    server.writes_history, server.offers_events = False, True
     server.add("mine")
     server.manner = "lies"
     for route in ("state", "events", "list"):
@@ -693,10 +854,11 @@ async def test_a_reply_is_bounded_and_cleaned(server: AgentServer, desk: Desk) -
     result.reply.encode()
 
 
-async def test_a_reply_that_is_no_text_is_none(server: AgentServer, desk: Desk) -> None:
-    """Finished, and nothing to deliver: never an empty reply."""
+async def test_a_message_without_text_is_no_answer(server: AgentServer, open_desk: Callable[..., Desk]) -> None:
+    """Nothing to read, so nothing is proven: never an empty reply."""
     server.reply = {"wrong": ["type"]}
-    assert await desk.turn() == Done(reply=None, usage=USAGE, session_id="session-1")
+    result = await open_desk(confirm_within=400).turn()
+    assert isinstance(result, Unconfirmed) and "no answer" in result.error
 
 
 async def test_an_empty_reply_is_one(server: AgentServer, desk: Desk) -> None:

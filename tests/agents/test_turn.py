@@ -17,7 +17,7 @@ from wakeful.core.errors import FieldError
 from wakeful.core.instants import HOUR, MINUTE, SECOND, Duration
 from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
-from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, Working
+from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, WentIdle, Working
 from wakeful.simulation.clock import VirtualClock
 from wakeful.simulation.loop import VirtualLoop, drain
 
@@ -91,12 +91,35 @@ async def test_confirm_within_runs_from_accepted(stage: Stage) -> None:
 
 
 @virtual
-async def test_after_the_first_sign_of_life_only_the_timeout_governs(stage: Stage) -> None:
-    """Hours of work, quiet or out of sight in between, are not cut short by the confirmation."""
+async def test_while_it_works_only_the_timeout_governs(stage: Stage) -> None:
+    """Hours of work, quiet for a moment or out of sight in between, are not cut short by the confirmation."""
     stage.puppet.sights = at(
-        (MINUTE, Working()), (2 * MINUTE, Quiet()), (HOUR, Unseen()), (2 * HOUR, Working()), (3 * HOUR, Finished("x"))
+        (MINUTE, Working()),
+        (2 * MINUTE, Quiet()),
+        (6 * MINUTE, Unseen()),
+        (2 * HOUR, Working()),
+        (3 * HOUR, Finished("x")),
     )
     assert await stage.turn() == Done(reply="x", session_id="s-1")
+
+
+@virtual
+async def test_an_answer_must_follow_within_confirm_within_after_the_work(stage: Stage) -> None:
+    """It worked for an hour and went quiet: the answer may still appear, and after five minutes it is unconfirmed."""
+    stage.puppet.sights = at((0, Working()), (HOUR, Quiet("no answer")), (HOUR + 4 * MINUTE, Finished("x")))
+    assert await stage.turn() == Done(reply="x", session_id="s-1")
+    began = stage.clock.read().monotonic
+    stage.puppet.sights = at((0, Working()), (HOUR, Quiet("it holds no answer")))
+    error = "accepted, and no answer within 5m after it was at work: it holds no answer; look at session s-1"
+    assert await stage.turn() == Unconfirmed(error, "s-1")
+    assert 65 * MINUTE - 5 * SECOND <= stage.clock.read().monotonic - began <= 65 * MINUTE + 5 * SECOND
+
+
+@virtual
+async def test_going_idle_is_a_success_of_its_own_kind(stage: Stage) -> None:
+    """Where the agent is set to take it for an end: as far as `started`, no reply; a receipt is worth more."""
+    stage.puppet.sights = at((0, Working()), (MINUTE, WentIdle()))
+    assert await stage.turn() == Done("started", output="idle, no reply read", session_id="s-1")
 
 
 @virtual

@@ -27,7 +27,7 @@ def server(town: Town) -> AgentServer:
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory, server: AgentServer) -> Iterator[Daemon]:
     """A daemon whose agents are at that server."""
-    with daemon(make_home(tmp_path_factory.mktemp("seed001") / "home", server.url)) as one:
+    with daemon(make_home(tmp_path_factory.mktemp("seed001") / "home", server.url), environ=server.environ) as one:
         yield one
 
 

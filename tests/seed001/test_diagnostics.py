@@ -36,7 +36,7 @@ def test_check_session_history(desk: Desk) -> None:
     told = until(lambda: last if (last := desk.last_run()) and last["sessionId"] else None)
     events = desk.server.sessions[told["sessionId"]].events
     assert [event["type"] for event in events][:1] == ["user.message"]
-    assert events[0]["correlationId"] == desk.messages()[0].headers["Idempotency-Key"]
+    assert events[0]["data"]["content"] == f"[scheduler:{desk.slug}] news of {desk.slug}?"
 
 
 def test_check_server_logs(desk: Desk) -> None:

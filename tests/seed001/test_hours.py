@@ -96,8 +96,9 @@ class Office:
 
 
 @pytest.fixture
-async def office(tmp_path: Path) -> AsyncIterator[Office]:
+async def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Office]:
     async with serving(AgentServer()) as server:
+        monkeypatch.setenv("HOME", server.environ["HOME"])
         office = Office(tmp_path, server)
         await office.app.start()
         yield office

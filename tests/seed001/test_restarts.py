@@ -32,7 +32,7 @@ class Story(NamedTuple):
 def story(tmp_path_factory: pytest.TempPathFactory, town: Town) -> Iterator[Story]:
     server = town.server()
     home = make_home(tmp_path_factory.mktemp("restarts") / "home", server.url)
-    with daemon(home) as one, desk_of(one, server, town, "default", "kept") as desk:
+    with daemon(home, environ=server.environ) as one, desk_of(one, server, town, "default", "kept") as desk:
         before = _first(desk, server)
         one.process.kill()
         one.process.wait(PATIENCE)
@@ -40,12 +40,12 @@ def story(tmp_path_factory: pytest.TempPathFactory, town: Town) -> Iterator[Stor
     town.let_go(server)
     until(lambda: not any(session.is_busy for session in server.sessions.values()))
     until(lambda: time.time() > at(before["overdue"]["nextRun"]).timestamp())
-    with daemon(home) as one, desk_of(one, server, town, "default", "kept") as desk:
+    with daemon(home, environ=server.environ) as one, desk_of(one, server, town, "default", "kept") as desk:
         after = _second(desk)
         assert one.end() == 0
     told = json.loads((home / "schedule" / "kept" / "last-run.json").read_text())
     (home / "schedule" / "kept" / "last-run.json").write_text(json.dumps({**told, "nextRun": PAST}))
-    with daemon(home) as one, desk_of(one, server, town, "default", "kept") as desk:
+    with daemon(home, environ=server.environ) as one, desk_of(one, server, town, "default", "kept") as desk:
         third = _third(desk)
     slugs = ("kept", "overdue", "finished", "lost", "off")
     yield Story(before, after, third, {slug: desk.messages(slug) for slug in slugs})

@@ -45,7 +45,7 @@ async def come_to_pass(condition: Callable[[], Any]) -> Any:
 async def test_the_heartbeat_flow(tmp_path: Path, agent: AgentServer, receiver: Receiver) -> None:
     """Interval, prompt in a session of its own, the token kept back; what there is to say arrives without it."""
     every_second = settings(agent, hook(receiver), enabled="true", every='"1s"', prompt='"Look. {ack_token} if well."')
-    async with daemon(tmp_path / "home", every_second) as running:
+    async with daemon(tmp_path / "home", every_second, agent.environ) as running:
         (tmp_path / "home" / "HEARTBEAT.md").write_text("- water the plants\n")
         await running.until(
             "/api/heartbeat", lambda now: len([run for run in now["lastTurns"] if run["reason"] == "ok-ack"]) >= 2
@@ -68,7 +68,9 @@ async def test_the_heartbeat_flow(tmp_path: Path, agent: AgentServer, receiver: 
 async def test_the_cron_flow(tmp_path: Path, agent: AgentServer, receiver: Receiver) -> None:
     """A cron event wakes the agent, which sees it; its answer is delivered, and the run ends with the turn."""
     agent.reply = "RSI is 71"
-    async with daemon(tmp_path / "home", settings(agent, hook(receiver)) + '\n[limits]\nevery_min = "1s"\n') as running:
+    async with daemon(
+        tmp_path / "home", settings(agent, hook(receiver)) + '\n[limits]\nevery_min = "1s"\n', agent.environ
+    ) as running:
         each = {"schedule": {"type": "cron", "expression": "* * * * * *"}, "event": {"text": "Check BTC RSI"}}
         await running.ask("PUT", "/api/schedule/btc", each)
         (got, *_) = await come_to_pass(lambda: receiver.got)
@@ -87,7 +89,7 @@ async def test_the_user_message_flow_by_rest(tmp_path: Path, agent: AgentServer,
     """Heard on a channel: the answer goes straight back to its sender, and what the heartbeat says next goes there."""
     agent.reply = "hello Ann"
     other = f'[channels.first]\ntype = "webhook"\nurl = "{receiver.url}/first"\nallow_private = true\n'
-    async with daemon(tmp_path / "home", settings(agent, other + hook(receiver))) as running:
+    async with daemon(tmp_path / "home", settings(agent, other + hook(receiver)), agent.environ) as running:
         taken = await running.ask(
             "POST", "/api/channels/hook/messages", {"to": "ann", "text": "hi\x07, it is <b>Ann</b>"}
         )
@@ -135,7 +137,9 @@ async def test_the_user_message_flow_by_telegram(tmp_path: Path, agent: AgentSer
 
     receiver.usual = telegram
     first = f'[channels.first]\ntype = "webhook"\nurl = "{receiver.url}/first"\nallow_private = true\n'
-    async with daemon(tmp_path / "home", settings(agent, first + bot(receiver, "1:x") + "inbound = true\n")) as running:
+    async with daemon(
+        tmp_path / "home", settings(agent, first + bot(receiver, "1:x") + "inbound = true\n"), agent.environ
+    ) as running:
         await come_to_pass(lambda: sent)
         assert sent == [{"chat_id": "42", "text": "yes, *here* & <i>well</i>"}]  # plain: no parse mode
         assert [one.body["prompt"] for one in agent.messages()] == ["are you there?"]
@@ -154,8 +158,9 @@ async def test_another_agent_in_the_settings_begins_conversations_anew(
     agent.reply = "old"
     async with serving(AgentServer()) as second:
         second.reply = "new"
-        both = settings(agent, hook(receiver)) + f'[agents.other]\nadapter = "sessions"\nurl = "{second.url}"\n'
-        async with daemon(tmp_path / "home", both) as running:
+        other = f'[agents.other]\nadapter = "sessions"\nurl = "{second.url}"\nhistory_file = "{second.history_file}"\n'
+        both = settings(agent, hook(receiver)) + other
+        async with daemon(tmp_path / "home", both, agent.environ) as running:
             await running.ask("POST", "/api/channels/hook/messages", {"to": "ann", "text": "one"})
             await come_to_pass(lambda: receiver.got)
             (tmp_path / "home" / "wakeful.toml").write_text(
@@ -182,7 +187,7 @@ async def test_start_order_and_recovery(tmp_path: Path, agent: AgentServer, rece
     agent.reply = "heard it"
     agent.gate.clear()
     home = tmp_path / "home"
-    async with daemon(home, settings(agent, hook(receiver))) as first:
+    async with daemon(home, settings(agent, hook(receiver)), agent.environ) as first:
         left = await first.ask("POST", "/api/deliveries", {"text": "left over"})
         await first.ask("POST", "/api/wake", {"reason": "hook", "text": "the door", "contextKey": "door"})
         await come_to_pass(agent.messages)
@@ -191,7 +196,7 @@ async def test_start_order_and_recovery(tmp_path: Path, agent: AgentServer, rece
     receiver.got.clear()
     receiver.usual = lambda _: web.Response()
     agent.gate.set()
-    async with daemon(home) as second:
+    async with daemon(home, environ=agent.environ) as second:
         await come_to_pass(lambda: len(receiver.got) >= 2)
         assert [got.body["text"] for got in receiver.got] == ["left over", "heard it"]
         assert receiver.got[0].body["id"] == left["id"]
@@ -204,7 +209,7 @@ async def test_hostile_replies_arrive_bounded_and_inert_and_the_doctor_knows_wha
     tmp_path: Path, agent: AgentServer, receiver: Receiver
 ) -> None:
     """Megabytes, control characters, markup; then a receiver that refuses for good, which is a finding."""
-    async with daemon(tmp_path / "home", settings(agent, hook(receiver))) as running:
+    async with daemon(tmp_path / "home", settings(agent, hook(receiver)), agent.environ) as running:
         agent.reply = "begin\x1b[31m" + "x" * 10_000_000 + "<script>alert(1)</script>\u202eend"
         await running.ask("POST", "/api/wake", {"reason": "manual"})
         (got,) = await come_to_pass(lambda: receiver.got)

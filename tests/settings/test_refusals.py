@@ -66,7 +66,7 @@ BAD = [
     ('[agents.a]\nadapter = "sessions"\nhistory_path = "/events"', "does not say where; put {id} where the id belongs"),
     ('[agents.a]\nadapter = "sessions"\nhistory_path = "a/{id}"', "is no path; let it begin with /"),
     ('[agents.a]\nadapter = "sessions"\nhistory_file = "~/log"', "agents.a.history_file: '~/log' does not say where"),
-    ('[agents.a]\nadapter = "sessions"\nproves = "all"', "'all' is none of finished, accepted"),
+    ('[agents.a]\nadapter = "sessions"\nproves = "all"', "'all' is none of finished, idle, accepted"),
     ('[agents.a]\nadapter = "sessions"\nanswer_within = "2h"', "'2h' is too long; give at most 1h"),
     ('[agents.a]\nadapter = "command"\nargv = ["x"]\nlost_pattern = "("', "is not a regular expression"),
     ('[agents.a]\nadapter = "command"\nargv = ["x"]\nlost_pattern = "gone"', "can never be used: no session is gone"),

@@ -14,6 +14,7 @@ from wakeful.adapters.exchange import NoAnswer, NoConnection, Response, is_web_a
 from wakeful.agents.client import Client
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
+from wakeful.core.instants import MINUTE, Duration
 from wakeful.core.results import Failed
 from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder, NeverGot
@@ -35,6 +36,7 @@ class ChatSettings:
     system: str | None = None
     max_tokens: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    answer_within: Duration = 10 * MINUTE  # for one request; the run's own timeout may end it sooner
 
 
 class Ask(NamedTuple):
@@ -145,6 +147,7 @@ class ChatAgent:
                 About("agent-message", fire.slug),
                 json_body=self._dialect.body(ask),
                 headers=headers,
+                limit=self._settings.answer_within,
             )
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))

@@ -11,6 +11,7 @@ from wakeful.agents.chat import ChatSettings
 from wakeful.agents.command import CommandAgent, CommandSettings
 from wakeful.agents.echo import EchoAgent
 from wakeful.agents.openai import openai_agent
+from wakeful.agents.session_records import FOLDER
 from wakeful.agents.session_server import SessionsSettings
 from wakeful.agents.sessions import SessionsAgent
 from wakeful.agents.transcripts import FileTranscripts
@@ -67,7 +68,7 @@ def _make(
                 history_file=one.history_file,
                 proves=one.proves,
             )
-            return SessionsAgent(settings, clock, listener)
+            return SessionsAgent(settings, clock, listener, home / FOLDER / f"{name}.json")
         case written.OpenAIAgent():
             return openai_agent(_chat(one), clock, _transcripts(name, one, home), listener)
         case written.AnthropicAgent():
@@ -88,6 +89,7 @@ def _chat(one: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
         system=one.system,
         max_tokens=one.max_tokens,
         headers=_all_revealed(one.headers),
+        answer_within=one.answer_within,
     )
 
 

@@ -1,25 +1,33 @@
 """The protocol of a server that keeps sessions: its requests, and the account of what we left on it."""
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-from urllib.parse import quote
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote, urlsplit
 
 from wakeful.adapters.exchange import NoAnswer, NoConnection, Response
 from wakeful.agents.client import Client
-from wakeful.agents.history import FileHistory, History, HttpHistory
+from wakeful.agents.history_places import (
+    USUAL_FILE,
+    USUAL_PATH,
+    FileHistory,
+    Histories,
+    HttpHistory,
+    Mark,
+    Place,
+)
 from wakeful.agents.reply import session_id_of
+from wakeful.agents.session_records import SessionRecord, SessionRecords
 from wakeful.core.conversations import is_conversation
 from wakeful.core.instants import MINUTE, SECOND, Duration
 from wakeful.core.results import Failed, Throttled
-from wakeful.core.runs import RungName
 from wakeful.ports.agent import Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.settings.kinds import is_loopback
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
-LEFTOVERS_MAX: Final = 100
 ASKED_MAX: Final = 5
 """How many sessions of a schedule are looked into for a turn whose session is not known."""
 
@@ -28,6 +36,10 @@ _IDLE_WORDS: Final = frozenset({"idle", "inactive", "ready"})
 _KEPT: Final = "Scheduled by Wakeful: "
 _ONCE: Final = "Scheduled once by Wakeful: "
 _DEPTH_MAX: Final = 6
+
+
+Proves: TypeAlias = Literal["finished", "idle", "accepted"]
+"""What a turn must show: an answer; where none can be read, that it was busy and then idle; or only to be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +53,9 @@ class SessionsSettings:
     confirm_within: Duration = 5 * MINUTE
     answer_within: Duration = MINUTE  # for what a server answers at once: it does not wait for its model
     sessions_max: int = 50
-    history_path: str | None = "/api/sessions/{id}/events"  # where the server offers it
-    history_file: str | None = None  # a local server's file of events, with {id}; used instead of the path
-    proves: RungName = "finished"  # "accepted": 200 is all that is ever known of this server
+    history_path: str | None = None  # where the server offers its history, with {id}
+    history_file: str | None = None  # the file that a local server writes, with {id}; neither: the usual places
+    proves: Proves = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +69,20 @@ class State:
 class SessionServer:
     """The requests of the protocol, and what we left on the server."""
 
-    def __init__(self, settings: SessionsSettings, clock: Clock, listener: ExchangeListener | None = None) -> None:
+    def __init__(
+        self,
+        settings: SessionsSettings,
+        clock: Clock,
+        listener: ExchangeListener | None = None,
+        records: Path | None = None,
+    ) -> None:
         self.settings = settings
         self.clock = clock
         self._client = Client(clock, settings.url, {"X-Client-ID": "wakeful", **settings.headers}, listener)
-        self.history: History = _NoHistory()
-        if settings.history_file is not None:
-            self.history = FileHistory(settings.history_file)
-        elif settings.history_path is not None:
-            self.history = HttpHistory(self._client, settings.history_path, LOOK_WITHIN)
+        self.history = Histories(self._places())
+        self.records = SessionRecords(records)
         self.in_use: set[str] = set()  # by turns that are under way here
-        self._made: set[str] = set()  # by us, and not known to be gone
-        self._leftovers: OrderedDict[str, None] = OrderedDict()  # nobody needs them, and they are still there
+        self._leftovers: set[str] = set()  # of ours, no longer needed, and the server did not remove them so far
 
     async def create(self, turn: Turn) -> str | Failed | Throttled:
         """A new session's id."""
@@ -99,13 +113,15 @@ class SessionServer:
         session_id = session_id_of(value.get("sessionId")) if isinstance(value, dict) else None
         if session_id is None:
             return Failed("the server made a session and gave it no usable id; check that the url is the right server")
-        self._made.add(session_id)
-        self.in_use.add(session_id)
+        now = self.clock.read().now
+        await self.records.put(session_id, SessionRecord(turn.fire.slug, turn.is_persistent, now))
         return session_id
 
-    async def message(self, session_id: str, turn: Turn) -> Response:
-        """Give the session the bare prompt: the server itself marks it as the scheduler's."""
+    async def message(self, session_id: str, turn: Turn, mark: Mark) -> Response:
+        """Give the session the bare prompt: the server itself marks it as the scheduler's. That it is about to be sent
+        is recorded first."""
         fire = turn.fire
+        await self._record(session_id, turn, fire.idempotency_key, mark)
         planned = {"source": "scheduler", "scheduleSlug": fire.slug}
         body = {
             "prompt": turn.prompt,
@@ -124,6 +140,21 @@ class SessionServer:
             headers=headers,
             limit=self.settings.answer_within,
         )
+
+    async def refused(self, session_id: str, turn: Turn) -> None:
+        """The server did not take the message: what the session does is not ours."""
+        await self._record(session_id, turn, None, ())
+
+    async def sent(self, session_id: str, key: str) -> Mark | None:
+        """Where the history ended before the message of this key was sent, if that is the last thing we sent there."""
+        record = await self.records.of(session_id)
+        return record.mark if record is not None and record.key == key else None
+
+    async def sent_to(self, turn: Turn) -> str | None:
+        """The session that an earlier attempt made and sent the message to, if it did not refuse it."""
+        wanted = (turn.fire.idempotency_key, turn.is_persistent, True)
+        records = (await self.records.all()).items() if turn.fire.attempt > 1 else ()
+        return next((one for one, known in records if (known.key, known.is_persistent, known.is_ours) == wanted), None)
 
     def failure(self, response: Response) -> Failed | Throttled:
         return self._client.failure(response)
@@ -146,16 +177,20 @@ class SessionServer:
         is_idle = isinstance(status, str) and status.lower() in _IDLE_WORDS
         return State(bool(state) or listed is not None, False if is_idle else None)
 
+    async def is_busy_for(self, session_id: str, slug: str) -> bool:
+        """Whether the list of sessions shows it at work for this schedule."""
+        listed = await self._listed(session_id, slug)
+        return listed is not None and listed.get("isBusy") is True and listed.get("scheduleSlug") == slug
+
     async def made_for(self, slug: str, *, is_persistent: bool) -> list[str]:
         """The newest sessions that turns of this schedule made, newest first."""
-        ours = [
-            one
-            for one in await self._list(slug)
-            if one.get("description") == (_KEPT if is_persistent else _ONCE) + slug
-        ]
-        ours.sort(key=lambda one: str(one.get("createdAt")), reverse=True)
-        found = [session_id for one in ours if (session_id := _id(one)) is not None]
-        return found[:ASKED_MAX]
+        records = reversed((await self.records.all()).items())
+        ours = [one for one, record in records if (record.slug, record.is_persistent) == (slug, is_persistent)]
+        description = (_KEPT if is_persistent else _ONCE) + slug
+        listed = [one for one in await self._list(slug) if one.get("description") == description]
+        listed.sort(key=lambda one: str(one.get("createdAt")), reverse=True)
+        found = [*ours, *(session_id for one in listed if (session_id := _id(one)) is not None)]
+        return list(dict.fromkeys(found))[:ASKED_MAX]
 
     async def cancel(self, session_id: str, slug: str) -> bool:
         """Ask it to stop; True if it says it will."""
@@ -164,9 +199,7 @@ class SessionServer:
 
     async def delete(self, session_id: str, slug: str) -> bool:
         """Remove a session; what cannot be removed now is tried again when the next one is made."""
-        self._leftovers[session_id] = None
-        while len(self._leftovers) > LEFTOVERS_MAX:
-            self._leftovers.popitem(last=False)
+        self._leftovers.add(session_id)
         try:
             response = await self._client.request(
                 "DELETE", _path(session_id), About("agent-clean-up", slug), limit=LOOK_WITHIN
@@ -175,45 +208,63 @@ class SessionServer:
             return False
         if not response.is_ok and response.status != 404:  # 400: it is busy
             return False
-        self.forget(session_id)
+        await self.forget(session_id)
         return True
 
-    def forget(self, session_id: str) -> None:
+    async def forget(self, session_id: str) -> None:
         """It is no longer on the server."""
-        self._leftovers.pop(session_id, None)
-        self._made.discard(session_id)
+        self._leftovers.discard(session_id)
         self.in_use.discard(session_id)
+        await self.records.remove(session_id)
 
     async def close(self) -> None:
         await self._client.close()
 
+    def _places(self) -> list[Place]:
+        """Where the history may be: where the settings say, else in the usual places."""
+        settings = self.settings
+        if settings.history_file is not None:
+            return [FileHistory(settings.history_file)]
+        path = HttpHistory(self._client, settings.history_path or USUAL_PATH, LOOK_WITHIN)
+        is_here = is_loopback(urlsplit(settings.url).hostname or "")
+        return [FileHistory(USUAL_FILE), path] if is_here and settings.history_path is None else [path]
+
+    async def _record(self, session_id: str, turn: Turn, key: str | None, mark: Mark) -> None:
+        slug, now = turn.fire.slug, self.clock.read().now
+        known = await self.records.of(session_id)
+        record = SessionRecord(slug, turn.is_persistent, now, is_ours=False) if known is None else known
+        await self.records.put(session_id, record._replace(used_at=now, key=key, mark=mark))
+
     async def _make_room(self, slug: str) -> Failed | None:
-        """Remove what we left behind; refuse when there are as many of ours as there may be."""
-        for session_id in list(self._leftovers):
-            await self.delete(session_id, slug)
+        """Remove the oldest of our sessions until there is room for one more: first those of turns that are over, then
+        those that were not used for the longest time. A schedule whose session is gone begins a new one."""
         limit = self.settings.sessions_max
         ours = await self._ours(slug)
-        for session_id, session in sorted(ours.items(), key=lambda one: str(one[1].get("createdAt"))):
-            if len(ours) < limit:
+        for session_id, is_busy in list(ours.items()):
+            if len(ours) < limit and session_id not in self._leftovers:
                 break
-            if session_id not in self.in_use and _is_disposable(session) and await self.delete(session_id, slug):
+            if session_id not in self.in_use and not is_busy and await self.delete(session_id, slug):
                 del ours[session_id]
+        self._leftovers &= ours.keys()
         if len(ours) < limit:
             return None
         return Failed(
-            f"{len(ours)} sessions of ours are on the server, and sessions_max is {limit}; "
+            f"{len(ours)} sessions of ours are on the server, none can be removed now, and sessions_max is {limit}; "
             "delete some there, or raise it"
         )
 
-    async def _ours(self, slug: str) -> dict[str, Mapping[str, Any]]:
-        """The sessions on the server that scheduled turns made: by what the server says, and by what we know."""
-        listed = {session_id: session for session in await self._list(slug) if (session_id := _id(session)) is not None}
-        if listed:
-            self._made.intersection_update(listed)
-        return {
-            **{session_id: {} for session_id in self._made},
-            **{session_id: session for session_id, session in listed.items() if _is_ours(session)},
-        }
+    async def _ours(self, slug: str) -> dict[str, bool]:
+        """The sessions that we made, those to be removed first at the beginning, and whether each is busy. Our records
+        name them; of those without a record the server must show our description."""
+        listed = {session_id: one for one in await self._list(slug) if (session_id := _id(one)) is not None}
+        records = {one: record for one, record in (await self.records.all()).items() if record.is_ours}
+        unrecorded = [one for one, session in listed.items() if one not in records and _is_ours(session)]
+        unrecorded.sort(key=lambda one: str(listed[one].get("createdAt")))
+        once = [one for one in unrecorded if str(listed[one]["description"]).startswith(_ONCE)]
+        once += [one for one, record in records.items() if not record.is_persistent]
+        over = [one for one in (*once, *records) if one in self._leftovers]
+        order = dict.fromkeys([*over, *once, *unrecorded, *records])
+        return {one: listed.get(one, {}).get("isBusy") is True for one in order}
 
     async def _listed(self, session_id: str, slug: str) -> Mapping[str, Any] | None:
         return next((session for session in await self._list(slug) if _id(session) == session_id), None)
@@ -228,26 +279,12 @@ class SessionServer:
         return list(_sessions(await response.json())) if response.is_ok else []
 
 
-class _NoHistory:
-    """A server whose history cannot be read."""
-
-    async def mark(self, session_id: str, slug: str) -> None:
-        return None
-
-    async def since(self, session_id: str, mark: int, slug: str) -> None:
-        return None
-
-
 def _path(session_id: str, rest: str = "") -> str:
     return f"/api/sessions/{quote(session_id, safe='')}{rest}"
 
 
 def _is_ours(session: Mapping[str, Any]) -> bool:
-    return bool(session.get("scheduleSlug")) or str(session.get("description")).startswith((_KEPT, _ONCE))
-
-
-def _is_disposable(session: Mapping[str, Any]) -> bool:
-    return str(session.get("description")).startswith(_ONCE) and session.get("isBusy") is not True
+    return str(session.get("description")).startswith((_KEPT, _ONCE))
 
 
 def _id(session: Mapping[str, Any]) -> str | None:

@@ -1,8 +1,8 @@
 """The turn action: gives a prompt to an agent, and stays until it is proven what became of it.
 
 The ladder: `sent` before the prompt leaves, `accepted` when the agent took it, `started` at the first sign of life,
-`finished` when its end is proven, by a receipt or by what is seen of the agent. Between accepted and the first sign of
-life runs `confirm_within`; after that the run's own timeout governs. What is never proven is unconfirmed.
+`finished` when its end is proven, by a receipt or by what is seen of the agent. While it is seen at work, the run's own
+timeout governs. Where it shows neither a sign of life nor a proven end for `confirm_within`, the run is unconfirmed.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from wakeful.ports.agent import (
     Sight,
     Turn,
     Unseen,
+    WentIdle,
     Working,
 )
 from wakeful.ports.clock import Clock
@@ -46,6 +47,9 @@ POLL_LAST: Final[Duration] = 5 * SECOND
 
 LEFT_QUIET: Final[Duration] = 5 * MINUTE
 """How long what could not be ended must be quiet to be taken for ended."""
+
+IDLE_TEXT: Final = "idle, no reply read"
+"""What a run says that ended by going idle alone."""
 
 _REMEMBERED_MAX: Final = 1_000
 
@@ -206,7 +210,7 @@ class TurnAction:
         await ladder.climb("accepted")
         if agent.proves == "accepted":
             return _final(inbox) or Done("accepted", session_id=accepted.session_id)
-        accepted_at = self._clock.read().monotonic
+        quiet_since = self._clock.read().monotonic
         is_alive, poll = False, POLL_FIRST
         while True:
             inbox.bell.clear()
@@ -214,15 +218,18 @@ class TurnAction:
             ended = _ended(sight, inbox, accepted.session_id)
             if ended is not None:
                 return ended
-            if not is_alive and (isinstance(sight, Working) or inbox.is_alive):
-                is_alive = True
-                await ladder.climb("started")
-            left = accepted_at + accepted.confirm_within - self._clock.read().monotonic
-            if not is_alive and left <= 0:
-                within = format_duration(accepted.confirm_within)
-                error = f"accepted, and no sign of life within {within}; look at session {_shown(accepted)}"
-                return Unconfirmed(error, accepted.session_id)
-            await self._clock.wait(inbox.bell, poll if is_alive else min(poll, left))
+            now = self._clock.read().monotonic
+            if isinstance(sight, Working) or inbox.is_alive:
+                quiet_since = now
+                if not is_alive:
+                    is_alive = True
+                    await ladder.climb("started")
+            elif is_alive and isinstance(sight, Unseen):  # it was at work, and nothing says that it no longer is
+                quiet_since = now
+            left = quiet_since + accepted.confirm_within - now
+            if left <= 0:
+                return Unconfirmed(_unproven(accepted, sight, is_alive=is_alive), accepted.session_id)
+            await self._clock.wait(inbox.bell, min(poll, left))
             poll = min(poll * 3 // 2, POLL_LAST)
 
     def _remember(self, turn: Turn, given: str | None, session_id: str) -> None:
@@ -311,6 +318,8 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
     match sight:
         case Finished(reply=reply, usage=usage):
             return _replied(Replied(reply, session_id, usage), inbox)
+        case WentIdle():
+            return _final(inbox) or Done("started", output=IDLE_TEXT, session_id=session_id)
         case Broken(error=error):
             return _final(inbox) or Failed(error, rung="started", session_id=session_id)
         case Gone(error=error):
@@ -319,5 +328,8 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
             return _final(inbox)
 
 
-def _shown(accepted: Accepted) -> str:
-    return accepted.session_id[:100]
+def _unproven(accepted: Accepted, sight: Sight, *, is_alive: bool) -> str:
+    within = format_duration(accepted.confirm_within)
+    what = f"no answer within {within} after it was at work" if is_alive else f"no sign of life within {within}"
+    why = f": {sight.why}" if isinstance(sight, Quiet) and sight.why is not None else ""
+    return f"accepted, and {what}{why}; look at session {accepted.session_id[:100]}"

@@ -130,6 +130,29 @@ def _faults_of(path: Path) -> list[str]:
         return [str(error)]
 
 
+def _histories(asked: Invocation) -> Iterator[Finding]:
+    """Whether replies of agents with sessions can be read, as their first turn found out."""
+    from wakeful.agents.session_records import FOLDER, read_records
+    from wakeful.settings import SettingsRefused, load
+    from wakeful.settings.agents import SessionsAgent
+
+    try:
+        agents = load(asked.home).settings.agents
+    except SettingsRefused:
+        return
+    for name, agent in agents.items():
+        finding = read_records(asked.home / FOLDER / f"{name}.json")[1]
+        if not isinstance(agent, SessionsAgent) or finding is None:
+            continue
+        if finding.is_readable:
+            yield Finding("history", "ok", f"{name}: the history of its sessions is read from {finding.words}")
+            continue
+        words = f"{name}: the history of its sessions cannot be read: {finding.words}"
+        runs = "runs that go idle succeed without a reply" if agent.proves == "idle" else "its runs are unconfirmed"
+        cure = f"set history_file or history_path under [agents.{name}], or let the agent post receipts"
+        yield Finding("history", "warning", f"{words}; {runs}", cure)
+
+
 def _zone(asked: Invocation) -> Iterator[Finding]:
     name, _ = times.user_zone()
     now = times.now()
@@ -245,4 +268,11 @@ def _named(schedules: list[dict[str, Any]], status: str) -> str:
     return ", ".join(slugs[:NAMED_MAX]) + more
 
 
-LOOKS: Final[tuple[Callable[[Invocation], Iterator[Finding]], ...]] = (_home, _settings, _database, _zone, _daemon)
+LOOKS: Final[tuple[Callable[[Invocation], Iterator[Finding]], ...]] = (
+    _home,
+    _settings,
+    _histories,
+    _database,
+    _zone,
+    _daemon,
+)

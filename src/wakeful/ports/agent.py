@@ -31,7 +31,7 @@ class Accepted:
     """The agent took the prompt; that it does anything with it is still to be proven."""
 
     session_id: str
-    confirm_within: Duration  # how long it may take to the first sign of life
+    confirm_within: Duration  # how long it may show neither a sign of life nor an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,9 @@ Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """No sign of life so far."""
+    """No sign of life now, and no proof of an end."""
+
+    why: str | None = None  # what is missing, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class WentIdle:
+    """Seen at work and then idle, by an agent that is set to take this for an end; its reply cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
     """Proven to have ended in error."""
 
@@ -84,7 +91,7 @@ class Gone:
     error: str
 
 
-Sight: TypeAlias = Quiet | Unseen | Working | Finished | Broken | Gone
+Sight: TypeAlias = Quiet | Unseen | Working | Finished | WentIdle | Broken | Gone
 
 Fate: TypeAlias = Replied | Broken | AtWork | NeverGot | None
 """What an agent knows of a turn that a crash of ours cut off; None: it cannot tell."""

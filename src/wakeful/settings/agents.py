@@ -20,10 +20,12 @@ SESSION_ID: Final = "{id}"
 
 ConfirmWithin: TypeAlias = Annotated[int, kinds.duration("1s", "24h")]
 SessionsMax: TypeAlias = Annotated[int, kinds.count(1, 10_000)]
+AnswerWithin: TypeAlias = Annotated[int, kinds.duration("1s", "24h")]
 ModelName: TypeAlias = Annotated[str, kinds.text("name of a model", most=200, example='"some-model"')]
 
-_CONFIRM_SAYS: Final = "how long after it accepted a prompt the agent may stay without a sign of life"
+_CONFIRM_SAYS: Final = "how long the agent may show neither a sign of life nor an answer after it accepted a prompt"
 _SESSIONS_SAYS: Final = "how many sessions are kept; the oldest go first"
+_ANSWER_SAYS: Final = "how long one request may take; the timeout of a run may end it sooner"
 _SYSTEM_SAYS: Final = "the system prompt"
 _HEADERS_SAYS: Final = "sent with every request"
 
@@ -54,15 +56,21 @@ class SessionsAgent(Table):
         "1m", says="how long a request may take: the server answers before its model does"
     )
     history_path: Annotated[
-        str,
+        str | None,
         kinds.naming(SESSION_ID, "path on the server, with {id}", example='"/api/sessions/{id}/events"', begins="/"),
-    ] = setting("/api/sessions/{id}/events", says="where the server offers the events of a session, if it does")
+    ] = setting(None, says="where the server offers the events of a session; unset: history_file, or the usual places")
     history_file: Annotated[
         str | None,
         kinds.naming(SESSION_ID, "file on this machine, with {id}", example='"~/sessions/{id}/events.jsonl"'),
-    ] = setting(None, says="where a server on this machine writes them; used instead of history_path")
-    proves: Literal["finished", "accepted"] = setting(
-        "finished", says="accepted: nothing is ever known of what becomes of a prompt, and being accepted is success"
+    ] = setting(
+        None,
+        says="where a server on this machine writes them. Neither is set: `~/.copilot/session-state/{id}/events.jsonl` "
+        "for a server on this machine, then `/api/sessions/{id}/events` on the server",
+    )
+    proves: Literal["finished", "idle", "accepted"] = setting(
+        "finished",
+        says="finished: an answer in the history, or a receipt. idle: where no history can be read, busy and then idle "
+        "is success too. accepted: being accepted is success, and nothing more is looked at",
     )
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
@@ -80,6 +88,7 @@ class OpenAIAgent(Table):
     )
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
+    answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
@@ -94,6 +103,7 @@ class AnthropicAgent(Table):
     max_tokens: Annotated[int, kinds.count(1, 10_000_000)] = setting(4096, says="the longest answer")
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
+    answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
     confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 

@@ -46,7 +46,7 @@ def beating(home: Path, agent: AgentServer, *, enabled: bool = False, every: str
     home.mkdir(exist_ok=True)
     text = SETTINGS.format(url=agent.url, enabled=str(enabled).lower(), every=every)
     (home / "wakeful.toml").write_text(text)
-    with daemon(home) as one:
+    with daemon(home, environ=agent.environ) as one:
         yield one
 
 
@@ -168,7 +168,7 @@ async def test_an_event_survives_kill_9_while_its_turn_is_under_way(tmp_path: Pa
         await until(agent.messages)
         await asyncio.to_thread(one.end, signal.SIGKILL)
     for session in agent.sessions.values():  # the agent forgot it, too: nobody can tell what became of the turn
-        session.events.clear()
+        session.events = ()
         if session.dispatch is not None:
             session.dispatch.cancel()
         session.is_busy = False
