@@ -90,7 +90,7 @@ async def ticks(app: Wakeful, idle: int) -> None:
     def fill(tx: Tx, first: int) -> None:
         for n in range(first, min(first + FILL_STEP, idle)):
             definition, _ = workflow_from_json(SLEEPING, name=f"sleeping-{n}")
-            deployed = deploy(tx, definition, "active", origin="rest", default_zone="UTC", now=now)
+            deployed = deploy(tx, definition, "active", origin="rest", default_zone="UTC", is_tried=True, now=now)
             rows = tx.workflows.handlers([deployed.workflow.workflow_id])[deployed.workflow.workflow_id]
             tx.workflows.save_handlers([row._replace(is_flagged=0) for row in rows])
             tx.alarms.move_many(ALARM_WORKFLOW, [(deployed.workflow.workflow_id, now + 10**12)])

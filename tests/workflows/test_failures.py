@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from features.kit import World, virtual
-from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient
+from features.kit import World, short, virtual
+from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient, every
 from wakeful.core.timing import Every
 from wakeful.core.workflow_definition import Producer
 from wakeful.features.workflows.compiled import Compiled
-from workflows.kit import Inbox, at, counts, decline, ledger, mail, rows, take_all
+from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows, take_all
 
 
 async def open_run(inbox: Inbox) -> int:
@@ -19,23 +19,77 @@ async def open_run(inbox: Inbox) -> int:
 
 
 @virtual
-async def test_a_transient_failure_is_tried_again_with_growing_pauses_five_times_in_all(world: World) -> None:
-    """10 s doubling; then the workflow stops with its error until a person resumes it."""
+async def test_a_handler_that_cannot_be_reached_is_tried_again_with_growing_pauses_without_end(world: World) -> None:
+    """10 s doubling to 10 min; the workflow does not stop, and there is one incident."""
     inbox = Inbox(world, period="30d")
     inbox.poll.usual = Transient("the server sleeps")
     bench = await inbox.open()
     await world.sleep("1h")
-    assert inbox.poll.at == [f"01-01 00:{at}" for at in ("00:00", "00:10", "00:30", "01:10", "02:30")]
+    pauses = ("00:00", "00:10", "00:30", "01:10", "02:30", "05:10", "10:30", "20:30", "30:30", "40:30", "50:30")
+    assert inbox.poll.at == [f"01-01 00:{at}" for at in pauses]
     view = await inbox.flow.get()
-    assert view["status"] == "active"
-    assert "the server sleeps (tried 5 times)" in view["error"]
-    assert await ledger(bench) == ["failed"]
-    assert len(bench.alerts) == 1
+    assert (view["status"], view["error"], view["openRun"]) == ("active", None, None)
+    assert view["producers"]["poll"]["lastError"] == "the server sleeps"
+    assert view["producers"]["poll"]["heldUntil"] == "2026-01-01T01:00:30.000Z"
+    assert set(await ledger(bench)) == {"failed (transient)", "succeeded"}
+    assert {one.incident for one in bench.alerts} == {"handler:inbox/poll"}  # one incident, however often it is raised
+    assert "poll could not be reached 2 times in a row (the server sleeps)" in bench.alerts[0].text
     inbox.poll.usual = Produced([Publish("mail", "a", 1)])
+    await world.sleep("1m")
+    assert await counts(bench) == {"consumed": 1}
+    view = await inbox.flow.get()
+    assert (view["producers"]["poll"]["lastError"], view["producers"]["poll"]["heldUntil"]) == (None, None)
+
+
+@virtual
+async def test_the_other_handlers_go_on_while_one_cannot_be_reached(world: World) -> None:
+    """A consumer that is down keeps its messages; the producer, and another consumer, do not wait for it."""
+    bench = world.bench()
+    flow = bench.workflow("w")
+    poll = Calls(world, lambda ctx: Produced([Publish("t", short(world.now), 1)]))
+    down, up = Calls(world, ConnectionRefusedError("no")), Calls(world, take_all)
+    flow.producer(every("1m"), publishes=["t"], name="poll")(named(poll))
+    flow.consumer(subscribe=["t"], name="down")(named(down))
+    flow.consumer(subscribe=["t"], name="up")(named(up))
+    await bench.start()
+    await world.sleep("10m30s")
+    assert poll.count == 11
+    view = await flow.get()
+    assert view["error"] is None
+    assert view["consumers"]["up"]["messages"]["t"]["consumed"] == 11
+    assert view["consumers"]["down"]["messages"]["t"]["pending"] == 11
+    assert down.count == 7
+    down.usual = take_all
+    await world.sleep("10m")
+    assert (await flow.get())["consumers"]["down"]["messages"]["t"]["pending"] == 0
+
+
+@virtual
+async def test_instants_of_a_producer_that_is_held_off_are_skipped_and_counted(world: World) -> None:
+    """Each try is a run of its own; the times between the tries are in the ledger with the reason."""
+    inbox = Inbox(world, period="1m")
+    inbox.poll.usual = Transient("down")
+    bench = await inbox.open()
+    await world.sleep("6m")
+    inbox.poll.usual = Produced()
+    await world.sleep("10m")
+    lines = [line for line in await ledger(bench) if line not in ("failed (transient)", "succeeded")]
+    assert lines == ["skipped (backoff) x2", "skipped (backoff) x4"]
+
+
+@virtual
+async def test_resuming_and_running_by_hand_try_a_handler_that_is_held_off_at_once(world: World) -> None:
+    """A person who does so knows that it is back."""
+    inbox = Inbox(world, period="30d", found=Transient("down"))
+    await inbox.open()
+    await world.sleep("1h")
+    tried = inbox.poll.count
+    await inbox.flow.run()
+    await world.sleep("1s")
+    assert inbox.poll.count == tried + 1
     await inbox.flow.resume()
     await world.sleep("1s")
-    assert (await inbox.flow.get())["error"] is None
-    assert await counts(bench) == {"consumed": 1}
+    assert inbox.poll.count == tried + 2
 
 
 @virtual
@@ -53,7 +107,7 @@ async def test_a_transient_failure_before_the_side_effect_starts_fresh_and_gives
     await world.sleep("1m")
     assert await counts(bench) == {"consumed": 2}
     shown = [[(one.id, one.attempt) for one in ctx.messages["mail"]] for ctx in inbox.prepare.contexts[1:]]
-    assert shown == [[("a", 1)], [("a", 2), ("b", 1)], [("a", 3), ("b", 2)], []]
+    assert shown == [[("a", 1)], [("a", 2), ("b", 1)], [("a", 3), ("b", 2)]]
     keys = [ctx.idempotency_key for ctx in inbox.mutate.contexts]
     assert len(set(keys)) == 3  # each prepare may choose others, so each side effect has a key of its own
 
@@ -157,7 +211,7 @@ def test_an_uncertain_side_effect_waits_for_a_person(choice: str, trouble: objec
         if choice == "retry":
             first, second = inbox.mutate.contexts
             assert first.idempotency_key == second.idempotency_key
-            assert inbox.prepare.contexts[prepares].messages["mail"] == []  # only the look after the commit
+            assert inbox.prepare.count == prepares
             assert await counts(bench) == {"consumed": 1}
         elif choice == "didNotHappen":
             assert [one.attempt for one in inbox.prepare.contexts[prepares].messages["mail"]] == [2]
@@ -348,9 +402,9 @@ async def test_a_retry_is_told_when_to_come_back_by_429(world: World) -> None:
     inbox.prepare.script = [Transient("busy")]
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("1s")
-    view = (await inbox.flow.get())["openRun"]
-    assert (view["outcome"], view["reason"], view["tries"]) == ("waiting", "retry", 1)
-    assert at(view["nextAttemptAt"]) == world.now - 1_000 + 10_000
+    view = (await inbox.flow.get())["consumers"]["digest"]
+    assert view["lastError"] == "busy"
+    assert at(view["heldUntil"]) == world.now - 1_000 + 10_000
 
 
 @virtual

@@ -131,11 +131,16 @@ def _list(found: list[dict[str, Any]]) -> None:
     for run in found:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
-        row = [run["runId"], run["slug"], times.wall(planned), times.relative(planned, since), took]
+        row = [run["runId"], _name_of(run), times.wall(planned), times.relative(planned, since), took]
         rows.append([*row, outcome_of(run), run.get("error") or ""])
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     table(columns, rows)
+
+
+def _name_of(run: Mapping[str, Any]) -> str:
+    """What ran: a schedule, or a handler of a workflow."""
+    return f"{run['slug']}/{run['handler']}" if run.get("handler") else str(run["slug"])
 
 
 def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
@@ -143,7 +148,7 @@ def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
         json_line(run)
         return
     at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
-    parts = [times.wall(at), str(run["slug"]), outcome_of(run), f"run {run['runId']}"]
+    parts = [times.wall(at), _name_of(run), outcome_of(run), f"run {run['runId']}"]
     if run.get("error"):
         parts.append(str(run["error"]))
     click.echo(inert.line("  ".join(parts)))

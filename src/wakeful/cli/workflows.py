@@ -1,4 +1,4 @@
-"""`wakeful workflows`: list, show, deploy, run, pause, resume, publish, resolve."""
+"""`wakeful workflows`: list, show, deploy, run, pause, resume, publish, messages, skip, resolve."""
 
 import json
 import sys
@@ -14,6 +14,8 @@ from wakeful.cli.invocation import Invocation, group
 from wakeful.cli.render import json_out, note, say
 
 NAME: Final = "ID"
+STATUSES: Final = ("pending", "reserved", "consumed", "skipped")
+SKIP_STEP: Final = 1_000
 DEPLOY_TIMEOUT: Final = 600.0
 """Deploying asks every handler once, and each has its own time."""
 
@@ -122,6 +124,49 @@ def publish_command(asked: Invocation, name: str, topic: str, message: str, mess
     json_out(told) if asked.is_json else say(f"{told['id']} {told['result']} in {topic}")
 
 
+@workflows_command.asked("messages")
+@click.argument("name", metavar=NAME)
+@click.argument("topic")
+@click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
+@click.option("--consumer", metavar="NAME", help="Show only those of this consumer.")
+@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
+def messages_command(
+    asked: Invocation, name: str, topic: str, status: str | None, consumer: str | None, limit: int
+) -> None:
+    """List the messages of a topic, oldest first."""
+    path = workflow_path(name, f"/topics/{_named(topic)}/messages")
+    found = asked.daemon().pages(path, "messages", limit=limit, status=status, consumer=consumer)
+    if asked.is_json:
+        json_out({"messages": found})
+    elif not found:
+        say(f"{topic} has no messages" if status is None else f"{topic} has no {status} messages")
+    else:
+        _list_messages(found)
+
+
+@workflows_command.asked("skip")
+@click.argument("name", metavar=NAME)
+@click.argument("topic")
+@click.argument("messages", metavar="MESSAGE...", nargs=-1)
+@click.option("--consumer", metavar="NAME", help="Only for this consumer of the topic; default: for all.")
+@click.option("--all", "is_all", is_flag=True, help="Every pending message of the topic.")
+def skip_command(
+    asked: Invocation, name: str, topic: str, messages: tuple[str, ...], consumer: str | None, is_all: bool
+) -> None:
+    """Skip pending messages: they are not shown to a consumer again."""
+    if is_all == bool(messages):
+        raise Misused("name the messages to skip, or give --all")
+    daemon, path = asked.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
+    if is_all:
+        found = daemon.pages(f"{path}/messages", "messages", status="pending", consumer=consumer)
+        messages = tuple(dict.fromkeys(one["id"] for one in found))
+    skipped = 0
+    for first in range(0, len(messages), SKIP_STEP):
+        body = {"ids": messages[first : first + SKIP_STEP], **({} if consumer is None else {"consumer": consumer})}
+        skipped += daemon.ask("POST", f"{path}/skip", body=body).body["skipped"]
+    json_out({"topic": topic, "skipped": skipped}) if asked.is_json else say(f"{skipped} skipped in {topic}")
+
+
 @workflows_command.asked("resolve")
 @click.argument("name", metavar=NAME)
 @click.argument("run", metavar="RUN")
@@ -201,6 +246,26 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
     ]
 
 
+def _list_messages(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("MESSAGE", least=10),
+        Column("CONSUMER", drop=1),
+        Column("STATUS", is_state=True),
+        Column("ATTEMPT", drop=2),
+        Column("PUBLISHED"),
+        Column("PAYLOAD", least=10, drop=3),
+    ]
+    rows = []
+    for one in found:
+        published = times.relative(times.parse(one["publishedAt"]), since)
+        row = [one["id"], one.get("consumer") or times.NONE, one["status"], str(one["attempt"]), published]
+        rows.append([*row, json.dumps(one["payload"], ensure_ascii=False)])
+    table(columns, rows)
+
+
 def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, facts, table
 
@@ -208,6 +273,11 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
     pairs: list[tuple[str, object]] = [("workflow", view["id"]), ("status", view["status"])]
     if view.get("error"):
         pairs.append(("error", view["error"]))
+    limited = times.parse(view.get("limitedUntil"))
+    if limited:
+        pairs.append(
+            ("rate limit", f"its consumers publish to themselves; they go on {times.relative(limited, since)}")
+        )
     run = view.get("openRun")
     if run:
         awaits = f", waits for a person ({run['awaits']})" if run.get("awaits") else ""
@@ -215,14 +285,17 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
     for name, producer in view["producers"].items():
         at = times.parse(producer.get("nextRun"))
         queued = ", queued" if producer.get("queued") else ""
-        pairs.append((f"producer {name}", f"next {times.relative(at, since)}{queued}"))
+        pairs.append((f"producer {name}", f"next {times.relative(at, since)}{queued}{_held(producer, since)}"))
     for name, consumer in view["consumers"].items():
         wake = times.parse(consumer.get("wakeAt"))
         dirty = "to be looked at" if consumer.get("dirty") else "nothing new"
-        pairs.append((f"consumer {name}", dirty + (f", wakes {times.relative(wake, since)}" if wake else "")))
+        wakes = f", wakes {times.relative(wake, since)}" if wake else ""
+        pairs.append((f"consumer {name}", f"{dirty}{wakes}{_held(consumer, since)}"))
     for name, counts in view["topics"].items():
-        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        pairs.append((f"topic {name}", told or "empty"))
+        pairs.append((f"topic {name}", _counted(counts)))
+        readers = {key: one["messages"][name] for key, one in view["consumers"].items() if name in one["messages"]}
+        if len(readers) > 1:
+            pairs += [(f"  for {key}", _counted(counts)) for key, counts in readers.items()]
     facts(pairs)
     if sessions:
         say("")
@@ -236,6 +309,17 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
             ],
             [_session_row(one, since) for one in sessions],
         )
+
+
+def _held(handler: Mapping[str, Any], since: Any) -> str:
+    until = times.parse(handler.get("heldUntil"))
+    if until is None:
+        return ""
+    return f", cannot be reached, tried again {times.relative(until, since)} ({handler.get('lastError')})"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "empty"
 
 
 def _session_row(session: Mapping[str, Any], since: Any) -> list[str]:

@@ -19,7 +19,7 @@ PEEK_MAX: Final = 100
 
 MESSAGE_ID_MAX: Final = 500
 MESSAGES_MAX: Final = 10_000
-_LISTS: Final = ("messages", "reservations")
+_LISTS: Final = ("messages", "reservations", "skip")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -43,6 +43,8 @@ class Prepared(NamedTuple):
     """What `prepare` answered."""
 
     reservations: Mapping[str, tuple[str, ...]]  # ids by topic
+    skip: Mapping[str, tuple[str, ...]]  # ids by topic: not to be shown again
+    show: Mapping[str, tuple[str, ...]]  # ids by topic: to be asked again with these
     wake_at: Instant | None
     answer: str  # JSON: reservations, data and ui, handed to the later phases
 
@@ -66,15 +68,25 @@ def read_published(data: Any, *, publishes: Sequence[str], is_required: bool) ->
     return Published(messages, _encode(data["state"]) if has_state else None, has_state)
 
 
-def read_prepared(data: Any, *, subscribe: Sequence[str]) -> Prepared:
-    """The answer to `prepare`."""
-    fields = _fields(data, ("reservations", "data", "ui", "wakeAt"), cannot=("messages", "state"))
-    reservations = _reservations(fields, subscribe)
+def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True) -> Prepared:
+    """The answer to `prepare`. Asked for the second time, it is not shown anything else: then `show` has no effect."""
+    known = ("reservations", "data", "ui", "wakeAt", "skip", "show")
+    fields = _fields(data, known, cannot=("messages", "state"))
+    show = _show(fields, subscribe) if may_show else {}
+    if show:  # it is asked again: only its second answer has to reserve
+        reservations: dict[str, tuple[str, ...]] = {}
+    else:
+        reservations = _chosen(fields, "reservations", subscribe, is_required=True)
+    skip = _chosen(fields, "skip", subscribe, is_required=False)
+    for topic, ids in skip.items():
+        both = set(ids) & set(reservations.get(topic, ()))
+        if both:
+            fields.fail("skip", f"{shown(min(both))} in '{topic}' is reserved as well; reserve it or skip it")
     wake_at = _wake_at(fields)
     _finish(fields)
     kept = {"reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]}
     kept |= {name: data[name] for name in ("data", "ui") if data.get(name) is not None}
-    return Prepared(reservations, wake_at, _encode(kept))
+    return Prepared(reservations, skip, show, wake_at, _encode(kept))
 
 
 def read_mutated(data: Any) -> str | None:
@@ -167,32 +179,61 @@ def _message_id(fields: Fields) -> str:
     return message_id
 
 
-def _reservations(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    listed = fields.raw("reservations")
+def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required: bool) -> dict[str, tuple[str, ...]]:
+    """Messages that were chosen: ids by topic."""
+    listed = fields.raw(field)
+    if listed is None and not is_required:
+        return {}
     if not isinstance(listed, list | tuple):
         problem = "missing" if listed is None else f"{shown(listed)} is not a list"
-        fields.fail("reservations", f"{problem}; answer [{{topic, ids}}, …], or [] for nothing")
+        fields.fail(field, f"{problem}; answer [{{topic, ids}}, …], or [] for nothing")
         return {}
     found: dict[str, dict[str, None]] = {}
     for index, data in enumerate(listed):
-        place = f"reservations[{index}]"
+        place = f"{field}[{index}]"
         if not isinstance(data, Mapping):
             fields.fail(place, f"{shown(data)} is not an object; write {{topic, ids}}")
             continue
         _must_be_plain(data, f"{place}.")
         inner = Fields(data, f"{place}.")
         inner.refuse_unknown(("topic", "ids"))
-        topic, ids = inner.filled("topic", "name the topic"), inner.raw("ids")
-        if topic and topic not in subscribe:
-            inner.fail("topic", f"{shown(topic)} is not subscribed to ({', '.join(subscribe)})")
-        if not isinstance(ids, list | tuple) or not all(isinstance(one, str) for one in ids):
-            inner.fail("ids", f"{shown(ids)} is not a list of message ids")
-            ids = ()
-        found.setdefault(topic, {}).update(dict.fromkeys(ids))
+        topic = inner.filled("topic", "name the topic")
+        _must_subscribe(inner, "topic", topic, subscribe)
+        found.setdefault(topic, {}).update(dict.fromkeys(_ids(inner, "ids", inner.raw("ids"))))
         fields.errors.extend(inner.errors)
         if len(fields.errors) > PEEK_MAX:
             break
     return {topic: tuple(ids) for topic, ids in found.items() if ids}
+
+
+def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Messages it wants to be asked again with: ids by topic."""
+    wanted = fields.raw("show")
+    if wanted is None:
+        return {}
+    if not isinstance(wanted, Mapping):
+        fields.fail("show", f"{shown(wanted)} is not an object; write {{topic: [ids]}}")
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for topic, listed in wanted.items():
+        _must_subscribe(fields, "show", topic, subscribe)
+        ids = tuple(dict.fromkeys(_ids(fields, f"show.{topic}", listed)))
+        if len(ids) > PEEK_MAX:
+            fields.fail(f"show.{topic}", f"there are {len(ids)} ids, and at most {PEEK_MAX} can be shown at once")
+        found[topic] = ids
+    return {topic: ids for topic, ids in found.items() if ids}
+
+
+def _must_subscribe(fields: Fields, field: str, topic: str, subscribe: Sequence[str]) -> None:
+    if topic and topic not in subscribe:
+        fields.fail(field, f"{shown(topic)} is not subscribed to ({', '.join(subscribe)})")
+
+
+def _ids(fields: Fields, field: str, listed: Any) -> Sequence[str]:
+    if isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed):
+        return listed
+    fields.fail(field, f"{shown(listed)} is not a list of message ids")
+    return ()
 
 
 def _wake_at(fields: Fields) -> Instant | None:

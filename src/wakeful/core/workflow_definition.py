@@ -64,9 +64,13 @@ class WorkflowDefinition:
         return (*self.producers, *self.consumers)
 
     @property
-    def topics(self) -> dict[str, str]:
-        """Every topic that is read, and by whom."""
-        return {topic: consumer.name for consumer in self.consumers for topic in consumer.subscribe}
+    def topics(self) -> dict[str, list[str]]:
+        """Every topic that is read, and the consumers that do."""
+        found: dict[str, list[str]] = {}
+        for consumer in self.consumers:
+            for topic in consumer.subscribe:
+                found.setdefault(topic, []).append(consumer.name)
+        return found
 
 
 def faulty_name(name: str, what: str) -> str | None:

@@ -34,11 +34,12 @@ STATUSES: Final[tuple[Status, ...]] = ("draft", "ready", "active", "paused")
 WRITTEN: Final = ("id", "status", "producers", "consumers")
 READ_BACK: Final = (
     "error", "errorAt", "version", "origin", "createdAt", "updatedAt", "topics", "openRun", "session", "nextRun",
+    "limitedUntil",
 )  # fmt: skip
 PRODUCER: Final = ("schedule", "publishes", "handler", "timeout")
-PRODUCER_READ_BACK: Final = ("nextRun", "queued", "lastRun", "state")
+PRODUCER_READ_BACK: Final = ("nextRun", "queued", "lastRun", "state", "heldUntil", "lastError")
 CONSUMER: Final = ("subscribe", "publishes", "handler", "mutate", "timeout")
-CONSUMER_READ_BACK: Final = ("wakeAt", "dirty", "lastRun", "state")
+CONSUMER_READ_BACK: Final = ("wakeAt", "dirty", "lastRun", "state", "messages", "heldUntil", "lastError")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -125,17 +126,13 @@ def clamped_workflow(definition: WorkflowDefinition, every_min: Duration) -> tup
 
 
 def check_workflow(definition: WorkflowDefinition) -> None:
-    """Refuse what cannot work as a whole: topics nobody reads, topics two read, names that stand there twice."""
-    errors: list[FieldError] = []
-    readers: dict[str, str] = {}
-    for consumer in definition.consumers:
-        place = f"consumers.{consumer.name}.subscribe"
-        if not consumer.subscribe:
-            errors.append(FieldError(place, "is empty; name the topics it reads"))
-        for topic in consumer.subscribe:
-            reader = readers.setdefault(topic, consumer.name)
-            if reader != consumer.name:
-                errors.append(FieldError(place, f"'{topic}' is read by '{reader}' already; a topic has one consumer"))
+    """Refuse what cannot work as a whole: topics without a consumer, names that are used twice."""
+    errors = [
+        FieldError(f"consumers.{consumer.name}.subscribe", "is empty; name the topics it reads")
+        for consumer in definition.consumers
+        if not consumer.subscribe
+    ]
+    readers = definition.topics
     for handler in definition.handlers:
         kind = "producers" if isinstance(handler, Producer) else "consumers"
         errors += [

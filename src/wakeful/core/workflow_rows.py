@@ -5,7 +5,7 @@ phases of its runs are read and written by whoever holds that row. So nothing el
 handler runs at a time (`open_run_id`).
 """
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.instants import Duration, Instant
 
@@ -18,6 +18,11 @@ SessionResult: TypeAlias = Literal["completed", "failed"]
 Phase: TypeAlias = Literal["executing", "preparing", "prepared", "mutating", "mutated", "committed", "abandoned"]
 MutationOutcome: TypeAlias = Literal["none", "applied", "skipped"]
 Awaited: TypeAlias = Literal["uncertain", "stopped"]
+
+FRESH: Final = 1
+"""A person, a deploy or a start wants the consumer to look: every page is to be shown again."""
+FOLLOWING: Final = 2
+"""It reserved something and messages are left: the heads of its topics are shown once more."""
 
 
 class Workflow(NamedTuple):
@@ -38,6 +43,10 @@ class Workflow(NamedTuple):
     open_run_id: int | None  # the one handler run under way, or waiting
     session_id: int | None  # the session under way
     freed_at: Instant | None  # when its last run was let go
+    tried_version: int = 0  # the version whose handlers passed a dry prepare; 0: none has
+    window_at: Instant | None = None  # when the present minute of its rate limit began
+    window_runs: int = 0  # consumer runs counted in that minute
+    limited_until: Instant | None = None  # the rate limit holds its consumers until then
 
     @property
     def slug(self) -> str:
@@ -55,9 +64,16 @@ class Handler(NamedTuple):
     state: str | None  # JSON
     next_at: Instant | None  # of a producer: its due time; it moves only when a run of it commits
     wake_at: Instant | None  # of a consumer
-    is_flagged: int  # 1: a consumer to be looked at once, whatever its topics say
+    is_flagged: int  # of a consumer: 1 (`FRESH`) or 2 (`FOLLOWING`): to be run once, whatever its topics say
     last_run_id: int | None
     last_run_at: Instant | None
+    tries: int = 0  # transient failures in a row
+    held_until: Instant | None = None  # not run before, because of them
+    last_error: str | None = None  # the last of them
+    turn_topic: str | None = None  # of a consumer: the topic whose next page it is to be shown; None: no page is left
+    turn_place: int = 0  # that page begins after this place
+    lap_topic: str | None = None  # the page shown first since the last publish, wakeAt or resume; None: the heads
+    lap_place: int = 0
 
 
 class Topic(NamedTuple):
@@ -65,17 +81,27 @@ class Topic(NamedTuple):
 
     workflow_id: int
     name: str
-    consumer: str | None  # who subscribes; None: nobody does any more
-    published: int  # the newest publish sequence
-    seen: int  # the newest one when the last run of its consumer looked
+    published: int  # the newest sequence in it
 
 
-class Message(NamedTuple):
-    """One message of a topic."""
+class Subscription(NamedTuple):
+    """A consumer of a topic, and how far it has looked."""
 
     workflow_id: int
     topic: str
-    message_id: str  # unique in its topic
+    consumer: str
+    published: int  # the sequence of the newest message published or released for it
+    seen: int  # the same, when its last run looked
+    is_active: int  # 0: the consumer is gone, or does not subscribe any more, and has left messages pending
+
+
+class Message(NamedTuple):
+    """One message of a topic, as one consumer of the topic has it."""
+
+    workflow_id: int
+    topic: str
+    consumer: str  # empty: it was published when no consumer read the topic
+    message_id: str  # unique in its topic, for each consumer
     place: int  # the sequence it was first published under: the order in which messages are looked at
     seq: int  # the sequence it was last published or released under
     payload: str  # JSON

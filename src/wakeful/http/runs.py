@@ -86,9 +86,20 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
 
 
 async def runs_page(
-    app: Wakeful, slug: str | None, *, limit: int, before_id: int | None, outcome: Outcome | None
+    app: Wakeful,
+    slug: str | None,
+    *,
+    limit: int,
+    before_id: int | None,
+    outcome: Outcome | None,
+    with_handlers: bool = False,
 ) -> Response:
-    """A page of the ledger; one row more is read to know whether another page follows."""
+    """A page of the ledger; one row more is read to know whether another page follows. `with_handlers`: they are runs
+    of a workflow, and say which handler ran."""
     found = await app.runs(slug, limit=limit + 1, before_id=before_id, outcome=outcome)
     following = str(found[limit - 1].run_id) if len(found) > limit else None
-    return JSONResponse({"runs": [run.to_json() for run in found[:limit]], "next": following})
+    runs = [run.to_json() for run in found[:limit]]
+    if with_handlers:
+        handlers = await app.workflows.handlers_of([run.run_id for run in found[:limit]])
+        runs = [{**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found[:limit], runs, strict=True)]
+    return JSONResponse({"runs": runs, "next": following})

@@ -348,6 +348,19 @@ class Runs(Shape):
     next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
 
 
+class HandlerRunRow(Run):
+    """One row of the ledger, of a workflow."""
+
+    handler: Annotated[str | None, Field(description="which handler ran, or did not")]
+
+
+class WorkflowRuns(Shape):
+    """A page of a workflow's ledger, newest first."""
+
+    runs: list[HandlerRunRow]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
 class Started(Shape):
     """A run that was asked for."""
 

@@ -9,6 +9,7 @@ from wakeful.http.shapes import At, Cron, Duration, Every, Interval, Manual, Onc
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["mail"])]
 SessionId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["7"])]
 Status = Literal["draft", "ready", "active", "paused"]
+MessageStatus = Literal["pending", "reserved", "consumed", "skipped"]
 ProducerTiming = Annotated[Cron | Every | Interval | Once | Times | Manual, Field(discriminator="type")]
 
 
@@ -50,6 +51,8 @@ class Producer(Shape):
     queued: Any = None
     last_run: Any = None
     state: Any = None
+    held_until: Any = None
+    last_error: Any = None
 
 
 class Consumer(Shape):
@@ -64,6 +67,9 @@ class Consumer(Shape):
     dirty: Any = None
     last_run: Any = None
     state: Any = None
+    messages: Any = None
+    held_until: Any = None
+    last_error: Any = None
 
 
 class WorkflowDefinition(Shape):
@@ -83,10 +89,11 @@ class WorkflowDefinition(Shape):
     open_run: Any = None
     session: Any = None
     next_run: Any = None
+    limited_until: Any = None
 
 
 class Counts(Shape):
-    """How many messages of each status a topic holds."""
+    """How many messages of each status a topic holds, summed up over its consumers."""
 
     pending: int
     reserved: int
@@ -132,6 +139,7 @@ class Workflow(Shape):
     open_run: HandlerRun | None
     session: SessionId | None
     next_run: At | None
+    limited_until: Annotated[At | None, Field(description="its consumers publish to themselves too often, and wait")]
     origin: Literal["rest", "python"]
     version: int
     created_at: At
@@ -187,11 +195,12 @@ class MessagePut(Shape):
 
 
 class Message(Shape):
-    """A message as it stands."""
+    """A message as it stands for one consumer of its topic."""
 
     id: str
+    consumer: Annotated[Name | None, Field(description="null: no consumer reads its topic")]
     payload: Any
-    status: Literal["pending", "reserved", "consumed", "skipped"]
+    status: MessageStatus
     attempt: int
     seq: int
     run_id: RunId | None
@@ -205,6 +214,20 @@ class Messages(Shape):
 
     messages: list[Message]
     next: str | None
+
+
+class Skip(Shape):
+    """Messages that are not to be shown to a consumer again."""
+
+    ids: Annotated[list[str], Field(min_length=1, max_length=1_000)]
+    consumer: Annotated[Name | None, Field(description="only for this one; left out: for all of the topic")] = None
+
+
+class Skipped(Shape):
+    """What became of them: each counts once for each consumer it was pending for."""
+
+    topic: Name
+    skipped: int
 
 
 class Resolve(Shape):

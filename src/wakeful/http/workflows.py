@@ -22,9 +22,10 @@ from wakeful.http.asking import read_json, read_object, run_cursor, run_id_of, s
 from wakeful.http.etags import if_match, if_match_found, if_none_match, tag_of
 from wakeful.http.runs import runs_page
 from wakeful.http.schedules import ETAG, LIMIT, WARNING, Cursor, IfMatch, IfNoneMatch, Limit, warning_header
-from wakeful.http.shapes import Outcome, Runs, answer, body, problems
+from wakeful.http.shapes import Outcome, WorkflowRuns, answer, body, problems
 
 WHAT: Final = "workflow"
+SKIP_MAX: Final = 1_000
 IdPath = Annotated[
     str, Path(alias="id", json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["inbox"])
 ]
@@ -80,7 +81,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get(
         "/{id}/runs",
         summary="Its runs in the ledger",
-        responses={200: answer(Runs, "Newest first."), **problems(404)},
+        responses={200: answer(WorkflowRuns, "Newest first."), **problems(404)},
     )
     async def list_runs(
         name: IdPath,
@@ -88,10 +89,13 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         cursor: Cursor = None,
         outcome: Annotated[Outcome | None, Query(description="only those that ended like this")] = None,
     ) -> Response:
-        """Those of its handlers, and the times at which a producer did not run; also after it was taken away."""
+        """Those of its handlers, each with `handler`, and the times at which a producer did not run; also after it was
+        removed."""
         before_id, known = run_cursor(cursor), known_name(name)
         try:
-            return await runs_page(app, f"workflow:{known}", limit=limit, before_id=before_id, outcome=outcome)
+            return await runs_page(
+                app, f"workflow:{known}", limit=limit, before_id=before_id, outcome=outcome, with_handlers=True
+            )
         except NotFound:
             await _shown(app, known)  # it is there, and nothing of it has run yet; or it never was
             return JSONResponse({"runs": [], "next": None})
@@ -103,7 +107,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         summary="Deploy a workflow",
         openapi_extra=body(shapes.WorkflowDefinition),
         responses={
-            200: answer(shapes.Workflow, "Deployed anew.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            200: answer(shapes.Workflow, "Deployed again.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
             201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="where it is", **{"Wakeful-Warning": WARNING}),
             204: {"description": "With `dryRun`: it would be accepted."},
             **problems(409, 412),
@@ -220,10 +224,41 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         summary="The messages of a topic",
         responses={200: answer(shapes.Messages, "In the order they were first published."), **problems(404)},
     )
-    async def list_messages(name: IdPath, topic: TopicPath, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
-        place = run_cursor(cursor) or 0
-        found, following = await app.workflows.messages(known_name(name), topic, after_place=place, limit=limit)
+    async def list_messages(
+        name: IdPath,
+        topic: TopicPath,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+        status: Annotated[shapes.MessageStatus | None, Query(description="only those of this status")] = None,
+        consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,
+    ) -> Response:
+        """One for each consumer of the topic."""
+        found, following = await app.workflows.messages(
+            known_name(name),
+            topic,
+            after_place=run_cursor(cursor) or 0,
+            limit=limit,
+            status=status,
+            consumer=consumer,
+        )
         return JSONResponse({"messages": found, "next": following})
+
+    @router.post(
+        "/{id}/topics/{topic}/skip",
+        summary="Skip messages",
+        openapi_extra=body(shapes.Skip),
+        responses={200: answer(shapes.Skipped, "They are not shown to a consumer again."), **problems(404, 409)},
+    )
+    async def skip_messages(name: IdPath, topic: TopicPath, request: Request) -> Response:
+        """All of them or none: 404 if one is unknown, 409 if one is reserved or consumed."""
+        data = await read_object(request, known=("ids", "consumer"))
+        ids = data.get("ids")
+        if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+            refuse("ids", 'is not a list of message ids; write for example ["17"]')
+        if len(ids) > SKIP_MAX:
+            refuse("ids", f"there are {len(ids)}; skip at most {SKIP_MAX} at once")
+        skipped = await app.workflows.skip(known_name(name), topic, ids, consumer=text_of(data, "consumer"))
+        return JSONResponse({"topic": topic, "skipped": skipped})
 
     @router.post(
         "/{id}/topics/{topic}/messages",

@@ -18,14 +18,15 @@ from wakeful.core.workflow_rows import (
     Session,
     SessionKind,
     Status,
+    Subscription,
     Topic,
     Workflow,
 )
 
 ALARM_WORKFLOW: Final = "workflow"
 
-TopicKey: TypeAlias = tuple[int, str]
-"""A workflow's id and the name of a topic of it."""
+SubscriptionKey: TypeAlias = tuple[int, str, str]
+"""A workflow's id, the name of a topic of it, and the name of a consumer of that topic."""
 
 
 # What becomes of a message after it was published, besides its key.
@@ -50,6 +51,16 @@ class NewSession(NamedTuple):
     kind: SessionKind
     started_at: Instant
     producers_left: str
+
+
+class Waiting(NamedTuple):
+    """A subscription whose messages have been pending for long."""
+
+    workflow: str
+    topic: str
+    consumer: str
+    is_active: int
+    since: Instant  # of the oldest
 
 
 class Workflows(Protocol):
@@ -109,21 +120,34 @@ class Workflows(Protocol):
         """Write topics, new or known."""
         ...
 
+    def subscriptions(self, workflow_ids: Iterable[int]) -> dict[int, list[Subscription]]:
+        """The subscriptions of these workflows, by topic and consumer."""
+        ...
+
+    def save_subscriptions(self, rows: Sequence[Subscription]) -> None:
+        """Write subscriptions, new or known."""
+        ...
+
+    def remove_subscriptions(self, workflow_id: int, keys: Sequence[tuple[str, str]]) -> None:
+        """Delete these, named by topic and consumer."""
+        ...
+
     def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
-        """Consumers with pending messages by workflow, for at most `limit` living workflows after an id."""
+        """Consumers that subscribe and have pending messages, by workflow, for at most `limit` living workflows after
+        an id."""
         ...
 
     def forget_deleted(self, *, limit: int) -> int:
-        """Delete up to `limit` messages of deleted workflows, and handlers and topics of those that have none left;
-        answers how many rows went."""
+        """Delete up to `limit` messages of deleted workflows, and handlers, topics and subscriptions of those that have
+        none left; returns how many rows went."""
         ...
 
 
 class Messages(Protocol):
-    """The messages of topics."""
+    """The messages of topics: one row for each consumer of the topic."""
 
-    def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Message]:
-        """Messages by topic and id."""
+    def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Message]]:
+        """Messages by topic and id, and then by consumer."""
         ...
 
     def put_many(self, rows: Sequence[Message]) -> None:
@@ -134,24 +158,44 @@ class Messages(Protocol):
         """Write known messages back: what reserving, consuming and releasing change (`MOVED_COLUMNS`)."""
         ...
 
-    def pending(self, workflow_id: int, topic: str, *, limit: int) -> list[Message]:
-        """The pending messages of a topic, oldest first."""
+    def pending(
+        self, workflow_id: int, topic: str, consumer: str, *, after_place: int = 0, limit: int
+    ) -> list[Message]:
+        """The pending messages of a consumer in a topic, oldest first, after a place."""
+        ...
+
+    def hand_over(self, workflow_id: int, topic: str, consumer: str, heir: str) -> int:
+        """Give the messages of a consumer in a topic, whatever their status, to another, but for those the other has;
+        returns how many the other has pending then."""
         ...
 
     def of_run(self, run_id: int) -> list[Message]:
         """The messages a run holds in reservation, in the order of their places."""
         ...
 
-    def oldest(self, workflow_ids: Iterable[int]) -> dict[TopicKey, Instant]:
-        """For each topic with pending messages, since when the oldest of them has been there."""
+    def oldest(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, Instant]:
+        """For each subscription with pending messages, since when the oldest of them has been there."""
         ...
 
-    def counts(self, workflow_ids: Iterable[int]) -> dict[TopicKey, dict[MessageStatus, int]]:
-        """How many messages of each status every topic of these workflows holds, in one query."""
+    def waiting_since(self, *, before: Instant, limit: int) -> list[Waiting]:
+        """Subscriptions of active workflows whose oldest pending message was published before a time, oldest first."""
         ...
 
-    def page(self, workflow_id: int, topic: str, *, after_place: int, limit: int) -> list[Message]:
-        """Messages of a topic, in the order of their places."""
+    def counts(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, dict[MessageStatus, int]]:
+        """How many messages of each status every consumer of every topic of these workflows has, in one query."""
+        ...
+
+    def page(
+        self,
+        workflow_id: int,
+        topic: str,
+        *,
+        after_place: int,
+        limit: int,
+        status: MessageStatus | None = None,
+        consumer: str | None = None,
+    ) -> list[Message]:
+        """Messages of a topic, in the order of their places; only of one status or one consumer, where it is given."""
         ...
 
 

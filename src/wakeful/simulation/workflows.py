@@ -147,7 +147,7 @@ class Post:
         tx: Tx = self._world.seen_tx
         there = tx.messages.by_ids(workflow.workflow_id, [(TOPIC, message_id) for message_id in self._open])
         for message_id in self._open:
-            if there.get((TOPIC, message_id)) != self._messages[message_id]:
+            if there.get((TOPIC, message_id), {}).get("deliver") != self._messages[message_id]:
                 yield f"L7 workflow: message {message_id} changed unnoticed"
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.workflow_rows import Handler, HandlerRun, Message, Session, Topic
+from wakeful.core.workflow_rows import Handler, HandlerRun, Message, Session, Subscription, Topic
 from wakeful.ports.store import Alarm, Store, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow, Waiting
 from wakeful.testing.conformance_rows import NOW, MakeStore, closed, put_runs
 
 
@@ -22,11 +22,16 @@ def a_handler(workflow_id: int, name: str, **changes: Any) -> Handler:
 
 
 def a_message(workflow_id: int, topic: str, message_id: str, place: int, **changes: Any) -> Message:
-    """A pending message; it was published as many milliseconds after NOW as its place says."""
+    """A pending message of consumer c; it was published as many milliseconds after NOW as its place says."""
     at = NOW + place
     return Message(
-        workflow_id, topic, message_id, place, place, "1", "pending", 0, None, None, at, at
+        workflow_id, topic, "c", message_id, place, place, "1", "pending", 0, None, None, at, at
     )._replace(**changes)  # fmt: skip
+
+
+def a_subscription(workflow_id: int, topic: str, consumer: str = "c", **changes: Any) -> Subscription:
+    """A consumer that has seen everything."""
+    return Subscription(workflow_id, topic, consumer, 1, 1, 1)._replace(**changes)
 
 
 def a_handler_run(run_id: int, session_id: int, **changes: Any) -> HandlerRun:
@@ -47,7 +52,10 @@ def _alarm(workflow_id: int, due_at: int | None) -> Alarm:
 
 async def _counts(store: Store, workflow_id: int) -> dict[str, dict[str, int]]:
     counts = await store.read(lambda tx: tx.messages.counts([workflow_id]))
-    return {topic: {str(name): n for name, n in by.items()} for (_, topic), by in counts.items()}
+    return {
+        f"{topic}/{consumer}": {str(name): n for name, n in by.items()}
+        for (_, topic, consumer), by in sorted(counts.items())
+    }
 
 
 class TestWorkflows:
@@ -70,6 +78,7 @@ class TestWorkflows:
             None,
         )
         gone = row._replace(deleted_at=NOW, error="it broke", error_at=NOW, open_run_id=7, session_id=8, freed_at=NOW)
+        gone = gone._replace(tried_version=1, window_at=NOW, window_runs=3, limited_until=NOW + 9)
         await store.write(lambda tx: tx.workflows.save_many([gone]))
         assert await store.read(lambda tx: tx.workflows.by_names(["inbox"])) == {}
         assert await store.read(lambda tx: tx.workflows.by_ids([first, 99])) == {first: gone}
@@ -129,32 +138,55 @@ class TestWorkflows:
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "one", "two"))
         handlers = [a_handler(one, "z", place=0, kind="producer", next_at=NOW), a_handler(one, "a", place=1)]
-        topics = [Topic(one, "mail", "a", 3, 2), Topic(one, "bin", None, 0, 0)]
+        topics = [Topic(one, "mail", 3), Topic(one, "bin", 0)]
         await store.write(lambda tx: tx.workflows.save_handlers([*handlers, a_handler(two, "a")]))
         await store.write(lambda tx: tx.workflows.save_topics(topics))
         assert await store.read(lambda tx: tx.workflows.handlers([one])) == {one: handlers}
         assert await store.read(lambda tx: tx.workflows.topics([one, two])) == {one: topics[::-1]}
         changed = handlers[1]._replace(state='{"n":1}', wake_at=NOW + 9, is_flagged=1, last_run_id=4, last_run_at=NOW)
+        changed = changed._replace(
+            tries=3, held_until=NOW + 7, last_error="no route", turn_topic="mail", turn_place=100
+        )
+        changed = changed._replace(lap_topic="", lap_place=5)
         await store.write(lambda tx: tx.workflows.save_handlers([changed]))
-        await store.write(lambda tx: tx.workflows.save_topics([topics[0]._replace(consumer=None, published=4, seen=4)]))
+        await store.write(lambda tx: tx.workflows.save_topics([topics[0]._replace(published=4)]))
         await store.write(lambda tx: tx.workflows.remove_handlers(one, ["z", "none"]))
         assert await store.read(lambda tx: tx.workflows.handlers([one, two])) == {
             one: [changed],
             two: [a_handler(two, "a")],
         }
-        assert (await store.read(lambda tx: tx.workflows.topics([one])))[one][1] == Topic(one, "mail", None, 4, 4)
+        assert (await store.read(lambda tx: tx.workflows.topics([one])))[one][1] == Topic(one, "mail", 4)
+
+    async def test_subscriptions_are_written_and_taken_away_by_topic_and_consumer(self, make_store: MakeStore) -> None:
+        """They come by topic and consumer, each workflow's apart."""
+        store = await make_store()
+        one, two = await store.write(lambda tx: _add(tx, "one", "two"))
+        rows = [a_subscription(one, "mail", "b"), a_subscription(one, "mail", "a"), a_subscription(one, "bin", "b")]
+        await store.write(lambda tx: tx.workflows.save_subscriptions([*rows, a_subscription(two, "mail", "a")]))
+        assert (await store.read(lambda tx: tx.workflows.subscriptions([one])))[one] == rows[::-1]
+        changed = rows[0]._replace(published=9, seen=7, is_active=0)
+        await store.write(lambda tx: tx.workflows.save_subscriptions([changed]))
+        await store.write(lambda tx: tx.workflows.remove_subscriptions(one, [("mail", "a"), ("bin", "none")]))
+        assert await store.read(lambda tx: tx.workflows.subscriptions([one, two])) == {
+            one: [rows[2], changed],
+            two: [a_subscription(two, "mail", "a")],
+        }
+        await store.write(lambda tx: tx.workflows.remove_subscriptions(one, []))
 
     async def test_consumers_with_pending_messages_are_found_workflow_by_workflow(self, make_store: MakeStore) -> None:
-        """Each once, whatever the number of its messages; topics nobody reads and deleted workflows are left out."""
+        """Each once, whatever the number of its messages; those that left their topic, and deleted workflows, are left
+        out."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
             ids = _add(tx, "a", "b", "c", "d")
-            tx.workflows.save_topics([Topic(one, "t", "c1", 2, 2) for one in ids])
-            tx.workflows.save_topics([Topic(ids[0], "u", "c2", 1, 0), Topic(ids[0], "v", "c1", 1, 0)])
-            tx.workflows.save_topics([Topic(ids[2], "t", None, 2, 2)])
-            tx.messages.put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in (1, 2)])
-            tx.messages.put_many([a_message(ids[0], "u", "x", 1, status="consumed"), a_message(ids[0], "v", "y", 1)])
+            tx.workflows.save_subscriptions([a_subscription(one, "t", "c1") for one in ids])
+            tx.workflows.save_subscriptions([a_subscription(ids[0], "u", "c2"), a_subscription(ids[0], "v", "c1")])
+            tx.workflows.save_subscriptions([a_subscription(ids[0], "t", "c3")])
+            tx.workflows.save_subscriptions([a_subscription(ids[2], "t", "c1", is_active=0)])
+            tx.messages.put_many([a_message(one, "t", f"m{n}", n, consumer="c1") for one in ids for n in (1, 2)])
+            tx.messages.put_many([a_message(ids[0], "u", "x", 1, status="consumed", consumer="c2")])
+            tx.messages.put_many([a_message(ids[0], "v", "y", 1, consumer="c1")])
             tx.workflows.save_many([tx.workflows.lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
             return ids
 
@@ -171,7 +203,8 @@ class TestWorkflows:
         def put(tx: Tx) -> list[int]:
             ids = _add(tx, "dead", "alive", "ending")
             tx.messages.put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in range(3)])
-            tx.workflows.save_topics([Topic(one, "t", "c", 2, 2) for one in ids])
+            tx.workflows.save_topics([Topic(one, "t", 2) for one in ids])
+            tx.workflows.save_subscriptions([a_subscription(one, "t") for one in ids])
             tx.workflows.save_handlers([a_handler(one, "c") for one in ids])
             rows = tx.workflows.lock(ids)
             tx.workflows.save_many([rows[ids[0]]._replace(deleted_at=NOW)])
@@ -180,10 +213,11 @@ class TestWorkflows:
 
         ids = await store.write(put)
         assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 2
-        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 3
+        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 4
         assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 0
         assert set(await store.read(lambda tx: tx.workflows.topics(ids))) == set(ids[1:])
-        assert await _counts(store, ids[1]) == {"t": {"pending": 3}}
+        assert set(await store.read(lambda tx: tx.workflows.subscriptions(ids))) == set(ids[1:])
+        assert await _counts(store, ids[1]) == {"t/c": {"pending": 3}}
 
 
 class TestMessages:
@@ -199,12 +233,18 @@ class TestMessages:
         await store.write(lambda tx: tx.messages.put_many(rows))
         again = rows[1]._replace(seq=9, payload='"é\\n"', attempt=2, updated_at=NOW + 99)
         await store.write(lambda tx: tx.messages.put_many([again, a_message(one, "u", "m1", 1, payload='"other"')]))
-        found = await store.read(lambda tx: tx.messages.pending(one, "t", limit=2))
+        await store.write(lambda tx: tx.messages.put_many([rows[1]._replace(consumer="d")]))
+        found = await store.read(lambda tx: tx.messages.pending(one, "t", "c", limit=2))
         assert found == [again, rows[2]]
+        found = await store.read(lambda tx: tx.messages.pending(one, "t", "c", after_place=2, limit=2))
+        assert found == [rows[0]]
+        assert await store.read(lambda tx: tx.messages.pending(one, "t", "d", limit=9)) == [
+            rows[1]._replace(consumer="d")
+        ]
         keys = [("t", "m1"), ("u", "m1"), ("t", "none"), ("t", "m1")]
         known = await store.read(lambda tx: tx.messages.by_ids(one, keys))
         assert set(known) == {("t", "m1"), ("u", "m1")}
-        assert known["t", "m1"] == again
+        assert known["t", "m1"] == {"c": again, "d": rows[1]._replace(consumer="d")}
         assert await store.read(lambda tx: tx.messages.by_ids(one, [])) == {}
 
     async def test_what_becomes_of_a_message_is_written_back_by_its_key(self, make_store: MakeStore) -> None:
@@ -212,15 +252,30 @@ class TestMessages:
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "a", "b"))
         same = [a_message(one, "t", "m", 1), a_message(one, "u", "m", 1), a_message(two, "t", "m", 1)]
-        await store.write(lambda tx: tx.messages.put_many(same))
+        other = same[0]._replace(consumer="d")
+        await store.write(lambda tx: tx.messages.put_many([*same, other]))
         moved = same[0]._replace(status="reserved", run_id=5, attempt=2, seq=9, updated_at=NOW + 50)
         await store.write(lambda tx: tx.messages.save_many([moved]))
         await store.write(lambda tx: tx.messages.save_many([]))
         assert await store.read(lambda tx: tx.messages.by_ids(one, [("t", "m"), ("u", "m")])) == {
-            ("t", "m"): moved,
-            ("u", "m"): same[1],
+            ("t", "m"): {"c": moved, "d": other},
+            ("u", "m"): {"c": same[1]},
         }
-        assert await store.read(lambda tx: tx.messages.pending(two, "t", limit=9)) == [same[2]]
+        assert await store.read(lambda tx: tx.messages.pending(two, "t", "c", limit=9)) == [same[2]]
+
+    async def test_messages_are_handed_over_to_another_consumer(self, make_store: MakeStore) -> None:
+        """Whatever their status; what the other one has stays as it is, and other topics too."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        rows = [a_message(one, "t", "m1", 1), a_message(one, "t", "m2", 2, status="consumed", run_id=1)]
+        both = [a_message(one, "t", "m3", 3), a_message(one, "t", "m3", 4, consumer="d", status="skipped")]
+        await store.write(lambda tx: tx.messages.put_many([*rows, *both, a_message(one, "u", "m1", 5)]))
+        assert await store.write(lambda tx: tx.messages.hand_over(one, "t", "c", "d")) == 1
+        assert await _counts(store, one) == {
+            "t/c": {"pending": 1},
+            "t/d": {"consumed": 1, "pending": 1, "skipped": 1},
+            "u/c": {"pending": 1},
+        }
 
     async def test_what_a_run_holds_is_what_it_has_reserved(self, make_store: MakeStore) -> None:
         """What it consumed is not held any more."""
@@ -247,14 +302,60 @@ class TestMessages:
             a_message(one, "u", "m1", 1, status="skipped", run_id=1),
             a_message(two, "t", "m1", 7),
         ]
-        await store.write(lambda tx: tx.workflows.save_topics([Topic(one, t, "c", 3, 0) for t in "tu"]))
-        await store.write(lambda tx: tx.workflows.save_topics([Topic(two, "t", "c", 7, 0)]))
+        rows += [a_message(one, "t", "m3", 9, consumer="d")]
+        subscriptions = [a_subscription(one, "t"), a_subscription(one, "u"), a_subscription(two, "t")]
+        subscriptions += [a_subscription(one, "t", "d", is_active=0)]
+        await store.write(lambda tx: tx.workflows.save_subscriptions(subscriptions))
         await store.write(lambda tx: tx.messages.put_many(rows))
         oldest = await store.read(lambda tx: tx.messages.oldest([one, two]))
-        assert oldest == {(one, "t"): NOW + 2, (two, "t"): NOW + 7}
-        assert await _counts(store, one) == {"t": {"consumed": 1, "pending": 2}, "u": {"skipped": 1}}
+        assert oldest == {(one, "t", "c"): NOW + 2, (one, "t", "d"): NOW + 9, (two, "t", "c"): NOW + 7}
+        assert await _counts(store, one) == {
+            "t/c": {"consumed": 1, "pending": 2},
+            "t/d": {"pending": 1},
+            "u/c": {"skipped": 1},
+        }
+
+    async def test_messages_are_listed_by_place_and_by_status_and_consumer(self, make_store: MakeStore) -> None:
+        """Page by page; what is not asked for is left out."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        rows = [
+            a_message(one, "t", "m1", 1, status="consumed", run_id=1),
+            a_message(one, "t", "m1", 2, consumer="d"),
+            a_message(one, "t", "m2", 3),
+            a_message(one, "u", "m1", 4),
+        ]
+        await store.write(lambda tx: tx.messages.put_many(rows))
         page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=1, limit=1))
-        assert [row.message_id for row in page] == ["m2"]
+        assert page == [rows[1]]
+        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, status="pending"))
+        assert page == rows[1:3]
+        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, consumer="c"))
+        assert page == [rows[0], rows[2]]
+        page = await store.read(
+            lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, status="skipped", consumer="c")
+        )
+        assert page == []
+
+    async def test_subscriptions_whose_messages_wait_for_long_are_found_oldest_first(
+        self, make_store: MakeStore
+    ) -> None:
+        """Only of active workflows; those of a consumer that left its topic too."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            ids = _add(tx, "a", "b", "paused")
+            tx.workflows.save_subscriptions([a_subscription(one, "t") for one in ids])
+            tx.workflows.save_subscriptions([a_subscription(ids[1], "u", "d", is_active=0)])
+            rows = [a_message(ids[0], "t", "m1", 5), a_message(ids[0], "t", "m2", 6), a_message(ids[1], "t", "m", 9)]
+            rows += [a_message(ids[1], "u", "m", 2, consumer="d"), a_message(ids[2], "t", "m", 1)]
+            tx.messages.put_many([*rows, a_message(ids[0], "t", "m0", 1, status="consumed", run_id=1)])
+            tx.workflows.save_many([tx.workflows.lock([ids[2]])[ids[2]]._replace(status="paused")])
+
+        await store.write(put)
+        found = await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=9))
+        assert found == [Waiting("b", "u", "d", 0, NOW + 2), Waiting("a", "t", "c", 1, NOW + 5)]
+        assert await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=1)) == found[:1]
 
 
 class TestSessions:
@@ -312,4 +413,4 @@ class TestSessions:
         assert gone == 2
         assert set(await store.read(lambda tx: tx.sessions.runs([1, 2, 3]))) == {3}
         assert set(await store.read(lambda tx: tx.sessions.by_ids(ids))) == {ids[1]}
-        assert await _counts(store, 1) == {"t": {"consumed": 1, "pending": 1}}
+        assert await _counts(store, 1) == {"t/c": {"consumed": 1, "pending": 1}}

@@ -2,7 +2,7 @@
 
 A session of kind `schedule` runs the producers that were due when it began, `manual` all of them, `event` none; then
 consumers run, the one that has waited longest first, until there is nothing to do or the session is full. One handler
-at a time: while a run is open the alarm rests, and whoever closes the run sets it anew.
+at a time: while a run is open the alarm rests, and closing the run sets it again.
 """
 
 import json
@@ -11,24 +11,38 @@ from typing import Final, NamedTuple
 
 from wakeful.core.cadence import Gap, stretch_of
 from wakeful.core.instants import HOUR, SECOND, Instant
-from wakeful.core.runs import Run, Trigger
+from wakeful.core.runs import Outcome, Run, Trigger
 from wakeful.core.timing import latest_until, next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.core.workflow_definition import Producer
 from wakeful.core.workflow_rows import Handler, HandlerRun, Phase, Session, SessionKind
 from wakeful.core.workflow_rules import (
     CONSUMERS_MAX,
+    HELD_MAX,
+    LOOP_RUNS_MAX,
+    LOOP_WINDOW,
     WAKE_MAX,
     Flow,
+    counted,
     due_producers,
+    is_held,
+    is_limited,
     is_startable,
     next_consumer,
 )
-from wakeful.features.workflows.compiled import Broken, Compilations, Known
-from wakeful.features.workflows.standing import read_flows, save_flows, tell, touch, with_handler, with_workflow
+from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
+from wakeful.features.workflows.standing import (
+    of_handler,
+    read_flows,
+    save_flows,
+    tell,
+    touch,
+    with_handler,
+    with_workflow,
+)
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.store import Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, TopicKey
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, SubscriptionKey
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -139,7 +153,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
             continue
         workflow = flow.workflow
         if start.gap is not None:
-            gaps.append(_gap_row(next(ids), flow, start.gap, now))
+            gaps.append(_gap_row(next(ids), flow, handler, start.gap, now))
         run_id = next(ids)
         run = planned(
             run_id=run_id,
@@ -164,7 +178,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
 
 
 def _begin(
-    tx: Tx, flow: Flow, session: Session | None, known: Known, oldest: Mapping[str, Instant], now: Instant
+    tx: Tx, flow: Flow, session: Session | None, known: Known, oldest: Mapping[tuple[str, str], Instant], now: Instant
 ) -> _Begun:
     """The next step of one workflow."""
     if not is_startable(flow.workflow):
@@ -172,7 +186,7 @@ def _begin(
     if isinstance(known, Broken):
         return _Begun(with_workflow(flow, error=f"its definition cannot be read: {known.reason}", error_at=now))
     if session is not None:
-        going_on = _next_in(flow, session, oldest, now)
+        going_on = _next_in(tx, flow, session, known, oldest, now)
         if going_on is not None:
             return going_on
         tx.sessions.save_many([session._replace(ended_at=now, result="completed")])
@@ -182,24 +196,41 @@ def _begin(
     if not due and next_consumer(flow, oldest, now) is None:
         return _Begun(flow)
     flow, session = open_session(tx, flow, kind, due, now)
-    begun = _next_in(flow, session, oldest, now)
+    begun = _next_in(tx, flow, session, known, oldest, now)
     return _Begun(flow) if begun is None else begun
 
 
-def _next_in(flow: Flow, session: Session, oldest: Mapping[str, Instant], now: Instant) -> _Begun | None:
-    """Who runs next in a session; None: it is over."""
+def _next_in(
+    tx: Tx, flow: Flow, session: Session, known: Compiled, oldest: Mapping[tuple[str, str], Instant], now: Instant
+) -> _Begun | None:
+    """Which handler runs next in a session; None: it is over."""
     left: list[str] = json.loads(session.producers_left)
     while left:
         name = left.pop(0)
-        if name in flow.handlers:  # else a newer definition has it no more
+        # One that is held off is tried when that is over; one that is unknown, a newer definition has no more.
+        if name in flow.handlers and not is_held(flow.handlers[name], now):
             return _Begun(flow, session._replace(producers_left=json.dumps(left)), flow.handlers[name])
     if session.consumers_run >= CONSUMERS_MAX:
         return None
     consumer = next_consumer(flow, oldest, now)
     if consumer is None:
         return None
+    if consumer in known.looping:
+        flow = _counted(tx, flow, consumer, now)
     session = session._replace(producers_left="[]", consumers_run=session.consumers_run + 1)
     return _Begun(flow, session, flow.handlers[consumer])
+
+
+def _counted(tx: Tx, flow: Flow, consumer: str, now: Instant) -> Flow:
+    """The flow after a run of a consumer whose messages may lead back to it: too many in a minute, and it waits."""
+    flow = flow._replace(workflow=counted(flow.workflow, now))
+    if is_limited(flow.workflow, now):
+        said = (
+            f"{consumer} publishes to a topic that leads back to it and ran {LOOP_RUNS_MAX} times within a minute; "
+            "its consumers wait for the next one"
+        )
+        tell(tx, flow.workflow, "limited", said, level="warn", data={"handler": consumer})
+    return flow
 
 
 def open_session(tx: Tx, flow: Flow, kind: SessionKind, producers: Sequence[str], now: Instant) -> tuple[Flow, Session]:
@@ -224,20 +255,30 @@ def _start(begun: _Begun, known: Known, now: Instant, gap_reason: str) -> _Start
         return _Start(now, now, "manual", 0, None)
     trigger: Trigger = "manual" if session.kind == "manual" else "schedule"
     freed_at = flow.workflow.freed_at
-    was_busy = freed_at is not None and freed_at > due_at
+    was_busy = freed_at is not None and freed_at > due_at and not handler.tries
     queued = now - due_at if was_busy else 0
     producer = known.handlers[handler.name]
     latest = latest_until(producer.timing, now, due_at) if isinstance(producer, Producer) else None
     if latest is None or not isinstance(producer, Producer):
         return _Start(due_at, due_at, trigger, queued, None)
     # Several times have come: one run serves them all, as of the latest, and the others are counted in one row.
-    last = latest_until(producer.timing, latest - 1, due_at) or due_at
-    instants = tally(producer.timing, due_at, latest).count
-    gap = Gap(due_at, last, instants, *(("skipped", "coalesced") if was_busy else ("missed", gap_reason)))
-    return _Start(latest, latest, trigger if was_busy or trigger == "manual" else "catchUp", queued, gap)
+    gap = _jumped(producer, handler, latest, ("skipped", "coalesced") if was_busy else ("missed", gap_reason))
+    is_on_time = was_busy or handler.tries or trigger == "manual"
+    return _Start(latest, latest, trigger if is_on_time else "catchUp", queued, gap)
 
 
-def _gap_row(run_id: int, flow: Flow, gap: Gap, now: Instant) -> Run:
+def _jumped(producer: Producer, handler: Handler, latest: Instant, why: tuple[Outcome, str]) -> Gap | None:
+    """The times from the one that was due to the last one before the latest; the first of them, if the producer could
+    not be reached then, has a run of its own."""
+    first = handler.next_at or latest
+    instants = tally(producer.timing, first, latest).count
+    if handler.tries:
+        first, instants, why = next_after(producer.timing, first) or latest, instants - 1, ("skipped", "backoff")
+    last = latest_until(producer.timing, latest - 1, first) or first
+    return Gap(first, last, instants, *why) if instants > 0 else None
+
+
+def _gap_row(run_id: int, flow: Flow, handler: Handler, gap: Gap, now: Instant) -> Run:
     row = stretch_of(
         gap,
         run_id=run_id,
@@ -246,7 +287,7 @@ def _gap_row(run_id: int, flow: Flow, gap: Gap, now: Instant) -> Run:
         version=flow.workflow.version,
         now=now,
     )
-    return row._replace(occurrence=-run_id)  # several producers may have had the same instant
+    return of_handler(row, handler.name)
 
 
 def _handler_run(run_id: int, flow: Flow, session: Session, handler: Handler, queued: int, now: Instant) -> HandlerRun:
@@ -275,13 +316,18 @@ def _nearer(flow: Flow, known: Known, now: Instant) -> Flow:
             next_at = next_at if following is None else min(next_at, following)
         if wake_at is not None:
             wake_at = min(wake_at, now + WAKE_MAX)
-        if (next_at, wake_at) != (handler.next_at, handler.wake_at):
-            flow = with_handler(flow, handler._replace(next_at=next_at, wake_at=wake_at))
+        held_until = None if handler.held_until is None else min(handler.held_until, now + HELD_MAX)
+        nearer = handler._replace(next_at=next_at, wake_at=wake_at, held_until=held_until)
+        if nearer != handler:
+            flow = with_handler(flow, nearer)
+    limited_until = flow.workflow.limited_until
+    if limited_until is not None and limited_until > now + LOOP_WINDOW:
+        flow = with_workflow(flow, limited_until=now + LOOP_WINDOW)
     return flow
 
 
-def _by_workflow(oldest: Mapping[TopicKey, Instant]) -> dict[int, dict[str, Instant]]:
-    found: dict[int, dict[str, Instant]] = {}
-    for (workflow_id, topic), since in oldest.items():
-        found.setdefault(workflow_id, {})[topic] = since
+def _by_workflow(oldest: Mapping[SubscriptionKey, Instant]) -> dict[int, dict[tuple[str, str], Instant]]:
+    found: dict[int, dict[tuple[str, str], Instant]] = {}
+    for (workflow_id, topic, consumer), since in oldest.items():
+        found.setdefault(workflow_id, {})[topic, consumer] = since
     return found

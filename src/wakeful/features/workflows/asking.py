@@ -131,7 +131,7 @@ class Answers:
             said = response.said()
             raise Trouble(
                 f"{response.line}: {said}" if said else response.line,
-                is_transient=response.status in (429, 503),
+                is_transient=response.status in (429, 502, 503, 504),
                 did_nothing=response.status < 500,
                 until=response.come_back_at(self._clock.read().now),
             )

@@ -1,6 +1,6 @@
 """What persons do with workflows: one function of a transaction each, under the lock of the workflow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 from wakeful.core.errors import FieldError, Invalid
@@ -14,7 +14,7 @@ from wakeful.core.timing import next_after, tally
 from wakeful.core.transitions import closed
 from wakeful.core.workflow_answers import NewMessage
 from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_rows import HandlerRun, Status, Workflow
+from wakeful.core.workflow_rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
 from wakeful.core.workflow_rules import Flow
 from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
@@ -22,6 +22,7 @@ from wakeful.features.workflows.publishing import Put, publish
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.standing import (
     end_session,
+    of_handler,
     reached,
     read_flows,
     release,
@@ -32,7 +33,7 @@ from wakeful.features.workflows.standing import (
     with_workflow,
 )
 from wakeful.ports.store import ALARM_RUN, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW
+from wakeful.ports.workflows import ALARM_WORKFLOW, SubscriptionKey
 
 Choice: TypeAlias = Literal["retry", "didNotHappen", "skip"]
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
@@ -85,7 +86,7 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
     known = None if workflow.session_id is None else tx.sessions.by_ids([workflow.session_id]).get(workflow.session_id)
     if workflow.open_run_id is not None or (known is not None and known.producers_left != "[]"):
         raise Conflict(f"workflow '{name}' is at work; wait until it has ended")
-    flow = end_session(tx, before, "completed", None, now)
+    flow = end_session(tx, _unheld(before, [one.name for one in before.producers]), "completed", None, now)
     flow, session = open_session(tx, flow, "manual", [one.name for one in before.producers], now)
     save_flows(tx, [(before, flow)], now)
     return session.session_id
@@ -96,10 +97,13 @@ def pause(tx: Tx, name: str, *, now: Instant) -> None:
     set_status(tx, held(tx, name), "paused", now)
 
 
-def resume(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> None:
-    """Let it go on: a person has acted. Producers go on from now, consumers with pending messages are looked at."""
+def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int | None, now: Instant) -> None:
+    """Let it go on: a person has acted. Producers go on from now, consumers with pending messages are looked at, those
+    that could not be reached are tried at once. `tried_version`: the version that passed a dry prepare just now."""
     before = held(tx, name)
     flow = with_workflow(before, status="active", updated_at=now)
+    if tried_version is not None:
+        flow = with_workflow(flow, tried_version=tried_version)
     flow = acted(tx, flow, now, insists=True)
     flow = _after_pause(tx, before, flow, compilations.of(flow.workflow), now)
     flow = flag_pending(tx, flow)
@@ -107,12 +111,15 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> No
     tell(tx, flow.workflow, "resumed", "it is resumed")
 
 
-def set_status(tx: Tx, before: Flow, status: Status, now: Instant) -> Flow:
-    """Another status, set by a person; an open run that waits rests with it, and goes on with it."""
+def set_status(tx: Tx, before: Flow, status: Status, now: Instant, *, is_tried: bool = False) -> Flow:
+    """Another status, set by a person; an open run that waits rests with it, and goes on with it. `is_tried`: its
+    handlers passed a dry prepare just now."""
+    flow = with_workflow(before, tried_version=before.workflow.version) if is_tried else before
     if before.workflow.status == status:
-        touch(tx, [before], now)
-        return before
-    flow = with_workflow(before, status=status, updated_at=now)
+        save_flows(tx, [(before, flow)], now)
+        touch(tx, [flow], now)
+        return flow
+    flow = with_workflow(flow, status=status, updated_at=now)
     run = _open_run(tx, flow)
     own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
     if run is not None and run.outcome == "waiting" and own is not None and own.awaits is None:
@@ -126,8 +133,9 @@ def set_status(tx: Tx, before: Flow, status: Status, now: Instant) -> Flow:
 
 
 def acted(tx: Tx, flow: Flow, now: Instant, *, insists: bool = False) -> Flow:
-    """A person has acted: the error is over, and a run that waited for that goes on. One whose side effect is
-    uncertain stays until it is resolved."""
+    """A person has acted: the error is over, handlers that were held off are tried, and a run that waited for that goes
+    on. One whose side effect is uncertain stays until it is resolved."""
+    flow = _unheld(flow, flow.handlers)
     run = _open_run(tx, flow)
     own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
     if run is None or own is None or run.outcome != "waiting":
@@ -170,7 +178,7 @@ def _after_pause(tx: Tx, before: Flow, flow: Flow, known: Known, now: Instant) -
             reason="paused",
             now=now,
         )
-        tx.runs.add_many([row._replace(occurrence=-run_id)])
+        tx.runs.add_many([of_handler(row, handler.name)])
         moved = handler._replace(next_at=next_after(producer.timing, now))
         flow = flow._replace(handlers={**flow.handlers, handler.name: moved})
     return flow
@@ -192,30 +200,81 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
 
 
 def flag_pending(tx: Tx, flow: Flow) -> Flow:
-    """Each consumer with pending messages is to be looked at once."""
+    """Each consumer with pending messages is to be looked at once, from its oldest message on."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
-    waiting = {flow.topics[topic].consumer for _, topic in pending if topic in flow.topics}
+    waiting = {one.consumer for one in flow.subscriptions.values() if one.is_active and _key(flow, one) in pending}
     handlers = {
-        name: one._replace(is_flagged=1) if name in waiting and one.kind == "consumer" else one
+        name: one._replace(is_flagged=FRESH) if name in waiting and one.kind == "consumer" else one
         for name, one in flow.handlers.items()
     }
     return flow._replace(handlers=handlers)
 
 
+def _key(flow: Flow, subscription: Subscription) -> SubscriptionKey:
+    return flow.workflow.workflow_id, subscription.topic, subscription.consumer
+
+
+def _unheld(flow: Flow, names: Iterable[str]) -> Flow:
+    """Handlers that could not be reached are tried again at once: a person wants them to be."""
+    held = [flow.handlers[name] for name in names if flow.handlers[name].held_until is not None]
+    return flow._replace(handlers={**flow.handlers, **{one.name: one._replace(held_until=None) for one in held}})
+
+
 def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant) -> list[Put]:
-    """A person publishes into a topic that somebody reads."""
+    """A person publishes into a topic that has a consumer."""
     before = held(tx, name)
     for one in messages:
-        topic = before.topics.get(one.topic)
-        if topic is None or topic.consumer is None:
-            known = ", ".join(name for name, row in before.topics.items() if row.consumer is not None)
-            raise NotFound(f"nobody in workflow '{name}' reads {shown(one.topic)}; its topics are {known or 'none'}")
+        _must_be_read(before, one.topic)
     flow, put = publish(tx, before, messages, run_id=None, now=now)
     save_flows(tx, [(before, flow)], now)
     fresh = sum(one.fate != "duplicate" for one in put)
     if fresh:
         tell(tx, flow.workflow, "published", data={"topic": messages[0].topic, "count": fresh})
     return put
+
+
+def _must_be_read(flow: Flow, topic: str) -> None:
+    if not flow.readers_of(topic):
+        known = ", ".join(name for name in flow.topics if flow.readers_of(name))
+        raise NotFound(
+            f"no consumer of workflow '{flow.workflow.name}' reads {shown(topic)}; its topics are {known or 'none'}"
+        )
+
+
+def skip_messages(
+    tx: Tx, name: str, topic: str, message_ids: Sequence[str], consumer: str | None, *, now: Instant
+) -> int:
+    """A person skips pending messages, for one consumer of the topic or for all; returns how many rows that changed.
+
+    All of them or none: one that is unknown, reserved or consumed refuses the whole."""
+    flow = held(tx, name)
+    if topic not in flow.topics:
+        raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
+    found = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, one) for one in message_ids])
+    rows: list[Message] = []
+    for one in message_ids:
+        own = [row for row in found.get((topic, one), {}).values() if consumer in (None, row.consumer)]
+        if not own:
+            whose = "" if consumer is None else f" for consumer {shown(consumer)}"
+            raise NotFound(f"topic '{topic}' of workflow '{name}' has no message {shown(one)}{whose}")
+        pending = [row for row in own if row.status == "pending"]
+        if not pending and not any(row.status == "skipped" for row in own):
+            raise Conflict(
+                f"message {shown(one)} in '{topic}' is {own[0].status}; only pending messages can be skipped"
+            )
+        rows += pending
+    if rows:
+        tx.messages.save_many([_skipped_row(flow, row, now) for row in rows])
+        said = f"{len(rows)} messages of {topic} are skipped" if len(rows) > 1 else f"a message of {topic} is skipped"
+        tell(tx, flow.workflow, "skipped", said, data={"topic": topic, "count": len(rows)})
+    return len(rows)
+
+
+def _skipped_row(flow: Flow, row: Message, now: Instant) -> Message:
+    """Skipped for good. It names the run that was shown it last, and is forgotten with that one."""
+    consumer = flow.handlers.get(row.consumer)
+    run_id = None if consumer is None else consumer.last_run_id
+    return row._replace(status="skipped", run_id=run_id, updated_at=now)
 
 
 def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilations, *, now: Instant) -> None:

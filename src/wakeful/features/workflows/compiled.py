@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 from wakeful.core.workflow_definition import Handling, WorkflowDefinition
 from wakeful.core.workflow_json import decode_workflow
 from wakeful.core.workflow_rows import Workflow
+from wakeful.core.workflow_rules import looping
 
 KEPT_MAX: Final = 16_384
 
@@ -15,6 +16,7 @@ class Compiled(NamedTuple):
     version: int
     definition: WorkflowDefinition
     handlers: dict[str, Handling]
+    looping: frozenset[str]  # consumers whose messages may lead back to them
 
 
 class Broken(NamedTuple):
@@ -59,4 +61,5 @@ class Compilations:
 
 def compiled(version: int, definition: WorkflowDefinition) -> Compiled:
     """Take a definition apart."""
-    return Compiled(version, definition, {one.name: one for one in definition.handlers})
+    handlers = {one.name: one for one in definition.handlers}
+    return Compiled(version, definition, handlers, looping(definition.consumers))

@@ -7,10 +7,12 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.timing import Manual, Once
 from wakeful.core.workflow_definition import Producer, WorkflowDefinition
 from wakeful.core.workflow_json import decode_workflow, encode_workflow, resolved
-from wakeful.core.workflow_rows import Handler, Origin, Status, Topic, Workflow
+from wakeful.core.workflow_pages import with_page
+from wakeful.core.workflow_rows import FRESH, Handler, Origin, Status, Workflow
 from wakeful.core.workflow_rules import Flow
 from wakeful.features.workflows.commands import Guard, acted, hold, set_status
 from wakeful.features.workflows.standing import read_flows, save_flows, tell, with_workflow
+from wakeful.features.workflows.subscribing import subscribed
 from wakeful.ports.store import Alarm, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 
@@ -31,15 +33,17 @@ def deploy(
     *,
     origin: Origin,
     default_zone: str,
+    is_tried: bool,
     now: Instant,
     guard: Guard | None = None,
 ) -> Deployed:
-    """Write a definition that was checked. An identical one changes nothing but the status it asks for."""
+    """Write a definition that was checked. An identical one changes nothing but the status it asks for. `is_tried`: its
+    handlers passed a dry prepare."""
     workflow = hold(tx, definition.name)
     if guard is not None:
         guard(workflow)
     if workflow is None:
-        return _create(tx, definition, status or "active", origin, default_zone, now)
+        return _create(tx, definition, status or "active", origin, default_zone, is_tried, now)
     if workflow.origin != origin:
         owner = "its Python module" if workflow.origin == "python" else "REST"
         raise Conflict(f"workflow '{workflow.name}' is defined by {owner}; change it there, or choose another name")
@@ -47,10 +51,12 @@ def deploy(
     definition = resolved(definition, _read(workflow), now=now, default_zone=default_zone)
     text = encode_workflow(definition)
     if text == workflow.definition:
-        after = set_status(tx, before, status or workflow.status, now)
+        after = set_status(tx, before, status or workflow.status, now, is_tried=is_tried)
         return Deployed(after.workflow, False, False)
-    flow = with_workflow(before, definition=text, version=workflow.version + 1, updated_at=now)
-    flow = _rearranged(tx, flow, definition, _read(workflow), now)
+    version = workflow.version + 1
+    tried_version = version if is_tried else workflow.tried_version
+    flow = with_workflow(before, definition=text, version=version, tried_version=tried_version, updated_at=now)
+    flow, warnings = _rearranged(tx, flow, definition, _read(workflow), now)
     flow = acted(tx, with_workflow(flow, status=status or workflow.status), now)
     save_flows(tx, [(before, flow)], now)
     tell(
@@ -60,11 +66,19 @@ def deploy(
         f"version {flow.workflow.version} is deployed",
         data={"version": flow.workflow.version},
     )
-    return Deployed(flow.workflow, False, True)
+    for warning in warnings:
+        tell(tx, flow.workflow, "messages-left", warning, level="warn", data={"warning": warning})
+    return Deployed(flow.workflow, False, True, tuple(warnings))
 
 
 def _create(
-    tx: Tx, definition: WorkflowDefinition, status: Status, origin: Origin, default_zone: str, now: Instant
+    tx: Tx,
+    definition: WorkflowDefinition,
+    status: Status,
+    origin: Origin,
+    default_zone: str,
+    is_tried: bool,
+    now: Instant,
 ) -> Deployed:
     definition = resolved(definition, None, now=now, default_zone=default_zone)
     owner_id = tx.owners.named(f"workflow:{definition.name}")
@@ -74,18 +88,21 @@ def _create(
         raise Conflict(f"workflow '{definition.name}' was written by another at this moment; try again")
     workflow = tx.workflows.lock([workflow_id])[workflow_id]
     tx.alarms.set_many([Alarm(ALARM_WORKFLOW, workflow_id, None, 1, None, 0)])
-    before = Flow(workflow, {}, {})
-    flow = _rearranged(tx, before, definition, None, now)
+    before = Flow(workflow, {}, {}, {})
+    flow, _ = _rearranged(tx, before, definition, None, now)
+    if is_tried:
+        flow = with_workflow(flow, tried_version=workflow.version)
     save_flows(tx, [(before, flow)], now)
     tell(tx, workflow, "deployed", "version 1 is deployed", data={"version": 1})
-    return Deployed(workflow, True, True)
+    return Deployed(flow.workflow, True, True)
 
 
 def _rearranged(
     tx: Tx, flow: Flow, definition: WorkflowDefinition, known: WorkflowDefinition | None, now: Instant
-) -> Flow:
-    """Handlers and topics as the new definition has them. Producers that are new or have another schedule are due at
-    once, the others keep their time; every consumer is to be looked at; what handlers remember stays."""
+) -> tuple[Flow, list[str]]:
+    """Handlers, topics and subscriptions as the new definition has them, and what its writer should know. Producers
+    that are new or have another schedule are due at once, the others keep their time; every consumer is to be looked
+    at; what handlers remember stays."""
     workflow_id = flow.workflow.workflow_id
     timings = {one.name: one.timing for one in known.producers} if known is not None else {}
     handlers: dict[str, Handler] = {}
@@ -95,18 +112,14 @@ def _rearranged(
         if row is None or row.kind != kind:
             row = Handler(workflow_id, one.name, kind, place, None, None, None, 0, None, None)
         if not isinstance(one, Producer):
-            row = row._replace(is_flagged=1)
+            row = with_page(row, None)._replace(is_flagged=FRESH)
         elif timings.get(one.name) != one.timing or row.next_at is None:
             row = row._replace(next_at=_first_at(one, now))
         handlers[one.name] = row._replace(place=place)
     gone = [name for name in flow.handlers if name not in handlers]
     if gone:
         tx.workflows.remove_handlers(workflow_id, gone)
-    readers = definition.topics
-    topics = {name: topic._replace(consumer=readers.get(name)) for name, topic in flow.topics.items()}
-    for name, consumer in readers.items():
-        topics.setdefault(name, Topic(workflow_id, name, consumer, 0, 0))
-    return flow._replace(handlers=handlers, topics=topics)
+    return subscribed(tx, flow._replace(handlers=handlers), definition)
 
 
 def _first_at(producer: Producer, now: Instant) -> Instant | None:

@@ -15,7 +15,7 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.workflow_answers import NewMessage
 from wakeful.core.workflow_definition import WorkflowDefinition
 from wakeful.core.workflow_json import STATUSES, check_workflow, clamped_workflow, workflow_from_json
-from wakeful.core.workflow_rows import Origin, Status
+from wakeful.core.workflow_rows import MessageStatus, Origin, Status
 from wakeful.core.workflow_rows import Workflow as Row
 from wakeful.features.workflows import commands, queries
 from wakeful.features.workflows.alarms import CONSUMER, PRODUCER, WorkflowAlarms
@@ -162,7 +162,7 @@ class Workflows:
         row = await self._read(lambda tx: queries.find(tx, name))
         data = change({**json.loads(row.definition), "status": row.status})
         if row.origin == "python":
-            return await self._change_status(row, data, guard)
+            return await self._change_status(row, data, guard, force=force)
         return await self.put(name, data, force=force, guard=guard)
 
     async def remove(self, name: str, *, guard: Guard | None = None) -> None:
@@ -176,13 +176,16 @@ class Workflows:
         await self._command(lambda tx, now: commands.pause(tx, name, now=now))
 
     async def resume(self, name: str, *, force: bool = False) -> None:
-        """Let it go on. A draft was never tried out: it is now."""
+        """Let it go on. What was never tried out, a draft say, is now."""
         row = await self._read(lambda tx: queries.find(tx, name))
-        if row.status == "draft":
-            known = self.compilations.of(row)
-            if isinstance(known, Compiled):
-                await self._rehearse(known.definition, "active", force=force)
-        await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, now=now))
+        tried = await self._try_out(row, force=force)
+        await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, tried_version=tried, now=now))
+
+    async def skip(self, name: str, topic: str, message_ids: Sequence[str], *, consumer: str | None = None) -> int:
+        """Skip pending messages of a topic, for one consumer or for all; returns how many."""
+        return await self._command(
+            lambda tx, now: commands.skip_messages(tx, name, topic, message_ids, consumer, now=now)
+        )
 
     async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]:
         return await self._command(lambda tx, now: commands.publish_now(tx, name, messages, now=now))
@@ -207,9 +210,25 @@ class Workflows:
         return await self._read(lambda tx: queries.sessions(tx, name, before_id=before_id, limit=limit))
 
     async def messages(
-        self, name: str, topic: str, *, after_place: int = 0, limit: int = 100
+        self,
+        name: str,
+        topic: str,
+        *,
+        after_place: int = 0,
+        limit: int = 100,
+        status: MessageStatus | None = None,
+        consumer: str | None = None,
     ) -> tuple[list[dict[str, Any]], str | None]:
-        return await self._read(lambda tx: queries.messages(tx, name, topic, after_place=after_place, limit=limit))
+        """Messages of a topic, oldest first; only of one status or one consumer, where it is given."""
+        return await self._read(
+            lambda tx: queries.messages(
+                tx, name, topic, after_place=after_place, limit=limit, status=status, consumer=consumer
+            )
+        )
+
+    async def handlers_of(self, run_ids: Sequence[int]) -> dict[int, str]:
+        """Which handler each of these runs is of, as far as that is known."""
+        return await self._read(lambda tx: queries.handlers_of(tx, run_ids))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -225,21 +244,38 @@ class Workflows:
         definition, warnings = clamped_workflow(definition, self._every_min())
         for warning in warnings:
             log.warning("workflow '%s': %s", definition.name, warning)
-        await self._rehearse(definition, status, force=force)
+        is_tried = await self._rehearse(definition, status, force=force)
         deployed = await self._command(
             lambda tx, now: deploy(
-                tx, definition, status, origin=origin, default_zone=self._default_zone(), now=now, guard=guard
+                tx,
+                definition,
+                status,
+                origin=origin,
+                default_zone=self._default_zone(),
+                is_tried=is_tried,
+                now=now,
+                guard=guard,
             )
         )
-        return deployed._replace(warnings=warnings)
+        return deployed._replace(warnings=(*warnings, *deployed.warnings))
 
-    async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> None:
+    async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> bool:
+        """Try a definition out, unless it is a draft: that is tried out when it leaves that state."""
         if status == "draft":
-            return  # tried out when it leaves that state
+            return False
         states = await self._read(lambda tx: _states(tx, definition.name))
         await rehearse(definition, states, self._answers, force=force)
+        return True
 
-    async def _change_status(self, row: Row, data: Any, guard: Guard | None) -> Deployed | None:
+    async def _try_out(self, row: Row, *, force: bool) -> int | None:
+        """Try the present version out, if it never was; returns it then."""
+        known = self.compilations.of(row)
+        if row.tried_version == row.version or not isinstance(known, Compiled):
+            return None
+        await self._rehearse(known.definition, "active", force=force)
+        return row.version
+
+    async def _change_status(self, row: Row, data: Any, guard: Guard | None, *, force: bool) -> Deployed | None:
         """Of a workflow written in Python, only the status can be changed from outside."""
         check_plain(data)
         written = {**json.loads(row.definition), "status": data.get("status") if isinstance(data, Mapping) else None}
@@ -248,12 +284,14 @@ class Workflows:
         status = data.get("status")
         if status is not None and status not in STATUSES:
             raise Invalid(FieldError("status", f"{shown(status)} is none of {', '.join(STATUSES)}"))
+        tried = await self._try_out(row, force=force) if status in ("ready", "active") else None
 
         def change(tx: Tx, now: Instant) -> None:
             flow = commands.held(tx, row.name)
             if guard is not None:
                 guard(flow.workflow)
-            commands.set_status(tx, flow, status or flow.workflow.status, now)
+            is_tried = tried == flow.workflow.version
+            commands.set_status(tx, flow, status or flow.workflow.status, now, is_tried=is_tried)
 
         await self._command(change)
         return None

@@ -104,9 +104,11 @@ def _as_json(value: Any) -> Any:
                 for one in messages
             ]
             return {"messages": listed, **({} if state is None else {"state": state})}
-        case Prepare(reservations=reservations, data=data, ui=ui, wake_at=wake_at):
+        case Prepare(reservations=reservations, data=data, ui=ui, wake_at=wake_at, skip=skip, show=show):
             out: dict[str, Any] = {
-                "reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]
+                "reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()],
+                "skip": [{"topic": topic, "ids": list(ids)} for topic, ids in skip.items()],
+                "show": {topic: list(ids) for topic, ids in show.items()},
             }
             written = format_instant(as_instant(wake_at, "wake_at")) if isinstance(wake_at, datetime) else wake_at
             named = {"data": data, "ui": ui, "wakeAt": written}

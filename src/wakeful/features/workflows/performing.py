@@ -7,7 +7,7 @@ transient failure (`Failed` or `Throttled`), or, in `mutate` only, uncertain (`U
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -17,9 +17,10 @@ from wakeful.core.results import Done, Failed, Result, Unconfirmed
 from wakeful.core.runs import RungName
 from wakeful.core.workflow_answers import Published, WrongAnswer, read_mutated, read_prepared, read_published
 from wakeful.core.workflow_definition import Consumer, Handling, Producer
-from wakeful.core.workflow_rows import HandlerRun, Phase
+from wakeful.core.workflow_rows import HandlerRun, Message, Phase
 from wakeful.features.workflows import phases
 from wakeful.features.workflows.asking import Answers, Question, Trouble
+from wakeful.features.workflows.looking import look, pick
 from wakeful.ports.action import FencedOff, Fire, Ladder, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -64,6 +65,10 @@ class HandlerAction:
             return trouble.result()
         except WrongAnswer as wrong:
             return Failed(str(wrong), permanent=True)
+        except (FencedOff, StillRunning, StoreUnavailable):
+            raise
+        except Exception as error:  # a fault of ours; trying again without end would hide it
+            return Failed(f"{type(error).__name__}: {error}", permanent=True)
 
     async def close(self) -> None:
         await self._answers.close()
@@ -108,25 +113,34 @@ class _Attempt:
         return Done(carries=published)
 
     async def _prepare(self, consumer: Consumer) -> tuple[HandlerRun, str | None]:
-        spec = self._spec
-        peeked = await self._store.read(lambda tx: phases.peek(tx, spec.workflow_id, consumer.name, consumer.subscribe))
-        shown = {
-            topic: [{"id": m.message_id, "payload": json.loads(m.payload), "attempt": m.attempt} for m in messages]
-            for topic, messages in peeked.messages.items()
-        }
-        data = await self._ask("prepare", peeked.state, messages=shown)
-        prepared = read_prepared(data, subscribe=consumer.subscribe)
-        now = self._clock.read().now
+        workflow_id, name, subscribe = self._spec.workflow_id, consumer.name, consumer.subscribe
+        seen = await self._store.read(lambda tx: look(tx, workflow_id, name, subscribe))
+        prepared = read_prepared(await self._ask_prepare(seen.state, seen.messages), subscribe=subscribe)
+        was_shown = any(seen.messages.values())
+        if prepared.show:
+            wanted = prepared.show
+            picked = await self._store.read(lambda tx: pick(tx, workflow_id, name, subscribe, wanted))
+            data = await self._ask_prepare(seen.state, picked)
+            prepared = read_prepared(data, subscribe=subscribe, may_show=False)
+            was_shown = True
         reserve = partial(
             phases.reserve,
-            workflow_id=spec.workflow_id,
-            handler=consumer.name,
+            workflow_id=workflow_id,
+            handler=name,
             fire=self._fire,
             prepared=prepared,
-            peeked=peeked,
-            now=now,
+            seen=seen,
+            was_shown=was_shown,
+            now=self._clock.read().now,
         )
-        return await self._write(reserve), peeked.state
+        return await self._write(reserve), seen.state
+
+    async def _ask_prepare(self, state: str | None, messages: Mapping[str, Sequence[Message]]) -> Any:
+        listed = {
+            topic: [{"id": m.message_id, "payload": json.loads(m.payload), "attempt": m.attempt} for m in shown]
+            for topic, shown in messages.items()
+        }
+        return await self._ask("prepare", state, messages=listed)
 
     async def _mutate(self, run: HandlerRun, state: str | None) -> HandlerRun | Result:
         """The one side effect. Between the two records nothing but a clear word of the handler proves anything."""
@@ -150,7 +164,7 @@ class _Attempt:
     async def _ask(self, phase: str, state: str | None, **more: Any) -> Any:
         spec, fire = self._spec, self._fire
         question = Question(
-            spec.workflow, spec.handler.name, str(fire.run_id), phase, _loaded(state), False, more
+            spec.workflow, spec.handler.name, str(fire.run_id), phase, _state(state), False, more
         )  # fmt: skip
         return await self._answers.ask(spec.handler, question, fire, self._ladder)
 
@@ -161,6 +175,13 @@ class _Attempt:
                 return await self._store.write(operation)
             except StoreUnavailable:
                 await self._clock.sleep(TRY_AGAIN)
+
+
+def _state(text: str | None) -> Any:
+    try:
+        return _loaded(text)
+    except ValueError as error:
+        raise Trouble(f"the state kept for it cannot be read ({error})", did_nothing=True) from None
 
 
 def _loaded(text: str | None) -> Any:

@@ -5,24 +5,24 @@ that froze must not write any more (`FencedOff`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from wakeful.core.fields import shown
 from wakeful.core.instants import Instant
-from wakeful.core.workflow_answers import PEEK_MAX, Prepared, WrongAnswer
+from wakeful.core.workflow_answers import Prepared, WrongAnswer
 from wakeful.core.workflow_rows import HandlerRun, Message
 from wakeful.core.workflow_rules import Flow, clamp_wake
-from wakeful.features.workflows.standing import reached, read_flows, save_flows, with_handler, with_topics
+from wakeful.features.workflows.looking import Look, is_woken, looked
+from wakeful.features.workflows.standing import (
+    reached,
+    read_flows,
+    save_flows,
+    tell,
+    with_handler,
+    with_subscriptions,
+)
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.store import Tx
-
-
-class Peeked(NamedTuple):
-    """What a `prepare` is shown, and how far its topics had got then."""
-
-    messages: Mapping[str, Sequence[Message]]
-    published: Mapping[str, int]
-    state: str | None
 
 
 class Resumed(NamedTuple):
@@ -30,13 +30,6 @@ class Resumed(NamedTuple):
 
     run: HandlerRun
     state: str | None
-
-
-def peek(tx: Tx, workflow_id: int, handler: str, subscribe: Sequence[str]) -> Peeked:
-    """The pending messages of the topics, and the state: one view of the store, so that nothing slips in between."""
-    topics = {topic.name: topic.published for topic in tx.workflows.topics([workflow_id]).get(workflow_id, ())}
-    messages = {topic: tx.messages.pending(workflow_id, topic, limit=PEEK_MAX) for topic in subscribe}
-    return Peeked(messages, {topic: topics.get(topic, 0) for topic in subscribe}, state_of(tx, workflow_id, handler))
 
 
 def state_of(tx: Tx, workflow_id: int, handler: str) -> str | None:
@@ -51,23 +44,43 @@ def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> Resumed:
 
 
 def reserve(
-    tx: Tx, workflow_id: int, handler: str, fire: Fire, prepared: Prepared, peeked: Peeked, *, now: Instant
+    tx: Tx,
+    workflow_id: int,
+    handler: str,
+    fire: Fire,
+    prepared: Prepared,
+    seen: Look,
+    *,
+    was_shown: bool,
+    now: Instant,
 ) -> HandlerRun:
-    """Reservations, the result of `prepare` and wakeAt become durable together. Raises `WrongAnswer`."""
+    """Reserved and skipped messages, the result of `prepare` and wakeAt become durable together. Raises `WrongAnswer`.
+
+    `was_shown`: there were messages in what it was asked with."""
     before, own = _hold(tx, workflow_id, fire)
-    rows = [one for topic, ids in prepared.reservations.items() for one in _pending(tx, workflow_id, topic, ids)]
-    if rows:
-        tx.messages.save_many([row._replace(status="reserved", run_id=fire.run_id, updated_at=now) for row in rows])
-    seen = [
-        topic._replace(seen=max(topic.seen, peeked.published[name]))
-        for name, topic in before.topics.items()
-        if name in peeked.published
-    ]
-    flow = with_topics(before, seen)
+    _move(tx, workflow_id, handler, prepared.reservations, fire.run_id, "reserved", now)
+    skipped = _move(tx, workflow_id, handler, prepared.skip, fire.run_id, "skipped", now)
+    for topic, count in skipped.items():
+        tell(tx, before.workflow, "skipped", data={"handler": handler, "topic": topic, "count": count})
+    flow = with_subscriptions(
+        before,
+        [
+            one._replace(seen=max(one.seen, seen.published[one.topic]))
+            for one in before.subscribed_by(handler)
+            if one.topic in seen.published
+        ],
+    )
     consumer = flow.handlers.get(handler)
     if consumer is not None:
-        wake_at = None if prepared.wake_at is None else clamp_wake(prepared.wake_at, now)
-        flow = with_handler(flow, consumer._replace(wake_at=wake_at, is_flagged=0))
+        woke = is_woken(seen.consumer, fire.planned_at)
+        # A flag that was set during this look stays: who set it may have changed something since.
+        is_flagged = 0 if seen.consumer is None or seen.consumer.is_flagged == consumer.is_flagged else 1
+        consumer = looked(tx, workflow_id, consumer, seen, woke=woke)._replace(is_flagged=is_flagged)
+        if prepared.wake_at is not None:
+            consumer = consumer._replace(wake_at=clamp_wake(prepared.wake_at, now))
+        elif was_shown or woke:  # else it was not asked about anything it could have answered for
+            consumer = consumer._replace(wake_at=None)
+        flow = with_handler(flow, consumer)
     save_flows(tx, [(before, flow)], now)
     own = reached(own, "prepared", now)._replace(
         prepared=prepared.answer, mutation="none", reserved=prepared.size, prepares=own.prepares + 1
@@ -102,11 +115,29 @@ def _hold(tx: Tx, workflow_id: int, fire: Fire) -> tuple[Flow, HandlerRun]:
     return flow, tx.sessions.runs([fire.run_id])[fire.run_id]
 
 
-def _pending(tx: Tx, workflow_id: int, topic: str, ids: Sequence[str]) -> list[Message]:
+def _move(
+    tx: Tx,
+    workflow_id: int,
+    consumer: str,
+    chosen: Mapping[str, Sequence[str]],
+    run_id: int,
+    status: Literal["reserved", "skipped"],
+    now: Instant,
+) -> dict[str, int]:
+    """Give pending messages of a consumer another status; returns how many of each topic."""
+    rows = [row for topic, ids in chosen.items() for row in _pending(tx, workflow_id, topic, consumer, ids, status)]
+    if rows:
+        tx.messages.save_many([row._replace(status=status, run_id=run_id, updated_at=now) for row in rows])
+    return {topic: len(ids) for topic, ids in chosen.items()}
+
+
+def _pending(tx: Tx, workflow_id: int, topic: str, consumer: str, ids: Sequence[str], verb: str) -> list[Message]:
     found = tx.messages.by_ids(workflow_id, [(topic, one) for one in ids])
+    rows: list[Message] = []
     for one in ids:
-        row = found.get((topic, one))
+        row = found.get((topic, one), {}).get(consumer)
         if row is None or row.status != "pending":
             stands = "there is no such message" if row is None else f"it is {row.status}"
-            raise WrongAnswer(f"reserved {shown(one)} in '{topic}', and {stands}; reserve what you were shown")
-    return list(found.values())
+            raise WrongAnswer(f"{verb} {shown(one)} in '{topic}', and {stands}; choose from what you were shown")
+        rows.append(row)
+    return rows

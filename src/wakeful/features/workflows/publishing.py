@@ -1,15 +1,19 @@
-"""Publishing: messages into topics, each under a sequence that its topic's counter gives in this very transaction."""
+"""Publishing: messages into topics, one row for each consumer, under sequences that the topic's counter gives in this
+very transaction."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.instants import Instant
 from wakeful.core.workflow_answers import NewMessage
-from wakeful.core.workflow_rows import Message, Topic
+from wakeful.core.workflow_rows import Message, Subscription, Topic
 from wakeful.core.workflow_rules import Flow
 from wakeful.ports.store import Tx
 
 Fate: TypeAlias = Literal["published", "updated", "duplicate"]
+
+NO_CONSUMER: Final = ""
+"""Holds what is published while no consumer reads the topic; the next one that subscribes gets it."""
 
 
 class Put(NamedTuple):
@@ -24,32 +28,67 @@ class Put(NamedTuple):
 def publish(
     tx: Tx, flow: Flow, messages: Sequence[NewMessage], *, run_id: int | None, now: Instant
 ) -> tuple[Flow, list[Put]]:
-    """Write messages. One that is pending gets the new payload and a new sequence; one that was reserved, consumed or
-    skipped stays as it is, and is answered as a duplicate. The caller holds the workflow, and saves the flow."""
+    """Write messages, for each consumer of their topics. Where one is pending it gets the new payload and a new
+    sequence; where it was reserved, consumed or skipped it stays as it is. The caller holds the workflow, and saves the
+    flow."""
     if not messages:
         return flow, []
-    workflow_id = flow.workflow.workflow_id
-    known = tx.messages.by_ids(workflow_id, [(one.topic, one.message_id) for one in messages])
-    topics = dict(flow.topics)
-    written: dict[tuple[str, str], Message] = {}
-    put: list[Put] = []
-    for one in messages:
-        key = (one.topic, one.message_id)
-        before = written.get(key) or known.get(key)
-        if before is not None and before.status != "pending":
-            put.append(Put(one.topic, one.message_id, "duplicate", before.seq))
-            continue
-        topic = topics.get(one.topic) or Topic(workflow_id, one.topic, None, 0, 0)
+    known = tx.messages.by_ids(flow.workflow.workflow_id, [(one.topic, one.message_id) for one in messages])
+    writing = _Writing(flow, known, run_id, now)
+    put = [writing.put(one) for one in messages]
+    if not writing.written:
+        return flow, put
+    tx.messages.put_many(list(writing.written.values()))
+    return flow._replace(topics=writing.topics, subscriptions=writing.subscriptions), put
+
+
+class _Writing:
+    """The rows of one publish, as they come about; the same message may be published twice in it."""
+
+    def __init__(
+        self, flow: Flow, known: Mapping[tuple[str, str], Mapping[str, Message]], run_id: int | None, now: Instant
+    ) -> None:
+        self._flow = flow
+        self._known = known
+        self._run_id = run_id
+        self._now = now
+        self.topics = dict(flow.topics)
+        self.subscriptions = dict(flow.subscriptions)
+        self.written: dict[tuple[str, str, str], Message] = {}
+
+    def put(self, message: NewMessage) -> Put:
+        known = self._known.get((message.topic, message.message_id), {})
+        before = {consumer: self._before(message, consumer, known) for consumer in self._readers(message.topic)}
+        changed = [self._write(message, consumer, row) for consumer, row in before.items() if _is_open(row)]
+        if not changed:
+            return Put(message.topic, message.message_id, "duplicate", max(one.seq for one in known.values()))
+        is_new = not known and not any(before.values())
+        return Put(message.topic, message.message_id, "published" if is_new else "updated", changed[-1].seq)
+
+    def _readers(self, topic: str) -> list[str]:
+        return [one.consumer for one in self._flow.readers_of(topic)] or [NO_CONSUMER]
+
+    def _before(self, message: NewMessage, consumer: str, known: Mapping[str, Message]) -> Message | None:
+        return self.written.get((message.topic, consumer, message.message_id)) or known.get(consumer)
+
+    def _write(self, message: NewMessage, consumer: str, before: Message | None) -> Message:
+        workflow_id, key = self._flow.workflow.workflow_id, (message.topic, consumer)
+        topic = self.topics.get(message.topic) or Topic(workflow_id, message.topic, 0)
         seq = topic.published + 1
-        topics[one.topic] = topic._replace(published=seq)
+        self.topics[message.topic] = topic._replace(published=seq)
+        subscription = self.subscriptions.get(key) or Subscription(workflow_id, message.topic, consumer, 0, 0, 0)
+        self.subscriptions[key] = subscription._replace(published=seq)
         if before is None:
-            written[key] = Message(
-                workflow_id, one.topic, one.message_id, seq, seq, one.payload, "pending", 1, None, run_id, now, now
+            row = Message(
+                workflow_id, message.topic, consumer, message.message_id, seq, seq, message.payload,
+                "pending", 1, None, self._run_id, self._now, self._now,
             )  # fmt: skip
         else:
-            written[key] = before._replace(seq=seq, payload=one.payload, published_by=run_id, updated_at=now)
-        put.append(Put(one.topic, one.message_id, "published" if before is None else "updated", seq))
-    if not written:
-        return flow, put
-    tx.messages.put_many(list(written.values()))
-    return flow._replace(topics=topics), put
+            row = before._replace(seq=seq, payload=message.payload, published_by=self._run_id, updated_at=self._now)
+        self.written[message.topic, consumer, message.message_id] = row
+        return row
+
+
+def _is_open(before: Message | None) -> bool:
+    """Whether publishing changes it: it is new for its consumer, or pending."""
+    return before is None or before.status == "pending"

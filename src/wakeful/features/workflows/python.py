@@ -72,12 +72,15 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """What `prepare` returns: the ids to take by topic, what the later phases are given, and when to wake."""
+    """What `prepare` returns: the ids to take by topic, what the later phases are given, and when to wake; the ids not
+    to be shown again, by topic; and those it wants to be called again with, once."""
 
     reservations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     data: Any = None
     ui: Any = None
     wake_at: datetime | str | None = None
+    skip: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    show: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ class Desk(Protocol):
     async def resume(self, name: str, *, force: bool = False) -> None: ...
     async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]: ...
     async def resolve(self, name: str, run_id: int, choice: str) -> None: ...
+    async def skip(self, name: str, topic: str, message_ids: Sequence[str], *, consumer: str | None = None) -> int: ...
     async def get(self, name: str) -> dict[str, Any]: ...
 
 
@@ -219,6 +223,10 @@ class Workflow:
     async def resolve(self, run_id: int, choice: str) -> None:
         """Say what became of a side effect nobody was sure of: retry, didNotHappen or skip."""
         await self._open.resolve(self.name, run_id, choice)
+
+    async def skip(self, topic: str, *ids: str, consumer: str | None = None) -> int:
+        """Skip pending messages, for one consumer of the topic or for all; returns how many."""
+        return await self._open.skip(self.name, topic, ids, consumer=consumer)
 
     async def get(self) -> dict[str, Any]:
         """As it stands."""

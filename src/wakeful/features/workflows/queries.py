@@ -1,5 +1,6 @@
 """Questions about workflows: read, and nothing is changed by asking."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.refusals import NotFound
 from wakeful.core.workflow_rows import MessageStatus, Workflow
 from wakeful.features.workflows.compiled import Compilations
-from wakeful.features.workflows.standing import read_flows
+from wakeful.features.workflows.standing import HANDLER, read_flows
 from wakeful.features.workflows.views import message_view, run_view, session_view, workflow_view
 from wakeful.ports.store import Tx
 
@@ -24,9 +25,9 @@ def find(tx: Tx, name: str) -> Workflow:
 def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[dict[str, Any]]:
     """Workflows as they stand: a fixed number of queries, however many they and their topics are."""
     flows = read_flows(tx, workflows)
-    counts: dict[int, dict[str, dict[MessageStatus, int]]] = {}
-    for (workflow_id, topic), by_status in tx.messages.counts(flows).items():
-        counts.setdefault(workflow_id, {})[topic] = by_status
+    counts: dict[int, dict[tuple[str, str], dict[MessageStatus, int]]] = {}
+    for (workflow_id, topic, consumer), by_status in tx.messages.counts(flows).items():
+        counts.setdefault(workflow_id, {})[topic, consumer] = by_status
     open_ids = [one.open_run_id for one in workflows if one.open_run_id is not None]
     runs, owns = (tx.runs.lock(open_ids), tx.sessions.runs(open_ids)) if open_ids else ({}, {})
     return [
@@ -69,12 +70,32 @@ def sessions(tx: Tx, name: str, *, before_id: int | None, limit: int) -> tuple[l
     ], more
 
 
-def messages(tx: Tx, name: str, topic: str, *, after_place: int, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Messages of a topic, in the order they were first published."""
+def messages(
+    tx: Tx,
+    name: str,
+    topic: str,
+    *,
+    after_place: int,
+    limit: int,
+    status: MessageStatus | None = None,
+    consumer: str | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Messages of a topic, in the order they were first published: one for each consumer."""
     workflow = find(tx, name)
     known = {row.name for row in tx.workflows.topics([workflow.workflow_id]).get(workflow.workflow_id, ())}
     if topic not in known:
         raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
-    rows = tx.messages.page(workflow.workflow_id, topic, after_place=after_place, limit=limit + 1)
+    rows = tx.messages.page(
+        workflow.workflow_id, topic, after_place=after_place, limit=limit + 1, status=status, consumer=consumer
+    )
     more = str(rows[limit - 1].place) if len(rows) > limit else None
     return [message_view(row) for row in rows[:limit]], more
+
+
+def handlers_of(tx: Tx, run_ids: Sequence[int]) -> dict[int, str]:
+    """Which handler each of these runs is of, as far as that is known: a row for times at which a producer did not run
+    names it itself."""
+    found = {run_id: own.handler for run_id, own in tx.sessions.runs(run_ids).items()}
+    others = tx.runs.lock(sorted(set(run_ids) - found.keys()))
+    told = {run_id: json.loads(run.result or "{}").get(HANDLER) for run_id, run in others.items()}
+    return found | {run_id: name for run_id, name in told.items() if name is not None}

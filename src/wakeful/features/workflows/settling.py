@@ -3,9 +3,13 @@
 Theory of operation
 -------------------
 The phase in the store says what may have happened outside. Before `mutating` nothing has: whatever went wrong, the
-reservations are given back and the next attempt starts fresh. At `mutated` the side effect is behind us: the next
-attempt resumes at `next`, and the reservations stay. In between nobody knows, unless the handler itself said that it
-did nothing: the run waits for a person, and is never repeated by itself.
+reservations are given back and the next run starts fresh. At `mutated` the side effect is behind us: the next attempt
+resumes at `next`, and the reservations stay. In between it is not known, unless the handler itself said that it did
+nothing: the run waits for a person, and is never repeated by itself.
+
+A handler that cannot be reached, or wants to be left alone for a while, is held off with pauses that grow, without end:
+its run closes as failed(transient), and the other handlers go on. Only behind its side effect a run stays open for it.
+Only a wrong answer stops a workflow.
 
 A run that waits for a person stays open, so that nothing else of its workflow starts; `awaits` says what is to be
 decided, and the workflow's error says it in words.
@@ -13,7 +17,7 @@ decided, and the workflow's error says it in words.
 
 from typing import NamedTuple, assert_never
 
-from wakeful.core.effects import Alert
+from wakeful.core.effects import Alert, Effect, Recovered
 from wakeful.core.instants import Instant
 from wakeful.core.results import (
     Busy,
@@ -36,12 +40,14 @@ from wakeful.core.settlement import Close, Settlement, Wait
 from wakeful.core.timing import next_after, tally
 from wakeful.core.workflow_answers import Published
 from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_rows import HandlerRun, Phase
-from wakeful.core.workflow_rules import CRASHES_MAX, Flow, backoff, is_given_up
+from wakeful.core.workflow_pages import with_page
+from wakeful.core.workflow_rows import FOLLOWING, Handler, HandlerRun, Phase
+from wakeful.core.workflow_rules import CRASHES_MAX, HELD_MAX, TROUBLE_AFTER, Flow, backoff
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.standing import (
     end_session,
+    of_handler,
     reached,
     release,
     settle_messages,
@@ -54,6 +60,7 @@ from wakeful.ports.store import Tx
 
 UNCERTAIN = "uncertain"
 STOPPED = "stopped"
+TRANSIENT = "transient"
 RESOLVE = "say what happened: resolve it as retry, didNotHappen or skip"
 RESUME = "correct its cause and resume the workflow"
 
@@ -78,11 +85,11 @@ def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, kn
         case Failed(error=error, permanent=True):
             return _fail(tx, flow, own, run, error, now)
         case Failed(error=error) | Busy(error=error):
-            return _try_again(tx, flow, own, run, error, None, now)
+            return _hold_off(tx, flow, own, run, error, None, now)
         case Throttled(error=error, until=until):
-            return _try_again(tx, flow, own, run, error, until, now)
+            return _hold_off(tx, flow, own, run, error, until, now)
         case TimedOut(error=error) if own.phase != "mutating":
-            return _try_again(tx, flow, own, run, error, None, now)
+            return _hold_off(tx, flow, own, run, error, None, now)
         case Unconfirmed(error=error) | TimedOut(error=error) | Unproven(error=error):
             return _ask_person(tx, flow, own, run, error, now)
         case Lost(error=error, is_over=False):
@@ -108,11 +115,15 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     status = "skipped" if own.mutation == "skipped" else "consumed"
     settled = settle_messages(tx, run.run_id, "skipped" if status == "skipped" else "consumed", now)
     handler = flow.handlers.get(own.handler)
+    effects: tuple[Effect, ...] = ()
     if handler is not None:
+        if handler.tries >= TROUBLE_AFTER:
+            effects = (Recovered((trouble_of(flow, own.handler),)),)
+        handler = handler._replace(tries=0, held_until=None, last_error=None)
         if published.has_state:
             handler = handler._replace(state=published.state)
         if own.kind == "consumer" and own.reserved:
-            handler = handler._replace(is_flagged=1)  # there may be more: it is looked at once more
+            handler = _looks_again(tx, flow, handler)
         producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
         if isinstance(producer, Producer):
             _count_jumped(tx, flow, producer, run, now)
@@ -125,7 +136,16 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     said = said or f"{own.handler}: published {fresh}"
     told = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
     tell(tx, flow.workflow, "committed", data=told)
-    return Fate(Settled(Close("succeeded", "finished"), (), f'{{"output":"{said}"}}'), flow, own)
+    return Fate(Settled(Close("succeeded", "finished"), effects, f'{{"output":"{said}"}}'), flow, own)
+
+
+def _looks_again(tx: Tx, flow: Flow, consumer: Handler) -> Handler:
+    """After a run that reserved something: it is run again only if messages are left for it."""
+    pending = tx.messages.oldest([flow.workflow.workflow_id])
+    subscribed = {one.topic for one in flow.subscribed_by(consumer.name)}
+    if any(name == consumer.name and topic in subscribed for _, topic, name in pending):
+        return consumer._replace(is_flagged=consumer.is_flagged or FOLLOWING)
+    return with_page(consumer, None)
 
 
 def _count_jumped(tx: Tx, flow: Flow, producer: Producer, run: Run, now: Instant) -> None:
@@ -149,19 +169,42 @@ def _count_jumped(tx: Tx, flow: Flow, producer: Producer, run: Run, now: Instant
         now=now,
         blocked_by=run.run_id,
     )
-    tx.runs.add_many([row._replace(occurrence=-run_id)])
+    tx.runs.add_many([of_handler(row, producer.name)])
 
 
-def _try_again(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant) -> Fate:
-    """A transient failure: the same run tries again later, until that was tried often enough."""
-    tries = own.tries + 1
-    if is_given_up(tries):
-        return _fail(tx, flow, own._replace(tries=tries), run, f"{error} (tried {tries} times)", now)
-    flow, own = _back_to_start(tx, flow, own._replace(tries=tries), now)
-    at = max(now + backoff(tries), until or 0)
+def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant) -> Fate:
+    """A transient failure: the handler is left alone for a while. Its run closes, and another one tries again, unless
+    the side effect is behind it: then this one goes on with `next`."""
+    handler = flow.handlers.get(own.handler)
+    tries = 1 + (own.tries if handler is None else handler.tries)
+    at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
     told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
     tell(tx, flow.workflow, "retrying", data=told)
-    return Fate(Settled(_wait(flow, run, at, "retry", "failed", error)), flow, own)
+    effects: tuple[Effect, ...] = ()
+    if tries >= TROUBLE_AFTER:
+        effects = (Alert(trouble_of(flow, own.handler), _trouble(flow, own, error, tries)),)
+    if handler is not None:
+        handler = handler._replace(tries=tries, held_until=at, last_error=error)
+        if handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
+            handler = handler._replace(next_at=run.planned_at)  # it stays due, for this time, until it has run
+        flow = with_handler(flow, handler)
+    own = own._replace(tries=tries)
+    if own.phase == "mutated":
+        return Fate(Settled(_wait(flow, run, at, "retry", "failed", error), effects), flow, own)
+    flow = release(tx, flow, run.run_id, now)
+    flow = with_workflow(flow, open_run_id=None, freed_at=now)
+    return Fate(Settled(Close("failed", run.rung, error, TRANSIENT), effects), flow, reached(own, "abandoned", now))
+
+
+def trouble_of(flow: Flow, handler: str) -> str:
+    """The name of the incident that a handler cannot be reached."""
+    return f"handler:{flow.workflow.name}/{handler}"
+
+
+def _trouble(flow: Flow, own: HandlerRun, error: str, tries: int) -> str:
+    name = flow.workflow.name
+    cure = "it is tried again by itself, at most every 10 minutes; see `wakeful workflows show " + name + "`"
+    return f"workflow {name}: {own.handler} could not be reached {tries} times in a row ({error}); {cure}"
 
 
 def _after_loss(
@@ -180,7 +223,7 @@ def _after_loss(
 def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
     """A logic error, or one too many: the workflow stops with its error until a person acts.
 
-    What is behind its side effect stays open and resumes at `next` then; anything else ends, and begins anew."""
+    What is behind its side effect stays open and resumes at `next` then; anything else ends, and starts again."""
     said = f"{own.handler}, {_phase_words(own.phase)}: {error}"
     effects = (Alert(f"workflow:{flow.workflow.name}", f"workflow {flow.workflow.name} stopped: {said}"),)
     if own.phase == "mutated":

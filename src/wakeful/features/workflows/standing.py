@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
 from wakeful.core.workflow_rows import (
     Handler,
     HandlerRun,
@@ -12,7 +13,7 @@ from wakeful.core.workflow_rows import (
     MessageStatus,
     Phase,
     SessionResult,
-    Topic,
+    Subscription,
     Workflow,
 )
 from wakeful.core.workflow_rules import Flow, moved, rings_at
@@ -20,17 +21,24 @@ from wakeful.ports.store import Report, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
 
 STREAM: Final = "workflows"
+HANDLER: Final = "handler"
+"""What names the producer in a row of the ledger that has no run of it."""
 
 
 def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, Flow]:
-    """These workflows, which the caller holds, with their handlers and topics: two queries for all of them."""
+    """These workflows, which the caller holds, with their handlers, topics and subscriptions: three queries for all."""
     rows = {one.workflow_id: one for one in workflows}
-    handlers, topics = tx.workflows.handlers(rows), tx.workflows.topics(rows)
+    handlers, topics, subscriptions = (
+        tx.workflows.handlers(rows),
+        tx.workflows.topics(rows),
+        tx.workflows.subscriptions(rows),
+    )
     return {
         workflow_id: Flow(
             workflow,
             {one.name: one for one in handlers.get(workflow_id, ())},
             {one.name: one for one in topics.get(workflow_id, ())},
+            {(one.topic, one.consumer): one for one in subscriptions.get(workflow_id, ())},
         )
         for workflow_id, workflow in rows.items()
     }
@@ -44,12 +52,20 @@ def save_flows(tx: Tx, pairs: Iterable[tuple[Flow, Flow]], now: Instant) -> None
         row for before, after in changed for name, row in after.handlers.items() if before.handlers.get(name) != row
     ]
     topics = [row for before, after in changed for name, row in after.topics.items() if before.topics.get(name) != row]
+    subscriptions = [
+        row
+        for before, after in changed
+        for key, row in after.subscriptions.items()
+        if before.subscriptions.get(key) != row
+    ]
     if workflows:
         tx.workflows.save_many(sorted(workflows))
     if handlers:
         tx.workflows.save_handlers(handlers)
     if topics:
         tx.workflows.save_topics(topics)
+    if subscriptions:
+        tx.workflows.save_subscriptions(subscriptions)
     touch(tx, [after for _, after in changed], now)
 
 
@@ -66,14 +82,16 @@ def with_workflow(flow: Flow, **changes: Any) -> Flow:
 
 
 def with_handler(flow: Flow, handler: Handler) -> Flow:
-    """The flow with one handler standing elsewhere; one it does not have (any more) changes nothing."""
+    """The flow with one handler changed; one it does not have (any more) changes nothing."""
     if handler.name not in flow.handlers:
         return flow
     return flow._replace(handlers={**flow.handlers, handler.name: handler})
 
 
-def with_topics(flow: Flow, topics: Iterable[Topic]) -> Flow:
-    return flow._replace(topics={**flow.topics, **{one.name: one for one in topics}})
+def with_subscriptions(flow: Flow, subscriptions: Iterable[Subscription]) -> Flow:
+    """The flow with some subscriptions changed."""
+    changed = {(one.topic, one.consumer): one for one in subscriptions}
+    return flow._replace(subscriptions={**flow.subscriptions, **changed})
 
 
 def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
@@ -83,21 +101,23 @@ def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
 
 
 def release(tx: Tx, flow: Flow, run_id: int, now: Instant) -> Flow:
-    """Give back what a run reserved: pending again, one attempt more, under a new publish sequence of its topic.
+    """Give back what a run reserved: pending again, one attempt more, under a new sequence of its topic.
 
-    So its consumer is dirty again, and looks at them once more."""
-    topics = dict(flow.topics)
+    So its consumer is dirty again, and looks at them once more; other consumers of the topic are not."""
+    topics, subscriptions = dict(flow.topics), dict(flow.subscriptions)
     released: list[Message] = []
     for message in tx.messages.of_run(run_id):
         topic = topics[message.topic]
-        topic = topic._replace(published=topic.published + 1)
-        topics[message.topic] = topic
+        topics[message.topic] = topic = topic._replace(published=topic.published + 1)
+        key = (message.topic, message.consumer)
+        if key in subscriptions:  # else its consumer is gone
+            subscriptions[key] = subscriptions[key]._replace(published=topic.published)
         row = message._replace(status="pending", attempt=message.attempt + 1, seq=topic.published, run_id=None)
         released.append(row._replace(updated_at=now))
     if not released:
         return flow
     tx.messages.save_many(released)
-    return flow._replace(topics=topics)
+    return flow._replace(topics=topics, subscriptions=subscriptions)
 
 
 def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) -> int:
@@ -106,6 +126,12 @@ def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) ->
     if rows:
         tx.messages.save_many(rows)
     return len(rows)
+
+
+def of_handler(row: Run, handler: str) -> Run:
+    """A row of the ledger for times at which a producer did not run, with the producer's name. Several producers may
+    have had the same instant."""
+    return row._replace(occurrence=-row.run_id, result=json.dumps({HANDLER: handler}, separators=(",", ":")))
 
 
 def end_session(tx: Tx, flow: Flow, result: SessionResult, error: str | None, now: Instant) -> Flow:

@@ -1,14 +1,14 @@
 """Workflows as people see them: plain JSON values, in camelCase."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import Run
 from wakeful.core.workflow_json import workflow_to_json
 from wakeful.core.workflow_rows import Handler, HandlerRun, Message, MessageStatus, Session
-from wakeful.core.workflow_rules import Flow, is_dirty, is_queued, rings_at
+from wakeful.core.workflow_rules import Flow, is_dirty, is_held, is_limited, is_queued, rings_at
 from wakeful.features.workflows.compiled import Broken, Known
 
 MESSAGE_STATUSES: tuple[MessageStatus, ...] = ("pending", "reserved", "consumed", "skipped")
@@ -21,7 +21,7 @@ def text_of(at: Instant | None) -> str | None:
 def workflow_view(
     flow: Flow,
     known: Known,
-    counts: Mapping[str, Mapping[MessageStatus, int]],
+    counts: Mapping[tuple[str, str], Mapping[MessageStatus, int]],
     run: Run | None,
     own: HandlerRun | None,
     now: Instant,
@@ -37,7 +37,7 @@ def workflow_view(
         for name in written[kind]:
             row = flow.handlers.get(name)
             if row is not None:
-                written[kind][name] |= _handler_view(flow, row, now)
+                written[kind][name] |= _handler_view(flow, row, counts, now)
     rings = rings_at(flow, now)
     return {
         "id": workflow.name,
@@ -46,12 +46,11 @@ def workflow_view(
         "errorAt": text_of(workflow.error_at),
         "producers": written["producers"],
         "consumers": written["consumers"],
-        "topics": {
-            name: {status: counts.get(name, {}).get(status, 0) for status in MESSAGE_STATUSES} for name in flow.topics
-        },
+        "topics": {name: _counts([by for (topic, _), by in counts.items() if topic == name]) for name in flow.topics},
         "openRun": None if own is None or run is None else run_view(own, run),
         "session": None if workflow.session_id is None else str(workflow.session_id),
         "nextRun": text_of(rings),
+        "limitedUntil": text_of(workflow.limited_until if is_limited(workflow, now) else None),
         "origin": workflow.origin,
         "version": workflow.version,
         "createdAt": text_of(workflow.created_at),
@@ -59,12 +58,23 @@ def workflow_view(
     }
 
 
-def _handler_view(flow: Flow, row: Handler, now: Instant) -> dict[str, Any]:
-    view: dict[str, Any] = {"state": _read(row.state)}
-    view["lastRun"] = text_of(row.last_run_at)
+def _handler_view(
+    flow: Flow, row: Handler, counts: Mapping[tuple[str, str], Mapping[MessageStatus, int]], now: Instant
+) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "state": _read(row.state),
+        "lastRun": text_of(row.last_run_at),
+        "heldUntil": text_of(row.held_until if is_held(row, now) else None),
+        "lastError": row.last_error,
+    }
     if row.kind == "producer":
         return {"nextRun": text_of(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
-    return {"wakeAt": text_of(row.wake_at), "dirty": is_dirty(row, flow.topics.values()), **view}
+    messages = {one.topic: _counts([counts.get((one.topic, row.name), {})]) for one in flow.subscribed_by(row.name)}
+    return {"wakeAt": text_of(row.wake_at), "dirty": is_dirty(flow, row), "messages": messages, **view}
+
+
+def _counts(several: Sequence[Mapping[MessageStatus, int]]) -> dict[str, int]:
+    return {status: sum(one.get(status, 0) for one in several) for status in MESSAGE_STATUSES}
 
 
 def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
@@ -115,6 +125,7 @@ def message_view(message: Message) -> dict[str, Any]:
     """A message as it stands."""
     return {
         "id": message.message_id,
+        "consumer": message.consumer or None,
         "payload": _read(message.payload),
         "status": message.status,
         "attempt": message.attempt,

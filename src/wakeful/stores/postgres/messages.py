@@ -5,12 +5,12 @@ from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.workflow_rows import Message, MessageStatus
-from wakeful.ports.workflows import TopicKey
+from wakeful.ports.workflows import SubscriptionKey, Waiting
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays, columns_of, ids, text_array, upsert_into
 
 _COLUMNS = columns_of(Message, "messages")
-_TEXTS: Final = frozenset({"topic", "message_id", "payload", "status"})
+_TEXTS: Final = frozenset({"topic", "consumer", "message_id", "payload", "status"})
 
 # Messages by topic and id.
 BY_IDS = f"""
@@ -20,36 +20,60 @@ JOIN messages ON messages.workflow_id = $1 AND messages.topic = wanted.topic
 """
 
 # Write messages, new or known.
-PUT = upsert_into("messages", Message, _TEXTS, key=("workflow_id", "topic", "message_id"))
+PUT = upsert_into("messages", Message, _TEXTS, key=("workflow_id", "topic", "message_id", "consumer"))
 
-# The pending messages of a topic, oldest first.
+# The pending messages of a consumer in a topic, oldest first.
 PENDING = f"""
 SELECT {_COLUMNS} FROM messages
-WHERE workflow_id = $1 AND topic = $2 AND status = 'pending' ORDER BY place LIMIT $3
+WHERE workflow_id = $1 AND topic = $2 AND consumer = $3 AND status = 'pending' AND place > $4 ORDER BY place LIMIT $5
+"""
+
+# All messages of a consumer in a topic get another consumer, but for those it has a row of.
+HAND_OVER = """
+UPDATE messages SET consumer = $1 WHERE workflow_id = $2 AND topic = $3 AND consumer = $4 AND NOT EXISTS (
+  SELECT 1 FROM messages AS own
+  WHERE own.workflow_id = $2 AND own.topic = $3 AND own.message_id = messages.message_id AND own.consumer = $1
+)
+"""
+COUNT_PENDING = """
+SELECT count(*) FROM messages WHERE workflow_id = $1 AND topic = $2 AND consumer = $3 AND status = 'pending'
 """
 
 # What a run holds in reservation.
 OF_RUN = f"SELECT {_COLUMNS} FROM messages WHERE run_id = $1 AND status = 'reserved' ORDER BY topic, place"
 
-# The oldest pending message of each topic: one seek each.
-OLDEST = """
-SELECT topics.workflow_id, topics.name, oldest.published_at FROM topics CROSS JOIN LATERAL (
+_OLDEST = """CROSS JOIN LATERAL (
   SELECT published_at FROM messages
-  WHERE messages.workflow_id = topics.workflow_id AND messages.topic = topics.name AND messages.status = 'pending'
+  WHERE messages.workflow_id = subscriptions.workflow_id AND messages.topic = subscriptions.topic
+    AND messages.consumer = subscriptions.consumer AND messages.status = 'pending'
   ORDER BY place LIMIT 1
-) AS oldest
-WHERE topics.workflow_id = ANY($1::bigint[])
+) AS oldest"""
+
+# The oldest pending message of each subscription: one seek each.
+OLDEST = f"""
+SELECT subscriptions.workflow_id, subscriptions.topic, subscriptions.consumer, oldest.published_at
+FROM subscriptions {_OLDEST} WHERE subscriptions.workflow_id = ANY($1::bigint[])
 """
 
-# How many of each status, for all topics of these workflows.
+# Subscriptions of active workflows whose oldest pending message is older than it should be.
+WAITING_SINCE = f"""
+SELECT workflows.name, subscriptions.topic, subscriptions.consumer, subscriptions.is_active, oldest.published_at
+FROM workflows JOIN subscriptions ON subscriptions.workflow_id = workflows.workflow_id {_OLDEST}
+WHERE workflows.deleted_at IS NULL AND workflows.status = 'active' AND oldest.published_at < $1
+ORDER BY oldest.published_at, workflows.name, subscriptions.topic, subscriptions.consumer LIMIT $2
+"""
+
+# How many of each status, for all topics and consumers of these workflows.
 COUNTS = """
-SELECT workflow_id, topic, status, count(*) FROM messages WHERE workflow_id = ANY($1::bigint[])
-GROUP BY workflow_id, topic, status
+SELECT workflow_id, topic, consumer, status, count(*) FROM messages WHERE workflow_id = ANY($1::bigint[])
+GROUP BY workflow_id, topic, consumer, status
 """
 
 # Messages of a topic in the order of their places.
 PAGE = f"""
-SELECT {_COLUMNS} FROM messages WHERE workflow_id = $1 AND topic = $2 AND place > $3 ORDER BY place LIMIT $4
+SELECT {_COLUMNS} FROM messages WHERE workflow_id = $1 AND topic = $2 AND place > $3
+  AND ($4::text IS NULL OR status = $4) AND ($5::text IS NULL OR consumer = $5)
+ORDER BY place LIMIT $6
 """
 
 
@@ -61,13 +85,16 @@ class PostgresMessages:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Message]:
+    def by_ids(self, workflow_id: int, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Message]]:
         wanted = sorted(set(keys))
         if not wanted:
             return {}
         topics, message_ids = zip(*wanted, strict=True)
-        found = self._session.rows(BY_IDS, workflow_id, text_array(topics), text_array(message_ids))
-        return {(row.topic, row.message_id): row for row in map(Message._make, found)}
+        rows = self._session.rows(BY_IDS, workflow_id, text_array(topics), text_array(message_ids))
+        found: dict[tuple[str, str], dict[str, Message]] = {}
+        for row in map(Message._make, rows):
+            found.setdefault((row.topic, row.message_id), {})[row.consumer] = row
+        return found
 
     def put_many(self, rows: Sequence[Message]) -> None:
         if rows:
@@ -77,21 +104,43 @@ class PostgresMessages:
         # The same statement: it seeks by the key, whatever the planner believes of the table. A join might scan it.
         self.put_many(rows)
 
-    def pending(self, workflow_id: int, topic: str, *, limit: int) -> list[Message]:
-        return list(map(Message._make, self._session.rows(PENDING, workflow_id, topic, limit)))
+    def pending(
+        self, workflow_id: int, topic: str, consumer: str, *, after_place: int = 0, limit: int
+    ) -> list[Message]:
+        rows = self._session.rows(PENDING, workflow_id, topic, consumer, after_place, limit)
+        return list(map(Message._make, rows))
+
+    def hand_over(self, workflow_id: int, topic: str, consumer: str, heir: str) -> int:
+        self._session.change(HAND_OVER, heir, workflow_id, topic, consumer)
+        ((pending,),) = self._session.rows(COUNT_PENDING, workflow_id, topic, heir)
+        return int(pending)
 
     def of_run(self, run_id: int) -> list[Message]:
         return list(map(Message._make, self._session.rows(OF_RUN, run_id)))
 
-    def oldest(self, workflow_ids: Iterable[int]) -> dict[TopicKey, Instant]:
+    def oldest(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, Instant]:
         rows = self._session.rows(OLDEST, ids(set(workflow_ids)))
-        return {(workflow_id, topic): since for workflow_id, topic, since in rows}
+        return {(workflow_id, topic, consumer): since for workflow_id, topic, consumer, since in rows}
 
-    def counts(self, workflow_ids: Iterable[int]) -> dict[TopicKey, dict[MessageStatus, int]]:
-        found: dict[TopicKey, dict[MessageStatus, int]] = {}
-        for workflow_id, topic, status, count in self._session.rows(COUNTS, ids(set(workflow_ids))):
-            found.setdefault((workflow_id, topic), {})[status] = int(count)
+    def waiting_since(self, *, before: Instant, limit: int) -> list[Waiting]:
+        return list(map(Waiting._make, self._session.rows(WAITING_SINCE, before, limit)))
+
+    def counts(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, dict[MessageStatus, int]]:
+        found: dict[SubscriptionKey, dict[MessageStatus, int]] = {}
+        rows = self._session.rows(COUNTS, ids(set(workflow_ids)))
+        for workflow_id, topic, consumer, status, count in rows:
+            found.setdefault((workflow_id, topic, consumer), {})[status] = int(count)
         return found
 
-    def page(self, workflow_id: int, topic: str, *, after_place: int, limit: int) -> list[Message]:
-        return list(map(Message._make, self._session.rows(PAGE, workflow_id, topic, after_place, limit)))
+    def page(
+        self,
+        workflow_id: int,
+        topic: str,
+        *,
+        after_place: int,
+        limit: int,
+        status: MessageStatus | None = None,
+        consumer: str | None = None,
+    ) -> list[Message]:
+        rows = self._session.rows(PAGE, workflow_id, topic, after_place, status, consumer, limit)
+        return list(map(Message._make, rows))

@@ -4,16 +4,26 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Handler, Topic, Workflow
+from wakeful.core.workflow_rows import Handler, Subscription, Topic, Workflow
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of
-from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, texts, update_of, upsert_into
+from wakeful.stores.postgres.rows import (
+    arrays,
+    columns_of,
+    fields_of,
+    ids,
+    text_array,
+    texts,
+    update_of,
+    upsert_into,
+)
 
 _COLUMNS = columns_of(Workflow, "workflows")
 _TEXTS: Final = frozenset({"name", "definition", "origin", "status", "error"})
-_HANDLER_TEXTS: Final = frozenset({"name", "kind", "state"})
-_TOPIC_TEXTS: Final = frozenset({"name", "consumer"})
+_HANDLER_TEXTS: Final = frozenset({"name", "kind", "state", "last_error", "turn_topic", "lap_topic"})
+_TOPIC_TEXTS: Final = frozenset({"name"})
+_SUBSCRIPTION_TEXTS: Final = frozenset({"topic", "consumer"})
 _FIXED: Final = ("name", "created_at")
 
 # Write one new workflow and learn its id; a name that lives already writes nothing.
@@ -69,14 +79,32 @@ SELECT {columns_of(Topic, "topics")} FROM topics WHERE workflow_id = ANY($1::big
 # Write topics, new or known.
 SAVE_TOPICS = upsert_into("topics", Topic, _TOPIC_TEXTS, key=("workflow_id", "name"))
 
-# Consumers with pending messages: one look into each topic.
+# Subscriptions of these workflows.
+SUBSCRIPTIONS = f"""
+SELECT {columns_of(Subscription, "subscriptions")} FROM subscriptions
+WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, topic, consumer
+"""
+
+# Write subscriptions, new or known.
+SAVE_SUBSCRIPTIONS = upsert_into(
+    "subscriptions", Subscription, _SUBSCRIPTION_TEXTS, key=("workflow_id", "topic", "consumer")
+)
+
+# Take subscriptions away.
+REMOVE_SUBSCRIPTIONS = """
+DELETE FROM subscriptions
+WHERE workflow_id = $1 AND (topic, consumer) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+"""
+
+# Consumers with pending messages: one look into each subscription.
 WITH_PENDING = """
 WITH busy AS (
-  SELECT topics.workflow_id, topics.consumer FROM topics
-  JOIN workflows ON workflows.workflow_id = topics.workflow_id AND workflows.deleted_at IS NULL
-  WHERE topics.workflow_id > $1 AND topics.consumer IS NOT NULL AND EXISTS (
+  SELECT subscriptions.workflow_id, subscriptions.consumer FROM subscriptions
+  JOIN workflows ON workflows.workflow_id = subscriptions.workflow_id AND workflows.deleted_at IS NULL
+  WHERE subscriptions.workflow_id > $1 AND subscriptions.is_active = 1 AND EXISTS (
     SELECT 1 FROM messages
-    WHERE messages.workflow_id = topics.workflow_id AND messages.topic = topics.name AND messages.status = 'pending'
+    WHERE messages.workflow_id = subscriptions.workflow_id AND messages.topic = subscriptions.topic
+      AND messages.consumer = subscriptions.consumer AND messages.status = 'pending'
   )
 )
 SELECT DISTINCT workflow_id, consumer FROM busy
@@ -97,6 +125,7 @@ SELECT workflow_id FROM workflows WHERE deleted_at IS NOT NULL AND open_run_id I
 """
 FORGET_HANDLERS = f"DELETE FROM workflow_handlers WHERE workflow_id IN ({_EMPTY})"
 FORGET_TOPICS = f"DELETE FROM topics WHERE workflow_id IN ({_EMPTY})"
+FORGET_SUBSCRIPTIONS = f"DELETE FROM subscriptions WHERE workflow_id IN ({_EMPTY})"
 
 
 class PostgresWorkflows:
@@ -165,6 +194,21 @@ class PostgresWorkflows:
         if rows:
             self._session.change(SAVE_TOPICS, *arrays(rows, Topic, _TOPIC_TEXTS))
 
+    def subscriptions(self, workflow_ids: Iterable[int]) -> dict[int, list[Subscription]]:
+        found: dict[int, list[Subscription]] = {}
+        for row in map(Subscription._make, self._session.rows(SUBSCRIPTIONS, ids(set(workflow_ids)))):
+            found.setdefault(row.workflow_id, []).append(row)
+        return found
+
+    def save_subscriptions(self, rows: Sequence[Subscription]) -> None:
+        if rows:
+            self._session.change(SAVE_SUBSCRIPTIONS, *arrays(rows, Subscription, _SUBSCRIPTION_TEXTS))
+
+    def remove_subscriptions(self, workflow_id: int, keys: Sequence[tuple[str, str]]) -> None:
+        if keys:
+            topics, consumers = zip(*keys, strict=True)
+            self._session.change(REMOVE_SUBSCRIPTIONS, workflow_id, text_array(topics), text_array(consumers))
+
     def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
         found: dict[int, list[str]] = {}
         for workflow_id, consumer in self._session.rows(WITH_PENDING, after_id, limit):
@@ -173,4 +217,4 @@ class PostgresWorkflows:
 
     def forget_deleted(self, *, limit: int) -> int:
         gone = self._session.change(FORGET_MESSAGES, limit)
-        return gone + self._session.change(FORGET_HANDLERS) + self._session.change(FORGET_TOPICS)
+        return gone + sum(map(self._session.change, (FORGET_HANDLERS, FORGET_TOPICS, FORGET_SUBSCRIPTIONS)))

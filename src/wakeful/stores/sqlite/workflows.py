@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
 from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Handler, Topic, Workflow
+from wakeful.core.workflow_rows import Handler, Subscription, Topic, Workflow
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, plain, texts, update_of, upsert_into
@@ -71,19 +71,36 @@ FROM json_each(?) AS wanted CROSS JOIN topics ON workflow_id = wanted.value ORDE
 # Write a topic, new or known.
 SAVE_TOPIC = upsert_into("topics", Topic, key=("workflow_id", "name"))
 
-# Consumers with pending messages: one look into each topic.
-WITH_PENDING = """
-SELECT topics.workflow_id, topics.consumer FROM topics
-WHERE topics.consumer IS NOT NULL AND topics.workflow_id IN (
+# Subscriptions of these workflows.
+SUBSCRIPTIONS = f"""
+SELECT {columns_of(Subscription, "subscriptions")}
+FROM json_each(?) AS wanted CROSS JOIN subscriptions ON workflow_id = wanted.value
+ORDER BY workflow_id, topic, consumer
+"""
+
+# Write a subscription, new or known.
+SAVE_SUBSCRIPTION = upsert_into("subscriptions", Subscription, key=("workflow_id", "topic", "consumer"))
+
+# Take a subscription away.
+REMOVE_SUBSCRIPTION = "DELETE FROM subscriptions WHERE workflow_id = ? AND topic = ? AND consumer = ?"
+
+_HAS_PENDING = """EXISTS (
+    SELECT 1 FROM messages INDEXED BY messages_status
+    WHERE messages.workflow_id = subscriptions.workflow_id AND messages.topic = subscriptions.topic
+      AND messages.consumer = subscriptions.consumer AND messages.status = 'pending'
+  )"""
+
+# Consumers with pending messages: one look into each subscription.
+WITH_PENDING = f"""
+SELECT subscriptions.workflow_id, subscriptions.consumer FROM subscriptions
+WHERE subscriptions.is_active AND subscriptions.workflow_id IN (
   SELECT workflow_id FROM workflows WHERE workflow_id > ? AND deleted_at IS NULL AND EXISTS (
-    SELECT 1 FROM topics AS own JOIN messages INDEXED BY messages_status
-      ON messages.workflow_id = own.workflow_id AND messages.topic = own.name AND messages.status = 'pending'
-    WHERE own.workflow_id = workflows.workflow_id AND own.consumer IS NOT NULL
+    SELECT 1 FROM subscriptions WHERE subscriptions.workflow_id = workflows.workflow_id
+      AND subscriptions.is_active AND {_HAS_PENDING}
   ) ORDER BY workflow_id LIMIT ?
-) AND EXISTS (
-  SELECT 1 FROM messages INDEXED BY messages_status
-  WHERE messages.workflow_id = topics.workflow_id AND messages.topic = topics.name AND messages.status = 'pending'
-) GROUP BY topics.workflow_id, topics.consumer ORDER BY topics.workflow_id, topics.consumer
+) AND {_HAS_PENDING}
+GROUP BY subscriptions.workflow_id, subscriptions.consumer
+ORDER BY subscriptions.workflow_id, subscriptions.consumer
 """
 
 # What deleted workflows that have no open run left behind.
@@ -99,6 +116,7 @@ SELECT workflow_id FROM workflows WHERE deleted_at IS NOT NULL AND open_run_id I
 """
 FORGET_HANDLERS = f"DELETE FROM workflow_handlers WHERE workflow_id IN ({_EMPTY})"
 FORGET_TOPICS = f"DELETE FROM topics WHERE workflow_id IN ({_EMPTY})"
+FORGET_SUBSCRIPTIONS = f"DELETE FROM subscriptions WHERE workflow_id IN ({_EMPTY})"
 
 
 class SqliteWorkflows:
@@ -160,6 +178,19 @@ class SqliteWorkflows:
     def save_topics(self, rows: Sequence[Topic]) -> None:
         self._connection.executemany(SAVE_TOPIC, plain(rows))
 
+    def subscriptions(self, workflow_ids: Iterable[int]) -> dict[int, list[Subscription]]:
+        found: dict[int, list[Subscription]] = {}
+        for row in map(Subscription._make, self._connection.execute(SUBSCRIPTIONS, (ids(set(workflow_ids)),))):
+            found.setdefault(row.workflow_id, []).append(row)
+        return found
+
+    def save_subscriptions(self, rows: Sequence[Subscription]) -> None:
+        self._connection.executemany(SAVE_SUBSCRIPTION, plain(rows))
+
+    def remove_subscriptions(self, workflow_id: int, keys: Sequence[tuple[str, str]]) -> None:
+        gone = [(workflow_id, topic, consumer) for topic, consumer in keys]
+        self._connection.executemany(REMOVE_SUBSCRIPTION, gone)
+
     def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
         found: dict[int, list[str]] = {}
         for workflow_id, consumer in self._connection.execute(WITH_PENDING, (after_id, limit)):
@@ -168,5 +199,6 @@ class SqliteWorkflows:
 
     def forget_deleted(self, *, limit: int) -> int:
         gone = self._connection.execute(FORGET_MESSAGES, (limit,)).rowcount
-        gone += self._connection.execute(FORGET_HANDLERS).rowcount
-        return gone + self._connection.execute(FORGET_TOPICS).rowcount
+        for forget in (FORGET_HANDLERS, FORGET_TOPICS, FORGET_SUBSCRIPTIONS):
+            gone += self._connection.execute(forget).rowcount
+        return gone

@@ -1,6 +1,79 @@
--- The second edition adds to what there is; a node of 0.1 goes on working on it.
+-- The second edition adds to what there is; a node of 0.1 goes on working on it, but for workflows.
 
 -- Quota slots: wakes that did not arrive, and since when the provider cannot be reached.
 ALTER TABLE slots ADD COLUMN unsent INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE slots ADD COLUMN unreachable_since INTEGER;
 ALTER TABLE slots ADD COLUMN wake_errors_before INTEGER NOT NULL DEFAULT 0;
+
+-- Workflows: several consumers on a topic. Each message has a row per consumer, with its own status; how far a consumer
+-- has looked is kept per topic and consumer. What was there belongs to the one consumer its topic had.
+CREATE TABLE subscriptions (
+  workflow_id INTEGER NOT NULL,
+  topic       TEXT NOT NULL,
+  consumer    TEXT NOT NULL,
+  published   INTEGER NOT NULL,
+  seen        INTEGER NOT NULL,
+  is_active   INTEGER NOT NULL,
+  PRIMARY KEY (workflow_id, topic, consumer)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO subscriptions (workflow_id, topic, consumer, published, seen, is_active)
+SELECT workflow_id, name, coalesce(consumer, ''), published, seen, consumer IS NOT NULL FROM topics
+WHERE consumer IS NOT NULL OR EXISTS (
+  SELECT 1 FROM messages
+  WHERE messages.workflow_id = topics.workflow_id AND messages.topic = topics.name AND messages.status = 'pending'
+);
+
+DROP INDEX messages_status;
+DROP INDEX messages_of_run;
+ALTER TABLE messages RENAME TO messages_of_one_consumer;
+
+CREATE TABLE messages (
+  workflow_id  INTEGER NOT NULL,
+  topic        TEXT NOT NULL,
+  consumer     TEXT NOT NULL,
+  message_id   TEXT NOT NULL,
+  place        INTEGER NOT NULL,
+  seq          INTEGER NOT NULL,
+  payload      TEXT NOT NULL,
+  status       TEXT NOT NULL,
+  attempt      INTEGER NOT NULL,
+  run_id       INTEGER,
+  published_by INTEGER,
+  published_at INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  UNIQUE (workflow_id, topic, message_id, consumer)
+) STRICT;
+
+INSERT INTO messages
+SELECT messages.workflow_id, messages.topic, coalesce(topics.consumer, ''), message_id, place, seq, payload, status,
+  attempt, run_id, published_by, published_at, updated_at
+FROM messages_of_one_consumer AS messages
+LEFT JOIN topics ON topics.workflow_id = messages.workflow_id AND topics.name = messages.topic;
+
+DROP TABLE messages_of_one_consumer;
+
+-- How many of each status a consumer has, and what is pending in its order: counted and walked in the index alone.
+CREATE INDEX messages_status ON messages (workflow_id, topic, consumer, status, place);
+
+-- What a run holds, and what is to be forgotten with it.
+CREATE INDEX messages_of_run ON messages (run_id) WHERE run_id IS NOT NULL;
+
+ALTER TABLE topics DROP COLUMN consumer;
+ALTER TABLE topics DROP COLUMN seen;
+
+-- Workflows: handlers that cannot be reached are held off; consumers are shown one page of a long topic after another.
+ALTER TABLE workflow_handlers ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workflow_handlers ADD COLUMN held_until INTEGER;
+ALTER TABLE workflow_handlers ADD COLUMN last_error TEXT;
+ALTER TABLE workflow_handlers ADD COLUMN turn_topic TEXT;
+ALTER TABLE workflow_handlers ADD COLUMN turn_place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workflow_handlers ADD COLUMN lap_topic TEXT;
+ALTER TABLE workflow_handlers ADD COLUMN lap_place INTEGER NOT NULL DEFAULT 0;
+
+-- Workflows: which version passed its dry prepare, and the rate limit of consumers that publish to themselves.
+ALTER TABLE workflows ADD COLUMN tried_version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workflows ADD COLUMN window_at INTEGER;
+ALTER TABLE workflows ADD COLUMN window_runs INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workflows ADD COLUMN limited_until INTEGER;
+UPDATE workflows SET tried_version = version WHERE status <> 'draft';

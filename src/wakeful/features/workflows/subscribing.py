@@ -1,0 +1,86 @@
+"""Subscriptions under a new definition: which consumers read which topics, and what becomes of messages that a consumer
+leaves behind.
+
+A consumer that is new on a topic starts with what is published from then on. It takes the place of another one, with
+all of its messages, if it is the only new one on the topic and that other one left it with the same deploy (it was
+renamed), or if no consumer read the topic before. What a consumer leaves behind without such an heir stays pending
+under its name, until a consumer of this name is deployed again or a person skips it; the deploy says so.
+"""
+
+from wakeful.core.workflow_definition import WorkflowDefinition
+from wakeful.core.workflow_rows import Subscription, Topic
+from wakeful.core.workflow_rules import Flow
+from wakeful.features.workflows.publishing import NO_CONSUMER
+from wakeful.ports.store import Tx
+
+
+def subscribed(tx: Tx, flow: Flow, definition: WorkflowDefinition) -> tuple[Flow, list[str]]:
+    """The flow with topics and subscriptions as the definition has them, and what its writer should know."""
+    workflow_id = flow.workflow.workflow_id
+    readers = definition.topics
+    topics = {name: Topic(workflow_id, name, 0) for name in readers} | dict(flow.topics)
+    subscriptions = dict(flow.subscriptions)
+    warnings: list[str] = []
+    for topic in topics:
+        wanted = readers.get(topic, [])
+        had = [one.consumer for one in subscriptions.values() if one.topic == topic and one.is_active]
+        left = [name for name in had if name not in wanted]
+        new = [name for name in wanted if (topic, name) not in subscriptions]
+        for name in wanted:
+            known = subscriptions.get((topic, name), Subscription(workflow_id, topic, name, 0, 0, 1))
+            subscriptions[topic, name] = known._replace(is_active=1)
+        held = [one.consumer for one in subscriptions.values() if one.topic == topic and one.consumer not in wanted]
+        predecessors = left if had else held
+        if len(new) == 1 and len(predecessors) == 1:
+            _inherit(tx, flow, subscriptions, topic, predecessors[0], new[0], warnings)
+        for name in left:
+            if (topic, name) in subscriptions:
+                _leave(tx, flow, subscriptions, topic, name, warnings)
+    return flow._replace(topics=topics, subscriptions=subscriptions), warnings
+
+
+def _inherit(
+    tx: Tx,
+    flow: Flow,
+    subscriptions: dict[tuple[str, str], Subscription],
+    topic: str,
+    before: str,
+    heir: str,
+    warnings: list[str],
+) -> None:
+    """The only new consumer of a topic takes the place of the only one that left it."""
+    workflow_id = flow.workflow.workflow_id
+    known = subscriptions.pop((topic, before))
+    subscriptions[topic, heir] = known._replace(consumer=heir, is_active=1)
+    tx.workflows.remove_subscriptions(workflow_id, [(topic, before)])
+    pending = tx.messages.hand_over(workflow_id, topic, before, heir)
+    if pending and before != NO_CONSUMER:
+        warnings.append(f"consumer '{heir}' takes over {_messages(pending)} of '{topic}' from '{before}'")
+
+
+def _leave(
+    tx: Tx,
+    flow: Flow,
+    subscriptions: dict[tuple[str, str], Subscription],
+    topic: str,
+    name: str,
+    warnings: list[str],
+) -> None:
+    """A consumer that does not read a topic any more leaves its pending messages under its name."""
+    workflow_id = flow.workflow.workflow_id
+    counts = tx.messages.counts([workflow_id]).get((workflow_id, topic, name), {})
+    left = counts.get("pending", 0) + counts.get("reserved", 0)
+    if not left:
+        del subscriptions[topic, name]
+        tx.workflows.remove_subscriptions(workflow_id, [(topic, name)])
+        return
+    subscriptions[topic, name] = subscriptions[topic, name]._replace(is_active=0)
+    warnings.append(
+        f"consumer '{name}' does not read '{topic}' any more and leaves {_messages(left)} in it; they stay pending "
+        f"until a consumer of that name reads the topic again, or: "
+        f"wakeful workflows skip {flow.workflow.name} {topic} --all --consumer {name}"
+    )
+
+
+def _messages(count: int) -> str:
+    return "1 pending message" if count == 1 else f"{count} pending messages"
