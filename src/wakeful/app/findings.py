@@ -1,15 +1,19 @@
 """What is amiss besides the clock: letters nobody got, a heartbeat out of budget, workflows that wait for a person."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.instants import Instant, format_instant
+from wakeful.core.instants import DAY, Instant, format_instant
 from wakeful.core.workflow_rows import HandlerRun, Workflow
 from wakeful.features.heartbeat.queries import standing
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.features.schedules.health import Finding
+from wakeful.features.workflows.modules import Fault
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import Waiting
 
 NAMED_MAX: Final = 10
+WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
 
 
@@ -34,6 +38,31 @@ def stopped_workflows(tx: Tx) -> list[Finding]:
     if len(stopped) > NAMED_MAX:
         found.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
     return found
+
+
+def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
+    """Modules of `[workflows] modules` whose workflows are not there."""
+    cure = "correct [workflows] modules or the module, then restart the daemon"
+    return [
+        Finding(WORKFLOWS, "warn", f"module {one.module} cannot be loaded: {one.error}", cure)
+        for one in faults[:NAMED_MAX]
+    ]
+
+
+def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
+    """Topics whose oldest pending message has waited for more than a day."""
+    found = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
+    return [_waiting(one) for one in found]
+
+
+def _waiting(one: Waiting) -> Finding:
+    whose = f"consumer {one.consumer} has not taken it" if one.is_active else f"its consumer {one.consumer} is gone"
+    whose = whose if one.consumer else "no consumer reads it"
+    words = (
+        f"{one.workflow}: the oldest message of topic {one.topic} is pending since {format_instant(one.since)}; {whose}"
+    )
+    cure = f"see it: wakeful workflows messages {one.workflow} {one.topic} --status pending; then use it, or skip it"
+    return Finding(WORKFLOWS, "warn", words, cure, [one.workflow])
 
 
 def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:

@@ -65,6 +65,7 @@ class Life:
         beside: MakeBeside | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
+        workflow_folder: Path | None = None,
         heartbeat: Heartbeat | HeartbeatFeature | None = None,
         channels: MakeChannels | None = None,
         delivery: DeliveryLimits | None = None,
@@ -90,7 +91,7 @@ class Life:
         self._make_beside = beside
         self._besides: list[Beside] = []
         self._errands: set[asyncio.Task[None]] = set()
-        self._workflows = Workflows(modules=workflow_modules)
+        self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
         self._own_agents: dict[str, str] = {}  # names of agents that are functions, and how those are registered

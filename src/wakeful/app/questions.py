@@ -97,6 +97,8 @@ class Questions(Life):
                 findings.dead_letters(tx),
                 findings.budget(tx, self._heartbeat.terms, now=now),
                 *findings.stopped_workflows(tx),
+                *findings.unloaded_modules(self._workflows.faults),
+                *findings.waiting_messages(tx, now=now),
             )
             return replace(found, findings=[*found.findings, *besides])
 

@@ -69,6 +69,7 @@ def _content(file: Path) -> str:
 
 def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.cli.agent_states import states_of
+    from wakeful.features.workflows.modules import try_out
     from wakeful.settings import SettingsRefused, load
 
     try:
@@ -76,7 +77,23 @@ def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]]
     except SettingsRefused as refused:
         return [_located(error) for error in refused.errors], {}
     missing = [{"line": None, "field": one.field, "message": one.problem} for one in states_of(loaded) if one.problem]
-    return [], {"warnings": [*(_located(warning) for warning in loaded.warnings), *missing]}
+    faults = try_out(loaded.settings.workflows.modules, asked.home)
+    located = [
+        {
+            "line": _line_of(file, fault.module),
+            "field": "workflows.modules",
+            "message": f"{fault.module} cannot be loaded: {fault.error}; it is looked for where Python looks, and then "
+            f"in {asked.home}",
+        }
+        for fault in faults
+    ]
+    return located, {"warnings": [*(_located(warning) for warning in loaded.warnings), *missing]}
+
+
+def _line_of(file: Path, module: str) -> int | None:
+    """Where a module is named."""
+    lines = _content(file).splitlines()
+    return next((number for number, line in enumerate(lines, start=1) if f'"{module}"' in line), None)
 
 
 def _located(error: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -97,8 +97,18 @@ def _settings(asked: Invocation) -> Iterator[Finding]:
         return
     for warning in loaded.warnings:
         yield Finding("settings", "warning", f"{file.name}, {warning}")
+    if running(asked.home) is None:  # else the daemon says which modules it could not load
+        yield from _modules(loaded.settings.workflows.modules, asked.home)
     if not loaded.warnings:
         yield Finding("settings", "ok", f"{file.name} is right" if file.exists() else "defaults, no wakeful.toml")
+
+
+def _modules(modules: Sequence[str], home: Path) -> Iterator[Finding]:
+    from wakeful.features.workflows.modules import try_out
+
+    for fault in try_out(modules, home):
+        cure = f"correct [workflows] modules or the module; it is looked for where Python looks, and then in {home}"
+        yield Finding("workflows", "warning", f"module {fault.module} cannot be loaded: {fault.error}", cure)
 
 
 def _database(asked: Invocation) -> Iterator[Finding]:

@@ -193,6 +193,7 @@ class _Daemon:
             redact=self._redactor.redact,
             beside=self._mirror if is_embedded(self._reload.loaded) else None,
             workflow_modules=self._settings.workflows.modules,
+            workflow_folder=self._home,
             **conduct_of(self._settings),
         )
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))

@@ -1,13 +1,12 @@
 """The feature as the rest sees it: what it plugs into the kernel, and what persons ask of it."""
 
-import importlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from wakeful.adapters.text import one_line
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
 from wakeful.core.instants import Duration, Instant
@@ -24,6 +23,7 @@ from wakeful.features.workflows.commands import Guard
 from wakeful.features.workflows.compiled import Compilations, Compiled
 from wakeful.features.workflows.deployment import Deployed, deploy
 from wakeful.features.workflows.functions import Functions
+from wakeful.features.workflows.modules import Fault, load_all
 from wakeful.features.workflows.performing import HandlerAction, HandlerSpec
 from wakeful.features.workflows.publishing import Put
 from wakeful.features.workflows.python import Workflow
@@ -46,8 +46,10 @@ NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` 
 class Workflows:
     """Everything about workflows, over one store. Made before the store is open: `plug` opens it."""
 
-    def __init__(self, *, modules: Sequence[str] = ()) -> None:
+    def __init__(self, *, modules: Sequence[str] = (), folder: Path | None = None) -> None:
         self._modules = modules
+        self._folder = folder  # where modules are looked for besides
+        self.faults: Sequence[Fault] = ()  # modules that could not be loaded
         self._functions = Functions()
         self._is_open = False
 
@@ -94,8 +96,7 @@ class Workflows:
 
     async def start(self) -> None:
         """Deploy what is written in Python; let every consumer with pending messages be looked at once."""
-        for module in self._modules:
-            self._load(module)
+        self._load()
         for workflow in self._functions.all:
             if workflow.is_declared:
                 await self._deploy_python(workflow)
@@ -105,19 +106,13 @@ class Workflows:
         self._functions.close()
         self._is_open = False
 
-    def _load(self, module: str) -> None:
-        """The workflows of a module. One that cannot be loaded harms nothing else (L9)."""
-        try:
-            found = [one for one in vars(importlib.import_module(module)).values() if isinstance(one, Workflow)]
-        except BaseException as error:  # a module may do anything while it is imported, even exit
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            cause = one_line(f"{type(error).__name__}: {error}")
-            log.error("workflows of '%s' cannot be loaded (%s); correct [workflows] modules", module, cause)
-            return
-        if not found:
-            log.warning("'%s' holds no workflow; make one with Workflow(name) at its top level", module)
-        for workflow in found:
+    def _load(self) -> None:
+        """The workflows of the modules that the settings name. What cannot be loaded harms nothing else."""
+        loaded = load_all(self._modules, self._folder)
+        self.faults = loaded.faults
+        for fault in loaded.faults:
+            log.error("workflows of '%s' cannot be loaded (%s); correct [workflows] modules", *fault)
+        for workflow in loaded.workflows:
             self.add(workflow)
 
     async def _deploy_python(self, workflow: Workflow) -> None:

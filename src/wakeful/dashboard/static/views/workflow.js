@@ -16,6 +16,7 @@ export default async function workflow(visit) {
   const picture = h("div");
   const sessions = h("div");
   const handlers = h("div");
+  const messages = topicMessages(visit, path);
   const act = (below, words, given) =>
     attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
   const load = async () => {
@@ -23,7 +24,9 @@ export default async function workflow(visit) {
       get(path(), {}, visit.signal),
       get(path("/sessions"), { limit: 30 }, visit.signal),
     ]);
-    const isPaused = one.status === "paused";
+    // What an uncertain side effect became is said below; until then resuming is refused.
+    const isUncertain = one.openRun?.awaits === "uncertain";
+    const isResting = one.status !== "active" || (one.error && !isUncertain);
     fill(
       top,
       h("nav", { class: "crumb" }, h("a", { href: "#/workflows" }, "Workflows"), " / "),
@@ -40,13 +43,16 @@ export default async function workflow(visit) {
           "div",
           { class: "actions" },
           button("Run now", () => act("/run", "A session was asked for"), { kind: "primary", symbol: "play" }),
-          isPaused
-            ? button("Resume", () => act("/resume", "Goes on"), { symbol: "play" })
-            : button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }),
+          isResting ? button("Resume", () => act("/resume", "Resumed"), { symbol: "play" }) : null,
+          one.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
         ),
       ),
     );
-    fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, graph(one)));
+    const limited = one.limitedUntil
+      ? h("div", { class: "note" }, "Its consumers publish to themselves; they go on ", when(one.limitedUntil))
+      : null;
+    fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, limited, graph(one)));
+    await messages.load(Object.keys(one.topics ?? {}));
     const waiting = [one.openRun, ...told.sessions.flatMap((session) => session.runs)].filter(
       (run) => run?.awaits === "uncertain",
     );
@@ -138,7 +144,62 @@ export default async function workflow(visit) {
       top,
       panel(null, picture),
       h("div", { class: "columns" }, panel("Sessions", sessions), panel("Handlers", handlers)),
+      panel("Messages", messages.element),
       h("div", null, link("All workflows", "#/workflows", { kind: "quiet" })),
     ),
+  };
+}
+
+const STATUSES = ["pending", "reserved", "consumed", "skipped"];
+
+/** The messages of one topic, of one status or of all. */
+function topicMessages(visit, path) {
+  const option = (value, words = value) => h("option", { value }, words);
+  const topic = h("select", { "aria-label": "Topic" });
+  const status = h(
+    "select",
+    { "aria-label": "Status" },
+    option("", "any status"),
+    STATUSES.map((one) => option(one)),
+  );
+  status.value = "pending";
+  const list = h("div");
+  let known = "";
+  const show = async () => {
+    if (!topic.value) return fill(list, empty("flow", "No topic", "A consumer subscribes to topics."));
+    const asked = { limit: 50, ...(status.value ? { status: status.value } : {}) };
+    const told = await get(path(`/topics/${encodeURIComponent(topic.value)}/messages`), asked, visit.signal);
+    fill(
+      list,
+      told.messages.length
+        ? table(
+            "Messages",
+            ["Message", "Consumer", "Status", "Attempt", "Published"],
+            told.messages.map((one) => [
+              quoted(one.id),
+              one.consumer ? quoted(one.consumer) : "none",
+              one.status,
+              String(one.attempt),
+              when(one.publishedAt),
+            ]),
+          )
+        : empty("flow", "No messages", "None of this status."),
+      told.next ? h("p", { class: "soft small" }, "The oldest 50 are shown.") : null,
+    );
+  };
+  const again = () => show().catch(visit.ignore);
+  topic.addEventListener("change", again);
+  status.addEventListener("change", again);
+  return {
+    element: h("div", { class: "body stack" }, h("div", { class: "row" }, topic, status), list),
+    load: async (names) => {
+      if (names.join() !== known) {
+        known = names.join();
+        const chosen = topic.value;
+        fill(topic, names.map((name) => option(name)));
+        if (names.includes(chosen)) topic.value = chosen;
+      }
+      await show();
+    },
   };
 }

@@ -1,0 +1,80 @@
+"""Modules that hold workflows: looked for where Python looks, and then in the home folder.
+
+A module may do anything while it is imported, even exit. What cannot be loaded becomes a `Fault` and harms nothing
+else (L9).
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wakeful.adapters.text import last_line, one_line
+from wakeful.features.workflows.python import Workflow
+
+TRY_TIMEOUT: Final = 120.0
+# The same search path as a daemon: what is started with -c would look into the present folder first.
+_TRY: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from wakeful.features.workflows.modules import load_all; "
+    "print(json.dumps(load_all(json.loads(sys.argv[2]), None).faults))"
+)
+
+
+class Fault(NamedTuple):
+    """A module whose workflows are not there."""
+
+    module: str
+    error: str
+
+
+class Loaded(NamedTuple):
+    """What came of some modules."""
+
+    workflows: Sequence[Workflow]
+    faults: Sequence[Fault]
+
+
+def load_all(modules: Sequence[str], folder: Path | None) -> Loaded:
+    """Import these modules, from the folder if they are nowhere else."""
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    found: list[Workflow] = []
+    faults: list[Fault] = []
+    for module in modules:
+        loaded = _load(module)
+        if isinstance(loaded, Fault):
+            faults.append(loaded)
+        else:
+            found += loaded
+    return Loaded(found, faults)
+
+
+def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
+    """What a daemon would find wrong with them: tried in a process of their own."""
+    if not modules:
+        return ()
+    path = [entry for entry in sys.path if entry] + [str(folder)]
+    argv = [sys.executable, "-c", _TRY, json.dumps(path), json.dumps(list(modules))]
+    try:
+        done = subprocess.run(  # noqa: S603 - this very Python, and names that the settings have checked
+            argv, capture_output=True, text=True, timeout=TRY_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+        )
+        return [Fault(*one) for one in json.loads(last_line(done.stdout))]
+    except subprocess.TimeoutExpired:
+        return [Fault(modules[0], f"importing takes longer than {TRY_TIMEOUT:g} s")]
+    except (ValueError, OSError) as error:
+        return [Fault(modules[0], f"importing ended the process: {last_line(done.stderr) or error}")]
+
+
+def _load(module: str) -> list[Workflow] | Fault:
+    try:
+        found = [one for one in vars(importlib.import_module(module)).values() if isinstance(one, Workflow)]
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return Fault(module, one_line(f"{type(error).__name__}: {error}"))
+    return found or Fault(module, "it holds no workflow; make one with Workflow(name) at its top level")
