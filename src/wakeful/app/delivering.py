@@ -14,6 +14,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.refusals import NotFound
 from wakeful.features.delivery import commands, queries
 from wakeful.features.delivery.feature import plug
+from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.features.delivery.views import (
@@ -151,11 +152,18 @@ class Delivering:
     async def channels(self) -> Channels:
         """Every channel, in the order in which they are asked, and the last interaction."""
 
+        now = self._open.clock.read().now
+
         def read(tx: Tx) -> Channels:
             last = next(iter(tx.channels.interactions()), None)
-            return Channels(queries.channels(tx, self._registry), None if last is None else view_interaction(last))
+            found = queries.channels(tx, self._registry, now=now)
+            return Channels(found, None if last is None else view_interaction(last))
 
         return await self._open.store.read(read)
+
+    def inbound_findings(self, tx: Tx, *, now: Instant) -> list[InboundFinding]:
+        """What is wrong with listening to channels."""
+        return queries.inbound_findings(tx, self._registry, now=now)
 
     async def touch(self, channel: str, to: str | None = None) -> None:
         """A person was heard of there."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from wakeful.core.instants import DAY, Instant, format_instant
 from wakeful.core.workflow_rows import HandlerRun, Workflow
+from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.heartbeat.queries import standing
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.features.schedules.health import Finding
@@ -15,6 +16,7 @@ from wakeful.ports.workflows import Waiting
 NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
+CHANNELS: Final = "channels"
 
 
 def dead_letters(tx: Tx) -> Finding:
@@ -26,6 +28,16 @@ def dead_letters(tx: Tx) -> Finding:
     named = ", ".join(f"{count} to {channel}" for channel, count in list(dead.items())[:NAMED_MAX])
     cure = "see why: wakeful outbox --status dead; then wakeful outbox retry ID, or discard ID"
     return Finding("deliveries", "warn", f"given up: {named}", cure)
+
+
+def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
+    """What is wrong with what people write to us."""
+    if not found:
+        return [Finding(CHANNELS, "ok", "every channel that is listened to can be heard")]
+    shown = [Finding(CHANNELS, "warn", *one) for one in found[:NAMED_MAX]]
+    if len(found) > NAMED_MAX:
+        shown.append(Finding(CHANNELS, "warn", f"{len(found) - NAMED_MAX} more", "see all: wakeful channels -o json"))
+    return shown
 
 
 def stopped_workflows(tx: Tx) -> list[Finding]:

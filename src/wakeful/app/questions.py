@@ -99,6 +99,7 @@ class Questions(Life):
                 *findings.stopped_workflows(tx),
                 *findings.unloaded_modules(self._workflows.faults),
                 *findings.waiting_messages(tx, now=now),
+                *findings.inbound(self._delivering.inbound_findings(tx, now=now)),
             )
             return replace(found, findings=[*found.findings, *besides])
 

@@ -5,7 +5,8 @@ from typing import assert_never
 
 from wakeful.channels.apprise import AppriseChannel
 from wakeful.channels.console import ConsoleChannel
-from wakeful.channels.telegram import Bot, ListeningTelegramChannel, TelegramChannel
+from wakeful.channels.telegram import Bot, TelegramChannel
+from wakeful.channels.telegram_listening import ListeningTelegramChannel
 from wakeful.channels.webhook import WebhookChannel
 from wakeful.ports.channel import Channel
 from wakeful.ports.clock import Clock

@@ -1,27 +1,26 @@
-"""Telegram: letters become messages of a bot, and people's messages to the bot are heard.
+"""Telegram: letters become messages of a bot. What people write to it is heard in `telegram_listening`.
 
 A message holds 4096 UTF-16 units, so a long letter goes in several; what already went out is remembered, and a retry
 goes on after it. Texts are sent plain: whatever markup is in them stays text.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
 from wakeful.adapters.text import one_line
 from wakeful.channels.http_outcome import ANSWER_WITHIN, outcome_of
-from wakeful.core.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.ports.channel import Hear, Heard, Letter, Outcome, Refused, Sent, Unsent
+from wakeful.core.instants import SECOND, Duration, Instant
+from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About, ExchangeListener
 
+log = logging.getLogger("wakeful.delivery")
+
 PART_MAX: Final = 4096
 PARTS_MAX: Final = 10
-POLL: Final = 25
-"""How many seconds the other side holds a question for updates."""
-
-_BACKOFF_MAX: Final[Duration] = MINUTE
 _READ_MAX: Final = 4 * 1024 * 1024
 
 
@@ -61,6 +60,7 @@ class TelegramChannel:
         self._bot = bot
         self._chat = chat
         self._clock = clock
+        self._moved: dict[str, str] = {}  # groups that became supergroups, by the id they had
 
     async def send(self, letter: Letter) -> Outcome:
         pieces = parts(letter.text, letter.delivery_id)
@@ -76,84 +76,52 @@ class TelegramChannel:
         await self._bot.close()
 
     async def _send_part(self, letter: Letter, text: str) -> Outcome:
-        body = {"chat_id": letter.to or self._chat, "text": text}
+        chat = letter.to or self._chat
+        sent = await self._ask(letter, self._moved.get(chat, chat), text)
+        if isinstance(sent, str) and chat not in self._moved:
+            log.warning('the group %s has the id %s now; write chat = "%s" in the settings', chat, sent, sent)
+            self._moved[chat] = sent
+            sent = await self._ask(letter, sent, text)
+        return Unsent(f"the group {chat} has the id {sent} now") if isinstance(sent, str) else sent
+
+    async def _ask(self, letter: Letter, chat: str, text: str) -> Outcome | str:
+        """What becomes of one message; or the id that the chat has now."""
+        body = {"chat_id": chat, "text": text}
         try:
             response = await self._bot.call("sendMessage", body, About("deliver", slug=letter.slug))
         except (NoConnection, NoAnswer) as error:
             return Unsent(str(error))
         answer = await response.json()
         said, asked = told(answer, self._clock.read().now)
+        moved_to = _moved_to(answer)
+        if not response.is_ok and moved_to is not None:
+            return moved_to
         if response.is_ok and not (isinstance(answer, Mapping) and answer.get("ok") is True):
             return Unsent(f"{response.line}, without the word that it was sent")  # it may be no Telegram at all
-        return outcome_of(response, self._clock.read().now, said, asked=asked)
+        return outcome_of(response, self._clock.read().now, _with_cure(response.status, said), asked=asked)
 
 
-class ListeningTelegramChannel:
-    """The same, and what is said to the bot by those who may."""
+# What to do about an answer, by a part of what it says; the same words for years.
+_CURES: Final = {
+    "chat not found": "write to the bot once, so that it may answer; then check chat, a number or @name",
+    "bot was blocked by the user": "unblock the bot in Telegram",
+    "bot was kicked": "add the bot to the group again",
+    "bot can't initiate conversation": "write to the bot once, so that it may answer",
+    "not enough rights to send": "let the bot write in this group",
+}
 
-    kind = "telegram"
 
-    def __init__(self, bot: Bot, chat: str, clock: Clock, senders: frozenset[str] = frozenset()) -> None:
-        self._channel = TelegramChannel(bot, chat, clock)
-        self.to = self._channel.to
-        self._bot = bot
-        self._clock = clock
-        self._senders = senders | {chat}
+def _with_cure(status: int, said: str) -> str:
+    if status in (401, 404):
+        return f"{said}; the token is wrong: ask @BotFather for it (/token) and put it into the settings"
+    cure = next((cure for words, cure in _CURES.items() if words in said), None)
+    return said if cure is None else f"{said}; {cure}"
 
-    async def send(self, letter: Letter) -> Outcome:
-        return await self._channel.send(letter)
 
-    async def close(self) -> None:
-        await self._channel.close()
-
-    async def listen(self, mark: str | None, hear: Hear) -> None:
-        """Ask for updates, over and over; the mark is the first that was not heard yet."""
-        offset = int(mark) if mark is not None and mark.isdecimal() else 0
-        pause: Duration = SECOND
-        while True:
-            before, asked_at = offset, self._clock.read().monotonic
-            updates, wait = await self._updates(offset)
-            if updates is None:
-                await self._clock.sleep(max(pause, wait))
-                pause = min(pause * 2, _BACKOFF_MAX)
-                continue
-            pause = SECOND
-            for update in updates:
-                number = update.get("update_id") if isinstance(update, Mapping) else None
-                if not isinstance(number, int) or number < offset:
-                    continue
-                offset = number + 1
-                await hear(self._heard(update, str(offset)))
-            # Nothing new, and it did not wait for any as it was asked to: it is not asked again without a pause.
-            if offset == before and self._clock.read().monotonic - asked_at < SECOND:
-                await self._clock.sleep(SECOND)
-
-    async def _updates(self, offset: int) -> tuple[list[Any] | None, Duration]:
-        """What is new; None with how long to wait when it cannot be asked."""
-        body = {"offset": offset, "timeout": POLL, "allowed_updates": ["message"]}
-        try:
-            response = await self._bot.call("getUpdates", body, About("hear"), limit=(POLL + 10) * SECOND)
-        except (NoConnection, NoAnswer):
-            return None, 0
-        answer = await response.json()
-        result = answer.get("result") if isinstance(answer, Mapping) else None
-        if response.is_ok and isinstance(result, list):
-            return result, 0
-        now = self._clock.read().now
-        _, asked = told(answer, now)
-        return None, max((asked or now) - now, 5 * SECOND)
-
-    def _heard(self, update: Mapping[str, Any], mark: str) -> Heard:
-        """A text from a chat that may speak; anything else only moves the mark."""
-        message = update.get("message")
-        chat = message.get("chat") if isinstance(message, Mapping) else None
-        if not isinstance(message, Mapping) or not isinstance(chat, Mapping):
-            return Heard(mark, None)
-        names = {str(chat.get("id")), f"@{chat.get('username')}"}
-        text = message.get("text")
-        if not names & self._senders or not isinstance(text, str):
-            return Heard(mark, None)
-        return Heard(mark, str(chat.get("id")), text)
+def _moved_to(answer: Any) -> str | None:
+    parameters = answer.get("parameters") if isinstance(answer, Mapping) else None
+    moved = parameters.get("migrate_to_chat_id") if isinstance(parameters, Mapping) else None
+    return str(moved) if isinstance(moved, int) and not isinstance(moved, bool) else None
 
 
 def told(answer: Any, now: Instant) -> tuple[str, Instant | None]:

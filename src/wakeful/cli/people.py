@@ -59,10 +59,12 @@ def channels_command(asked: Invocation) -> None:
     columns = [Column("NAME"), Column("TYPE"), Column("TO", least=8, drop=1), Column("FROM", drop=2), Column("PENDING")]
     columns += [Column("DEAD"), Column("TROUBLE", least=12)]
     rows = [
-        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], one["incident"] or ""]
+        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], _trouble(one)]
         for one in answer["channels"]
     ]
     table(columns, rows)
+    for finding in (finding for one in answer["channels"] for finding in one["findings"]):
+        note(f"{finding['sentence']}; {finding['cure']}")
     last = answer["last"]
     if last is not None:
         to = "" if last["to"] is None else f", {last['to']}"
@@ -94,6 +96,12 @@ def inbox_command(asked: Invocation, action: str | None, item_id: str | None, un
         note("the inbox is empty" if not unread else "nothing is unread")
     else:
         _items(answer["items"])
+
+
+def _trouble(one: Mapping[str, Any]) -> str:
+    if one["incident"]:
+        return str(one["incident"])
+    return "" if not one["findings"] else f"inbound: {len(one['findings'])}, see below"
 
 
 def _id(action: str, given: str | None) -> str:

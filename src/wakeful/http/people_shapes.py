@@ -45,6 +45,13 @@ class Deliveries(Shape):
     next: Next
 
 
+class InboundFinding(Shape):
+    """Something that is wrong with what arrives on a channel."""
+
+    sentence: str
+    cure: str
+
+
 class Channel(Shape):
     """A way to a person."""
 
@@ -56,6 +63,9 @@ class Channel(Shape):
     pending: int
     dead: int
     incident: Annotated[str | None, Field(description="why people were told that it does not deliver")]
+    findings: Annotated[
+        list[InboundFinding], Field(description="refused polling, unknown senders, unreadable messages")
+    ]
 
 
 class Interaction(Shape):

@@ -5,7 +5,7 @@ itself, because when to try again is decided where it is also remembered. A lett
 process may die after it was sent and before that was written down), so channels pass the id on where they can.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -67,22 +67,56 @@ class Channel(Protocol):
     async def close(self) -> None: ...
 
 
+class Sender(NamedTuple):
+    """Someone who wrote without being allowed to."""
+
+    id: str  # what to write under `senders`
+    name: str
+
+
 class Heard(NamedTuple):
     """What a person said on a channel, and how far the channel has been listened to with that."""
 
     mark: str
-    to: str | None  # None: nothing that counts, only the mark moves
+    to: str | None  # who said it; None: nothing that counts, only the mark moves
     text: str = ""
+    unreadable: str | None = None  # what it is instead of text, like "a sticker"
+    unknown: Sender | None = None
+    moved: tuple[str, str] | None = None  # a chat that has another id from now on
 
 
-Hear: TypeAlias = Callable[[Heard], Awaitable[None]]
-"""Takes what was heard; when it answers, that is durable and need not be told again."""
+class ListenTrouble(NamedTuple):
+    """Why nothing can be heard at the moment."""
+
+    error: str
+    cure: str
+
+
+class Ear(Protocol):
+    """Takes what a channel hears."""
+
+    @property
+    def moved(self) -> Mapping[str, str]:
+        """Chats that are known to have another id by now."""
+        ...
+
+    async def hear(self, heard: Heard) -> None:
+        """When it returns, this is durable and need not be told again."""
+        ...
+
+    async def failing(self, trouble: ListenTrouble | None) -> None:
+        """Nothing can be heard, and why; None: it works (again)."""
+        ...
 
 
 @runtime_checkable
 class Listening(Protocol):
     """A channel on which people can be heard."""
 
-    async def listen(self, mark: str | None, hear: Hear) -> None:
-        """Listen from a mark on, until cancelled. Trouble on the way is its own business."""
+    async def listen(self, mark: str | None, ear: Ear) -> None:
+        """Listen from a mark on, until cancelled. It goes on by itself after trouble, and reports it."""
+        ...
+
+    def is_allowed(self, sender: str) -> bool:
+        """Whether messages of this sender count."""
         ...

@@ -1,5 +1,8 @@
 """Questions about deliveries and channels."""
 
+from wakeful.core.instants import Instant
+from wakeful.features.delivery import inbound
+from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.delivery.incidents import of_channel
 from wakeful.features.delivery.registry import INBOX, ChannelRegistry
 from wakeful.features.delivery.views import ChannelView
@@ -7,7 +10,7 @@ from wakeful.ports.channel import Listening
 from wakeful.ports.store import Tx
 
 
-def channels(tx: Tx, registry: ChannelRegistry) -> list[ChannelView]:
+def channels(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[ChannelView]:
     """Every channel in the order of routing, then those that only have deliveries left."""
     counts = tx.deliveries.open_counts()
     incidents = {one.name: one.text for one in tx.incidents.open()}
@@ -25,9 +28,21 @@ def channels(tx: Tx, registry: ChannelRegistry) -> list[ChannelView]:
                 count.get("pending", 0),
                 count.get("dead", 0),
                 incidents.get(of_channel(name)),
+                tuple(_inbound(tx, name, channel, now)),
             )
         )
     return views
+
+
+def inbound_findings(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[InboundFinding]:
+    """What is wrong with listening to channels, on whichever node."""
+    return [one for name in registry.names for one in _inbound(tx, name, registry.get(name), now)]
+
+
+def _inbound(tx: Tx, name: str, channel: object, now: Instant) -> list[InboundFinding]:
+    if not isinstance(channel, Listening):
+        return []
+    return inbound.findings(inbound.read(tx, name), name, is_allowed=channel.is_allowed, now=now)
 
 
 def _source(registry: ChannelRegistry, name: str) -> str:

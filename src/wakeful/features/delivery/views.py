@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wakeful.core.instants import Instant, format_instant
+from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.ports.outbox import Delivery, DeliveryStatus, InboxItem, Interaction, Purpose
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,6 +60,7 @@ class ChannelView:
     pending: int
     dead: int
     incident: str | None  # why people were told that it does not deliver
+    findings: tuple[InboundFinding, ...] = ()  # what is wrong with listening to it
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,6 +72,7 @@ class ChannelView:
             "pending": self.pending,
             "dead": self.dead,
             "incident": self.incident,
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 
