@@ -21,7 +21,8 @@ from wakeful.agents.receipts import Receipts
 from wakeful.agents.reply import REPLY_MAX
 from wakeful.agents.turn import TurnAction
 from wakeful.core.actions import Prompt
-from wakeful.core.results import Busy, Done, Failed, Interrupted, Result
+from wakeful.core.conversations import conversation
+from wakeful.core.results import Busy, Done, Failed, Interrupted, Result, Throttled
 from wakeful.engine.clock import SystemClock
 from wakeful.ports.action import Fire, StillRunning
 from wakeful.ports.agent import Agent
@@ -73,7 +74,9 @@ def program(seat: Callable[[Agent], Desk], tmp_path: Path) -> Callable[..., Desk
     def make(source: str, *words: str, **settings: Any) -> Desk:
         path = tmp_path / "agent.py"
         path.write_text(SESSION + source)
-        return seat(CommandAgent(CommandSettings((sys.executable, str(path), *words), **settings), grace=500))
+        return seat(
+            CommandAgent(CommandSettings((sys.executable, str(path), *words), **settings), SystemClock(), grace=500)
+        )
 
     return make
 
@@ -157,7 +160,7 @@ async def test_reply_session_and_usage_in_json(program: Callable[..., Desk]) -> 
     [
         ('{"is_error": true, "result": [{"text": "credit is too low"}]}', "credit is too low"),
         ('{"is_error": "overloaded"}', "overloaded"),
-        ('{"is_error": {"code": 5}}', '{"is_error": {"code": 5}}'),
+        ('{"is_error": {"code": 5}}', "it reported an error: without a message"),
         ('{"result": "elsewhere"}', "no text at 'result.0.text'"),
         ('{"result": [{"text": 5}]}', "no text at 'result.0.text'"),
         ("plain text", "no text at 'result.0.text'"),
@@ -198,16 +201,73 @@ print('id=new-1')
         lost_pattern="(?i)no conversation",
     )
     desk.session_id = "old"
-    assert await desk.turn() == Done(reply="id=new-1", session_id="new-1")
+    note = "[the program does not know the session old any more: a new one was started]"
+    assert await desk.turn() == Done(reply="id=new-1", session_id="new-1", output=note)
     assert (tmp_path / "runs").read_text() == "xx"
     assert isinstance(await desk.turn(), Failed)
     assert (tmp_path / "runs").read_text() == "xxx"
 
 
 async def test_a_failing_program(program: Callable[..., Desk]) -> None:
-    """Its last words are the error, all of them the output."""
+    """Its last words on stderr are the error; both streams are the output, apart."""
     result = await program("print('thinking'); sys.exit('rate limit')").turn()
-    assert result == Failed("exited with 1: rate limit", output="thinking\nrate limit\n")
+    name = Path(sys.executable).name
+    assert result == Failed(f"{name}: exited with 1: rate limit", output="[stdout]\nthinking\n[stderr]\nrate limit")
+
+
+async def test_stderr_is_no_part_of_the_reply(program: Callable[..., Desk]) -> None:
+    """Warnings are for people; JSON is read although they are there."""
+    desk = program("print('careful', file=sys.stderr); print('{\"a\": \"fine\"}'); print('x', file=sys.stderr)",
+                   reply_path="a")  # fmt: skip
+    assert await desk.turn() == Done(reply="fine", output="[stderr]\ncareful\nx")
+
+
+@pytest.mark.parametrize("text", ["--dangerously-skip-permissions", "-c x"])
+async def test_a_message_of_a_person_never_becomes_an_option(program: Callable[..., Desk], text: str) -> None:
+    """It stays one word, and begins with a blank where it would begin with a hyphen."""
+    desk = program("print(args)", "-p", "{prompt}", "--message={prompt}")
+    prompt = Prompt(text)
+    fire = make_fire()._replace(slug=conversation("phone", "me"))
+    result = await desk.action.perform(prompt, fire, desk.ladder)
+    assert result == Done(reply=str(["-p", f" {text}", f"--message={text}"]))
+
+
+async def test_an_error_pattern_counts_whatever_the_exit_code(program: Callable[..., Desk]) -> None:
+    """On either stream; its group is the message, dug out of JSON."""
+    source = """print('all well'); print('ERROR {"error": {"message": "no credit"}}', file=sys.stderr)"""
+    result = await program(source, error_pattern="^ERROR (.*)").turn()
+    assert isinstance(result, Failed) and result.error.endswith("it reported an error: no credit")
+
+
+async def test_a_limit_pattern_names_the_reset(program: Callable[..., Desk]) -> None:
+    """Then the run waits for it; a limit without a time is a failure."""
+    limited = await program("sys.exit('limit reached, try again in 90 seconds')", limit_pattern="limit (.*)").turn()
+    assert isinstance(limited, Throttled) and limited.reason == "quota"
+    assert "its usage limit is used up, and resets at" in limited.error
+    other = await program("print('limit reached')", limit_pattern="limit (.*)").turn()
+    assert isinstance(other, Failed) and other.error.endswith("it reported an error: reached")
+
+
+async def test_a_key_with_dots_stands_in_quotes_or_in_a_list(program: Callable[..., Desk]) -> None:
+    """Names of models have dots."""
+    answer = {"text": "hi", "models": {"gemini-2.5-pro": {"input": 3, "output": 1}}}
+    for path in ('models."gemini-2.5-pro"', ("models", "gemini-2.5-pro")):
+        desk = program(f"print({json.dumps(answer)!r})", reply_path="text", usage_path=path)
+        assert await desk.turn() == Done(reply="hi", usage={"input": 3, "output": 1, "total": 4})
+
+
+async def test_the_format_decides_what_is_json(program: Callable[..., Desk]) -> None:
+    """`text` reads none, `jsonl` reads lines, `json` reads one value and nothing among other lines."""
+    lines = 'print(\'{"a": "one"}\'); print(\'{"a": "two"}\')'
+    assert await program(lines, format="jsonl", reply_path="a").turn() == Done(reply="two")
+    assert isinstance(await program(lines, format="json", reply_path="a").turn(), Failed)
+    assert isinstance(await program(lines, format="text", reply_path="a").turn(), Failed)
+
+
+async def test_a_prompt_over_stdin_and_in_the_arguments(program: Callable[..., Desk]) -> None:
+    """If the settings say so."""
+    desk = program("print(args, sys.stdin.read())", "{prompt}", stdin=True)
+    assert await desk.turn("x") == Done(reply="['[scheduler:standup] x'] [scheduler:standup] x")
 
 
 async def test_ten_megabytes_and_control_characters(program: Callable[..., Desk]) -> None:
@@ -267,7 +327,7 @@ async def test_a_receipt_posted_by_a_program_is_its_reply(program: Callable[...,
 )
 async def test_settings_that_cannot_work(seat: Callable[[Agent], Desk], settings: dict[str, Any], says: str) -> None:
     """Named when the definition is written."""
-    wrong = seat(CommandAgent(CommandSettings(**{"argv": ("true",), **settings}))).wrong()
+    wrong = seat(CommandAgent(CommandSettings(**{"argv": ("true",), **settings}), SystemClock())).wrong()
     assert wrong is not None and says in wrong
 
 

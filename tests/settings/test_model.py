@@ -137,7 +137,9 @@ sessions_max = 3
     assert cli.argv == ("agent", "--json", "{prompt}", "")
     assert cli.session_pattern is not None
     assert cli.session_pattern.search("session: abc").group(1) == "abc"  # type: ignore[union-attr]
-    assert {name: value.reveal() for name, value in cli.env.items()} == {"KEY": "key-of-the-provider", "MODE": "plain"}
+    key = cli.env["KEY"]
+    assert isinstance(key, Secret) and key.reveal() == "key-of-the-provider"
+    assert cli.env["MODE"] == "plain", "no secret, so it is neither masked nor looked for in outputs"
     assert claude.api_key.reveal() == "sk-secret"
     assert (claude.max_tokens, claude.confirm_within, agents["server"].confirm_within) == (4096, 5 * MINUTE, MINUTE)
 

@@ -25,7 +25,7 @@ def test_every_setting_is_in_it_with_its_meaning() -> None:
     rows = [line for line in render().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
     assert all(len(row) == 4 and all(row) for row in cells)
-    tables = [model for entries in ENTRIES.values() for model in entries.models.values()]
+    tables = list(dict.fromkeys(model for entries in ENTRIES.values() for model in entries.models.values()))
     plain = [table_at((name,), {}) for name in Settings.model_fields if name not in ENTRIES]
     active_hours = table_at(("heartbeat", "active_hours"), {})
     assert len(rows) == sum(len(table.model_fields) for table in [*tables, *plain, active_hours] if table)

@@ -55,7 +55,7 @@ BAD = [
     ('[limits]\nbody_max = "1"', "is too small; give at least 1KiB"),
     ('[limits]\nbody_max = "9GiB"', "is too large; give at most 256MiB"),
     ("[limits]\nledger_days = 0", "limits.ledger_days: 0 is too small; give at least 1"),
-    ('[agents.a]\nadapter = "opnai"', "call, echo; did you mean 'openai'?"),
+    ('[agents.a]\nadapter = "opnai"', "cursor, amp; did you mean 'openai'?"),
     ("[agents.a]\nadapter = 5", "agents.a.adapter: 5 is none of sessions"),
     ('[agents.a]\nadapter = "openai"', "agents.a.model: is missing; write model = \"some-model\""),
     ('[agents.a]\nadapter = "sessions"\nheaders = "x"', "agents.a.headers: 'x' is not a table; write {X-Name = "),

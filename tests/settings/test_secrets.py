@@ -79,7 +79,6 @@ url = "postgresql://user:{HIDDEN}@host/db?password={HIDDEN}&schema=mine"
 [agents.a]
 adapter = "command"
 argv = ["x"]
-env = {{KEY = "{HIDDEN}"}}
 [channels.a]
 type = "apprise"
 url = "tgram://{HIDDEN}/1"
@@ -94,6 +93,15 @@ url = "https://user:{HIDDEN}@example.org/in?token={HIDDEN}"
     assert not any(HIDDEN in shape for shape in shapes)
     assert settings.store.url.reveal() == f"postgresql://user:{HIDDEN}@host/db?password={HIDDEN}&schema=mine"
     assert str(settings.store.url) == f"postgresql://user:{MASK}@host/db?password={MASK}&schema=mine"
+
+
+def test_a_variable_is_a_secret_only_if_it_is_written_as_one(tmp_path: Path) -> None:
+    """ "true" as a secret would take every `true` out of what the program prints."""
+    text = '[agents.a]\nadapter = "claude"\nenv = {FLAG = "true", KEY = {env = "GLM_KEY"}}\n'
+    write(tmp_path, text)
+    found = load(tmp_path, environ={"GLM_KEY": HIDDEN})
+    assert found.secrets == (HIDDEN,)
+    assert to_json(found)["settings"]["agents"]["a"]["env"] == {"FLAG": "true", "KEY": MASK}
 
 
 def test_an_address_without_a_password_is_no_secret(tmp_path: Path) -> None:

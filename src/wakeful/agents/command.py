@@ -1,34 +1,44 @@
-"""The command agent: a CLI agent run headless, one process a turn.
+"""The command agent: any CLI agent run headless, one process a turn, read as its settings say.
 
 The prompt goes where argv says `{prompt}`, else over stdin; the key and all other facts of the run are in the
-environment. What is printed is the reply, or, if `reply_path` says so, a part of the JSON that is printed: one object,
-or the last line that holds what is looked for. A session id found there is handed to `resume` the next time.
+environment. What is printed on stdout is the reply, or, if `reply_path` says so, a part of the JSON that is printed:
+one value (`json`), or one on each line (`jsonl`), where the last line that holds what is looked for counts. A session
+id found there is handed to `resume` the next time. stderr is never part of the reply.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
-from wakeful.actions.command import CommandAction
 from wakeful.actions.sessions import END_GRACE
-from wakeful.adapters.exchange import parse_json
 from wakeful.adapters.text import last_line, one_line
+from wakeful.adapters.threads import in_thread
+from wakeful.agents.headless import Headless, for_people, wrong_launch
+from wakeful.agents.limits import reset_at
 from wakeful.agents.one_shot import OneShot
-from wakeful.agents.reply import READ_MAX, marked, reply_of, session_id_of
-from wakeful.core.actions import Command
-from wakeful.core.instants import Duration
-from wakeful.core.results import Done, Failed, Result
+from wakeful.agents.paths import Path, walk
+from wakeful.agents.patterns import Matches, TooSlow, search, wrong_pattern
+from wakeful.agents.presets.preset import Launch, Printed
+from wakeful.agents.printed import loaded, message_in, plain
+from wakeful.agents.reply import marked, reply_of, session_id_of
+from wakeful.core.instants import Duration, Instant, format_instant
+from wakeful.core.results import Failed, Throttled
 from wakeful.core.runs import RungName
 from wakeful.core.usage import usage_of
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+from wakeful.ports.clock import Clock
 
 PROMPT: Final = "{prompt}"
 SESSION: Final = "{session}"
 MODEL: Final = "{model}"
 
+Format = Literal["text", "json", "jsonl"]
+
 _LINES_MAX: Final = 10_000
+_PATTERNS: Final = ("session_pattern", "lost_pattern", "error_pattern", "limit_pattern")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,147 +51,194 @@ class CommandSettings:
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     model: str | None = None  # for `{model}` in argv
+    format: Format | None = None  # None: json or jsonl, whichever is found, if a path is given
+    stdin: bool | None = None  # None: if argv does not say where the prompt goes
     session_pattern: str | None = None  # its first group, or all it matches, is the session id
-    session_path: str | None = None
-    reply_path: str | None = None
-    usage_path: str | None = None
-    error_path: str | None = None  # anything there but null, false and "" is an error
+    session_path: str | Path | None = None
+    reply_path: str | Path | None = None
+    usage_path: str | Path | None = None
+    error_path: str | Path | None = None  # anything there but null, false and "" is an error
     lost_pattern: str | None = None  # printed when a session is not known any more: it is run once more without
+    error_pattern: str | None = None  # printed when the turn failed, whatever the exit code
+    limit_pattern: str | None = None  # printed when a limit is used up; its group says when it resets
+    zone: str = "UTC"  # in which it prints times of day
 
 
 class CommandAgent:
-    """Performs turns through the command action, which ends whole sessions of processes."""
+    """Performs turns by starting a program, and ends all it started when its time is up."""
 
     proves: RungName = "finished"
     knows: Mapping[str, type] = {"model": str}
 
-    def __init__(self, settings: CommandSettings, *, grace: Duration = END_GRACE) -> None:
+    def __init__(self, settings: CommandSettings, clock: Clock, *, grace: Duration = END_GRACE) -> None:
         self._settings = settings
-        self._action = CommandAction(grace=grace)
+        self._clock = clock
+        self._headless = Headless(grace=grace)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         settings = self._settings
-        for name in ("session_pattern", "lost_pattern"):
-            wrong = _wrong_pattern(name, getattr(settings, name))
+        for name in _PATTERNS:
+            wrong = wrong_pattern(name, getattr(settings, name))
             if wrong is not None:
                 return wrong
         if settings.resume and not any(SESSION in word for word in settings.resume):
             return f"resume does not say where the session goes; write {SESSION} into it"
         if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
             return f"argv asks for {MODEL}; set model for the agent, or sessionConfig.model"
-        return self._action.check(Command(settings.argv, settings.cwd))
+        return wrong_launch(Launch(settings.argv), settings.cwd, settings.env)
 
     def begin(self, turn: Turn) -> Exchange:
-        async def send(ladder: Ladder) -> Answer:
-            return await self._send(turn, ladder)
-
-        return OneShot(send)
+        return OneShot(partial(self._send, turn))
 
     async def ask(self, turn: Turn) -> Fate:
         return None  # what it left running is ended by the rescue; what it had done, nobody can tell
 
     async def close(self) -> None:
-        await self._action.close()
+        await self._headless.close()
 
     async def _send(self, turn: Turn, ladder: Ladder) -> Answer:
         # Checked again: it goes onto a command line, where a leading hyphen would be an option.
         session_id = session_id_of(turn.session_id) if turn.is_persistent else None
-        result = await self._run(turn, session_id, ladder)
-        if session_id is not None and self._is_lost(result):
-            session_id = None
-            result = await self._run(turn, None, ladder)
-        match result:
-            case Done(output=output):
-                return self._read(output or "", session_id, is_persistent=turn.is_persistent)
-            case Failed():
-                return result
-            case _:
-                return Failed(f"the command ended as {type(result).__name__}")
-
-    async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Result:
-        settings, prompt = self._settings, marked(turn.prompt, turn.fire.slug)
-        model = turn.config.get("model") or settings.model or ""
-        words = settings.argv + (settings.resume if session_id is not None else ())
-        if session_id is not None and settings.resume_argv is not None:
-            words = settings.resume_argv
-        filled = tuple(_filled(word, {MODEL: model, SESSION: session_id or "", PROMPT: prompt}) for word in words)
-        stdin = None if any(PROMPT in word for word in words) else prompt
-        command = Command(filled, settings.cwd, settings.env, stdin, READ_MAX)
-        return await self._action.perform(command, turn.fire, ladder)
-
-    def _is_lost(self, result: Result) -> bool:
-        pattern = self._settings.lost_pattern
-        if pattern is None or not isinstance(result, Failed):
-            return False
-        return re.search(pattern, result.output or "") is not None
-
-    def _read(self, output: str, session_id: str | None, *, is_persistent: bool) -> Answer:
         settings = self._settings
-        values = _json_values(output) if _reads_json(settings) else []
-        error = _at(values, settings.error_path)
-        if error not in (None, False, ""):
-            said = error if isinstance(error, str) else _at(values, settings.reply_path)
-            said = said if isinstance(said, str) else last_line(output)
-            return Failed(f"it reported an error: {one_line(said)}", output=reply_of(output))
-        text = output.strip() if settings.reply_path is None else _at(values, settings.reply_path)
-        if settings.reply_path is not None and not isinstance(text, str):
-            missing = f"it printed no text at '{settings.reply_path}'; correct reply_path, or let it print JSON"
-            return Failed(missing, output=reply_of(output))
-        found = session_id_of(_at(values, settings.session_path)) or self._matched(output) or session_id
-        usage = usage_of(_at(values, settings.usage_path))
-        # No word at all is nothing to deliver; an empty reply it would be only if it said so in JSON.
-        reply = None if settings.reply_path is None and not text else reply_of(text)
-        return Replied(reply, found if is_persistent else None, usage)
+        printed = await self._run(turn, session_id, ladder)
+        if isinstance(printed, Failed):
+            return printed
+        matches = await self._matched(printed)
+        note = None
+        if session_id is not None and printed.code != 0 and matches.found.get("lost_pattern") is not None:
+            note = f"[the program does not know the session {session_id} any more: a new one was started]"
+            session_id = None
+            printed = await self._run(turn, None, ladder)
+            if isinstance(printed, Failed):
+                return printed
+            matches = await self._matched(printed)
+        read = partial(read_printed, settings, printed, matches, session_id, self._clock.read().now)
+        answer = await in_thread(read, name="reading")
+        return _with_note(answer, note, is_persistent=turn.is_persistent)
 
-    def _matched(self, output: str) -> str | None:
-        pattern = self._settings.session_pattern
-        found = None if pattern is None else re.search(pattern, output)
-        return None if found is None else session_id_of(found[1] if found.re.groups else found[0])
+    async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Printed | Failed:
+        settings = self._settings
+        launch = launched(
+            settings, marked(turn.prompt, turn.fire.slug), session_id, turn.config.get("model") or settings.model
+        )
+        return await self._headless.run(launch, settings.cwd, settings.env, turn.fire, ladder)
+
+    async def _matched(self, printed: Printed) -> "_Matched":
+        """What the patterns find on either stream; the session's id is looked for on stdout first."""
+        patterns = {name: text for name in _PATTERNS if (text := getattr(self._settings, name)) is not None}
+        try:
+            return _Matched(await search(patterns, plain(f"{printed.stderr}\n{printed.stdout}")))
+        except TooSlow as slow:
+            return _Matched({}, str(slow))
 
 
-def _reads_json(settings: CommandSettings) -> bool:
-    paths = (settings.session_path, settings.reply_path, settings.usage_path, settings.error_path)
-    return any(path is not None for path in paths)
+class _Matched(NamedTuple):
+    found: Matches
+    problem: str | None = None  # a pattern took too long: then nothing is known
+
+
+def launched(settings: CommandSettings, prompt: str, session_id: str | None, model: str | None) -> Launch:
+    """The command line of one turn."""
+    words = settings.argv + (settings.resume if session_id is not None else ())
+    if session_id is not None and settings.resume_argv is not None:
+        words = settings.resume_argv
+    values = {MODEL: model or "", SESSION: session_id or "", PROMPT: prompt}
+    is_piped = not any(PROMPT in word for word in words) if settings.stdin is None else settings.stdin
+    return Launch(tuple(_filled(word, values) for word in words), prompt if is_piped else None)
+
+
+def read_printed(
+    settings: CommandSettings, printed: Printed, matched: _Matched, session_id: str | None, now: Instant
+) -> Answer:
+    """What a turn's output means: a function of what was printed."""
+    shown = reply_of(for_people(printed))
+    if matched.problem is not None:  # whether it failed cannot be told: that is no success
+        return Failed(matched.problem, permanent=True, output=shown)
+    program, values = settings.argv[0].rpartition("/")[2], _values(settings, printed.stdout)
+    usage = usage_of(_at(values, settings.usage_path))
+    limited = matched.found.get("limit_pattern")
+    until = None if limited is None else reset_at(limited, now, settings.zone)
+    if until is not None:
+        error = f"{program}: its usage limit is used up, and resets at {format_instant(until)}"
+        return Throttled(error, until, session_id, "quota", shown, usage)
+    failure = _failure(settings, printed, matched.found, values)
+    if failure is not None:
+        return Failed(f"{program}: {failure}", output=shown, usage=usage)
+    text = printed.stdout.strip() if settings.reply_path is None else _at(values, settings.reply_path)
+    if settings.reply_path is not None and not isinstance(text, str):
+        missing = f"it printed no text at '{settings.reply_path}'; correct reply_path, or let it print JSON"
+        return Failed(missing, output=shown, usage=usage)
+    found = session_id_of(_at(values, settings.session_path)) or session_id_of(matched.found.get("session_pattern"))
+    # No word at all is nothing to deliver; an empty reply it would be only if it said so in JSON.
+    reply = None if settings.reply_path is None and not text else reply_of(text)
+    stderr = for_people(Printed("", printed.stderr, 0))
+    return Replied(reply, found or session_id, usage, reply_of(stderr))
+
+
+def _failure(settings: CommandSettings, printed: Printed, found: Matches, values: Sequence[Any]) -> str | None:
+    """The failure a turn ended in, in one line; None if it shows none."""
+    said = found.get("limit_pattern") or found.get("error_pattern")
+    if said is not None:
+        return f"it reported an error: {_message(said)}"
+    error = _at(values, settings.error_path)
+    if error not in (None, False, ""):
+        said = error if isinstance(error, str) else _at(values, settings.reply_path)
+        said = said if isinstance(said, str) else last_line(printed.stdout)
+        return f"it reported an error: {_message(said)}"
+    if printed.code == 0:
+        return None
+    said = last_line(plain(printed.stderr)) or last_line(plain(printed.stdout))
+    ended = "its exit status was lost" if printed.code is None else f"exited with {printed.code}"
+    if printed.code is not None and printed.code < 0:
+        ended = f"was ended by signal {-printed.code}"
+    return f"{ended}: {_message(said)}" if said else ended
+
+
+def _message(said: str) -> str:
+    """The words inside what was said, which may be JSON."""
+    return re.sub(r"[{}]", "", one_line(message_in(said)[0])).strip() or "without a message; see the run's output"
+
+
+def _with_note(answer: Answer, note: str | None, *, is_persistent: bool) -> Answer:
+    match answer:
+        case Replied(text, session_id, usage, output):
+            shown = "\n".join(part for part in (note, output) if part) or None
+            return Replied(text, session_id if is_persistent else None, usage, shown)
+        case Failed() if note is not None:
+            return Failed(
+                answer.error, answer.permanent, answer.rung, f"{note}\n{answer.output or ''}", None, answer.usage
+            )
+        case _:
+            return answer
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    """The word with its placeholders filled, in one pass: a prompt that says `{session}` keeps it."""
-    return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word)
+    """The word with its placeholders filled, in one pass: a prompt that says `{session}` keeps it.
+
+    A prompt never becomes an option: a word that would begin with a hyphen because of it begins with a blank."""
+    filled = re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word)
+    return f" {filled}" if word.startswith(PROMPT) and filled.startswith("-") else filled
 
 
-def _json_values(output: str) -> list[Any]:
+def _values(settings: CommandSettings, output: str) -> list[Any]:
     """The JSON that was printed, latest first: all of it as one value, or each line that is one."""
-    whole = parse_json(output)
+    paths = (settings.session_path, settings.reply_path, settings.usage_path, settings.error_path)
+    if settings.format == "text" or (settings.format is None and all(path is None for path in paths)):
+        return []
+    whole = loaded(output) if settings.format != "jsonl" else None
     if isinstance(whole, dict | list):
         return [whole]
+    if settings.format == "json":
+        return []
     lines = output.splitlines()[-_LINES_MAX:]
-    values = (parse_json(line) for line in reversed(lines) if line.lstrip().startswith("{"))
+    values = (loaded(line) for line in reversed(lines) if line.lstrip().startswith("{"))
     return [value for value in values if value is not None]
 
 
-def _at(values: Sequence[Any], path: str | None) -> Any:
+def _at(values: Sequence[Any], path: str | Path | None) -> Any:
     """What is found at the path in the first of the values that has it."""
     for value in values if path is not None else ():
-        found = _walk(value, path or "")
+        found = walk(value, path or "")
         if found is not None:
             return found
-    return None
-
-
-def _walk(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
-
-
-def _wrong_pattern(name: str, pattern: str | None) -> str | None:
-    try:
-        re.compile(pattern or "")
-    except re.error as error:
-        return f"{name} '{pattern}' cannot be read ({error}); correct the regular expression"
     return None

@@ -1,8 +1,11 @@
 """Agents as the settings file describes them."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import assert_never
+
+import tzlocal
 
 from wakeful.actions.registry import CallRegistry
 from wakeful.agents.anthropic import anthropic_agent
@@ -11,6 +14,9 @@ from wakeful.agents.chat import ChatSettings
 from wakeful.agents.command import CommandAgent, CommandSettings
 from wakeful.agents.echo import EchoAgent
 from wakeful.agents.openai import openai_agent
+from wakeful.agents.preset_agent import PresetAgent, PresetSettings
+from wakeful.agents.presets.catalogue import PRESETS
+from wakeful.agents.session_notes import SessionNotes
 from wakeful.agents.session_records import FOLDER
 from wakeful.agents.session_server import SessionsSettings
 from wakeful.agents.sessions import SessionsAgent
@@ -74,7 +80,9 @@ def _make(
         case written.AnthropicAgent():
             return anthropic_agent(_chat(one), clock, _transcripts(name, one, home), listener)
         case written.CommandAgent():
-            return CommandAgent(_command(one, home))
+            return CommandAgent(_command(one, home), clock)
+        case written.PresetAgent():
+            return PresetAgent(_preset(one, home), clock, SessionNotes(home / "agents" / name))
         case written.CallAgent():
             return CallAgent(one.target, registry, model=one.model)
         case _:
@@ -98,19 +106,57 @@ def _transcripts(name: str, one: written.OpenAIAgent | written.AnthropicAgent, h
 
 
 def _command(one: written.CommandAgent, home: Path) -> CommandSettings:
+    env = variables(one.env)
     return CommandSettings(
         argv=one.argv,
         resume_argv=one.resume_argv,
         cwd=str(one.cwd or home),
-        env=_all_revealed(one.env),
+        env=env,
         model=one.model,
-        session_pattern=None if one.session_pattern is None else one.session_pattern.pattern,
+        format=one.format,
+        stdin=one.stdin,
         session_path=one.session_key,
         reply_path=one.reply_key,
         usage_path=one.usage_key,
         error_path=one.error_key,
-        lost_pattern=None if one.lost_pattern is None else one.lost_pattern.pattern,
+        session_pattern=_pattern(one.session_pattern),
+        lost_pattern=_pattern(one.lost_pattern),
+        error_pattern=_pattern(one.error_pattern),
+        limit_pattern=_pattern(one.limit_pattern),
+        zone=_zone(env),
     )
+
+
+def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
+    preset, env = PRESETS[one.adapter], variables(one.env)
+    return PresetSettings(
+        preset=preset,
+        program=preset.program if one.program is None else _program(one.program),
+        cwd=str(one.cwd or home),
+        model=one.model,
+        permissions=one.permissions,
+        args=one.args,
+        env=env,
+        zone=_zone(env),
+    )
+
+
+def variables(env: Mapping[str, str | Secret]) -> dict[str, str]:
+    """The environment that settings write, secrets revealed."""
+    return {name: value.reveal() if isinstance(value, Secret) else value for name, value in env.items()}
+
+
+def _program(name: str) -> str:
+    return str(Path(name).expanduser()) if name.startswith("~") else name
+
+
+def _zone(env: Mapping[str, str]) -> str:
+    """The zone in which a program prints times of day."""
+    return env.get("TZ") or tzlocal.get_localzone_name()
+
+
+def _pattern(pattern: re.Pattern[str] | None) -> str | None:
+    return None if pattern is None else pattern.pattern
 
 
 def _all_revealed(secrets: Mapping[str, Secret]) -> dict[str, str]:

@@ -10,24 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from wakeful.agents.presets.catalogue import PRESETS
 from wakeful.settings import agents as written
 
 VERSION_WITHIN: Final = 10.0
 """Seconds that a program gets to print its version."""
 
-# Adapter and program, in the order of preference for `default`.
-KNOWN: Final = (
-    ("claude", "claude"),
-    ("codex", "codex"),
-    ("gemini", "gemini"),
-    ("opencode", "opencode"),
-    ("qwen", "qwen"),
-    ("copilot", "copilot"),
-    ("aider", "aider"),
-    ("goose", "goose"),
-    ("cursor", "cursor-agent"),
-    ("amp", "amp"),
-)
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]{1,40})?")
 _OUTPUT_MAX: Final = 4_096
 # Enough to start an interpreter, and nothing secret.
@@ -43,9 +31,8 @@ class Installed(NamedTuple):
 
 
 def installed(search: str | None = None) -> list[Installed]:
-    """The known agents that are on the PATH."""
-    known = ((adapter, program) for adapter, program in KNOWN if adapter in written.AGENTS.models)
-    found = ((adapter, program, find_program(program, search)) for adapter, program in known)
+    """The known agents that are on the PATH, in the order of preference for `default`."""
+    found = ((name, preset.program, find_program(preset.program, search)) for name, preset in PRESETS.items())
     return [Installed(adapter, program, path) for adapter, program, path in found if path is not None]
 
 
@@ -70,8 +57,9 @@ def program_of(agent: written.Agent) -> str | None:
     """The program that an agent runs; None: it runs none."""
     if isinstance(agent, written.CommandAgent):
         return agent.argv[0]
-    program: str | None = getattr(agent, "program", None)
-    return program
+    if isinstance(agent, written.PresetAgent):
+        return agent.program or PRESETS[agent.adapter].program
+    return None
 
 
 class Versions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Discriminator, Tag, ValidationInfo, field_validator
 
@@ -28,6 +28,18 @@ _SESSIONS_SAYS: Final = "how many sessions are kept; the oldest go first"
 _ANSWER_SAYS: Final = "how long one request may take; the timeout of a run may end it sooner"
 _SYSTEM_SAYS: Final = "the system prompt"
 _HEADERS_SAYS: Final = "sent with every request"
+_ENV_SAYS: Final = "added to its environment; a value is a secret if it is written as one"
+_PASSED_SAYS: Final = "further variables with secrets that the program needs"
+_NOT_USED_SAYS: Final = "not used; may stay from a file of 0.1"
+
+_WORD: Final = kinds.Kind("text", '"ARGUMENT"', lambda value, _: kinds.plain_text(value, may_be_empty=True))
+_VARIABLE: Final = kinds.matching(
+    "name of a variable", re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "use letters, digits and _", example='"API_KEY"'
+)
+PERMISSION: Final = kinds.matching(
+    "word", re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), "write one word, as the program names it", example='"plan"'
+)
+JsonPath: TypeAlias = Annotated[str | tuple[str, ...], kinds.path_in_json()]
 
 
 class EchoAgent(Table):
@@ -117,22 +129,29 @@ class CommandAgent(Table):
     )
     model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="replaces {model} in the arguments")
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="where it runs; unset: the home folder")
-    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to its environment")
-    reply_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+    env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)
+    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of names of variables")] = setting(
+        (), says=_PASSED_SAYS
+    )
+    stdin: Annotated[bool | None, kinds.flag()] = setting(
+        None, says="whether the prompt goes to its input; unset: if argv has no {prompt}"
+    )
+    format: Literal["text", "json", "jsonl"] | None = setting(
+        None, says="what it prints: text, one JSON value, or one on each line; unset: found out if a key is set"
+    )
+    reply_key: JsonPath | None = setting(
         None, says="where the reply stands in its output, if that is JSON; unset: all of the output is the reply"
     )
-    usage_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
-        None, says="where the tokens it used stand in its output, if that is JSON"
+    usage_key: JsonPath | None = setting(
+        None, says="where the tokens it used stand in its output, if that is JSON; a key with dots stands in quotes"
     )
-    error_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
+    error_key: JsonPath | None = setting(
         None,
         says="where an error stands in its output, if that is JSON; anything but null, false and an empty text is one",
     )
-    session_key: Annotated[str | None, kinds.text("dotted key", most=200)] = setting(
-        None, says="where the session's id stands in its output, if that is JSON"
-    )
+    session_key: JsonPath | None = setting(None, says="where the session's id stands in its output, if that is JSON")
     session_pattern: Annotated[re.Pattern[str] | None, kinds.regex()] = setting(
-        None, says="finds the session's id in its output"
+        None, says="finds the session's id in a line of its output"
     )
     resume_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(
         None, says="used instead of argv once a session is known; {session} is replaced by its id"
@@ -140,8 +159,14 @@ class CommandAgent(Table):
     lost_pattern: Annotated[re.Pattern[str] | None, kinds.regex(groups=0)] = setting(
         None, says="found in its output when it does not know a session any more: it is run once more without"
     )
-    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
-    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+    error_pattern: Annotated[re.Pattern[str] | None, kinds.regex(groups=0)] = setting(
+        None, says="found in its output when the turn failed, whatever its exit code; a group is the message"
+    )
+    limit_pattern: Annotated[re.Pattern[str] | None, kinds.regex()] = setting(
+        None, says="found in its output when a usage limit is used up; its group says when the limit resets"
+    )
+    confirm_within: ConfirmWithin = setting("5m", says=_NOT_USED_SAYS)
+    sessions_max: SessionsMax = setting(50, says=_NOT_USED_SAYS)
 
     @field_validator("session_pattern")
     @classmethod
@@ -173,6 +198,33 @@ class CommandAgent(Table):
         return found
 
 
+class PresetAgent(Table):
+    """A command-line agent that Wakeful knows: how to start it, continue its sessions and read its output."""
+
+    adapter: Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "goose", "cursor", "amp"] = (
+        setting(says="which program")
+    )
+    program: Annotated[str | None, kinds.text("name or path of a program", most=4_096)] = setting(
+        None, says="unset: the program's usual name, looked for on the PATH"
+    )
+    model: Annotated[str | None, kinds.text(most=200)] = setting(
+        None, says="the model to ask; unset: the program's own"
+    )
+    permissions: Annotated[str | None, PERMISSION] = setting(
+        None, says="what it may do without asking, handed to the program's own flag; unset: the program's own"
+    )
+    cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="where it runs; unset: the home folder")
+    args: Annotated[tuple[str, ...], kinds.listed(_WORD, "list of texts")] = setting((), says="further arguments")
+    env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)
+    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of names of variables")] = setting(
+        (), says=_PASSED_SAYS
+    )
+
+
+PRESETS: Final = get_args(PresetAgent.model_fields["adapter"].annotation)
+"""The adapters that are presets."""
+
+
 class CallAgent(Table):
     """A Python function."""
 
@@ -195,12 +247,16 @@ AGENTS: Final = Entries(
         "command": CommandAgent,
         "call": CallAgent,
         "echo": EchoAgent,
+        **dict.fromkeys(PRESETS, PresetAgent),
     },
 )
 
+_PRESET: Final = "preset"
+
 
 def _adapter(written: Any) -> str | None:
-    return AGENTS.tag(written)
+    tag = AGENTS.tag(written)
+    return _PRESET if tag in PRESETS else tag
 
 
 Agent: TypeAlias = Annotated[
@@ -208,6 +264,7 @@ Agent: TypeAlias = Annotated[
     | Annotated[OpenAIAgent, Tag("openai")]
     | Annotated[AnthropicAgent, Tag("anthropic")]
     | Annotated[CommandAgent, Tag("command")]
+    | Annotated[PresetAgent, Tag(_PRESET)]
     | Annotated[CallAgent, Tag("call")]
     | Annotated[EchoAgent, Tag("echo")],
     Discriminator(_adapter),

@@ -449,6 +449,47 @@ def secrets_by_name() -> Kind:
     return _table_of_secrets("table of secrets", "NAME", wrong)
 
 
+def variables() -> Kind:
+    """Environment variables for a program; one that is a secret is written as one."""
+
+    def read(value: Any, reader: SecretReader | None) -> dict[str, str | Secret]:
+        if not isinstance(value, Mapping):
+            raise refusal(f'{shown(value)} is not a table; write {{NAME = "value"}}')
+        found: dict[str, str | Secret] = {}
+        faults: list[tuple[str | int, str]] = []
+        for key, written in value.items():
+            try:
+                found[key] = _variable(written, reader)
+            except Refusal as error:
+                faults.append((key, error.message()))
+            if not _VARIABLE.fullmatch(key):
+                faults.append((key, "is not the name of a variable; use letters, digits and _"))
+        if faults:
+            raise refusal_inside(faults)
+        return found
+
+    return Kind("table of texts and secrets", '{NAME = "value"}', read)
+
+
+def _variable(written: Any, reader: SecretReader | None) -> str | Secret:
+    if isinstance(written, Mapping):
+        return _reader(reader).secret(written)
+    if not isinstance(written, str):  # not quoted: it may be a secret in the wrong shape
+        raise refusal('is no text; write a text in quotes, or {env = "NAME"} or {file = "PATH"} for a secret')
+    return plain_text(written, may_be_empty=True)
+
+
+def path_in_json() -> Kind:
+    """Where something stands in JSON: keys with dots between them, or a list of keys."""
+
+    def read(value: Any, _: object) -> str | tuple[str, ...]:
+        if isinstance(value, list | tuple):
+            return tuple(plain_text(one, 200) for one in value)
+        return plain_text(value, 200)
+
+    return Kind("dotted key, or list of keys", '"result"', read)
+
+
 def headers() -> Kind:
     """Headers for every request to a server; any of them may be a key, so all are masked."""
 

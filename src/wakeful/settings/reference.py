@@ -38,8 +38,9 @@ def _section(section: str) -> Iterator[str]:
 
 
 def _entries(section: str, entries: Entries) -> Iterator[str]:
-    for tag, table in entries.models.items():
-        kind = f' with `{entries.by} = "{tag}"`' if entries.by else ""
+    for table in dict.fromkeys(entries.models.values()):
+        tags = [f'`{entries.by} = "{tag}"`' for tag, one in entries.models.items() if one is table]
+        kind = f" with {' or '.join(tags)}" if entries.by else ""
         yield from _table(f"`[{section}.NAME]`{kind}", table)
 
 

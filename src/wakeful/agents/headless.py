@@ -1,0 +1,73 @@
+"""Running a command-line agent headless: one process, stdout and stderr read apart, both bounded."""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from wakeful.actions import gate
+from wakeful.actions.child import CannotStart, Children, Spawn
+from wakeful.actions.environment import environment
+from wakeful.actions.program import Unstartable, check_command
+from wakeful.actions.sessions import END_GRACE
+from wakeful.adapters.text import HeadTail, cap, fit
+from wakeful.agents.presets.preset import Launch, Printed
+from wakeful.core.actions import Command
+from wakeful.core.instants import Duration
+from wakeful.core.results import Failed
+from wakeful.ports.action import Fire, Ladder
+
+STDOUT_MAX: Final = 8 * 1024 * 1024
+STDERR_MAX: Final = 256 * 1024
+KEPT_MAX: Final = 16 * 1024
+"""How much of each stream is kept for people on a failed run."""
+
+
+class Headless:
+    """Starts programs as the command action does: recorded before they run, ended with all they started."""
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._children = Children(grace=grace)
+
+    async def run(
+        self, launch: Launch, cwd: str | None, env: Mapping[str, str], fire: Fire, ladder: Ladder
+    ) -> Printed | Failed:
+        """What it printed; Failed if it could not be started."""
+        command = Command(launch.argv, cwd, {**env, **launch.env})
+        surroundings = environment(fire, command.env)
+        try:
+            folder = check_command(command, surroundings)
+        except Unstartable as error:
+            return Failed(str(error), permanent=True)
+        await ladder.climb("sent")
+        stdout, stderr = HeadTail(STDOUT_MAX), HeadTail(STDERR_MAX)
+        stdin = gate.OPEN + (launch.stdin or "").encode("utf-8", "replace")
+        argv = gate.gated(launch.argv, surroundings, has_stdin=launch.stdin is not None)
+        spawn = Spawn(argv, surroundings, stdin, folder, merges_stderr=False, stderr_sink=stderr.feed)
+        try:
+            ended = await self._children.run(spawn, ladder, stdout.feed)
+        except CannotStart as error:
+            return Failed(str(error), permanent=error.permanent)
+        return Printed(stdout.text(), stderr.text(), ended.code)
+
+    async def close(self) -> None:
+        await self._children.close()
+
+
+def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str | None:
+    """Why this command line cannot be started here, with the PATH that was searched; None if it can."""
+    given = {**env, **launch.env}
+    try:
+        check_command(Command(launch.argv, cwd, given), {**os.environ, **given})
+    except Unstartable as error:
+        return str(error)
+    return None
+
+
+def for_people(printed: Printed, *, limit: int = KEPT_MAX) -> str | None:
+    """Both streams, the end of each, for a person who wants to know what was printed."""
+    parts = [
+        f"[{name}]\n{cap(fit(text.strip()), limit)}"
+        for name, text in (("stdout", printed.stdout), ("stderr", printed.stderr))
+        if text.strip()
+    ]
+    return "\n".join(parts) or None
