@@ -6,13 +6,13 @@ from wakeful.bootstrap import Parts
 from wakeful.core.heartbeat import WINDOW
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
+from wakeful.core.upcoming import Upcoming
 from wakeful.features.heartbeat.commands import reason_of, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.queries import HeartbeatView, next_beats, standing
 from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.heartbeat.why import why
 from wakeful.features.schedules import queries
-from wakeful.features.schedules.queries import Ahead, Upcoming
 from wakeful.features.schedules.views import RunView
 from wakeful.features.schedules.why import Why
 from wakeful.ports.store import SystemEvent, Tx
@@ -67,13 +67,10 @@ class Beating:
 
         return await self._parts.store.read(read)
 
-    def upcoming(self, tx: Tx, ahead: Ahead, *, limit: int) -> Ahead:
-        """What is to come, with the beats that lie in between."""
-        beats = next_beats(tx, self._feature.terms, until=ahead.until - WINDOW, limit=limit + 1)
-        mixed = sorted([*ahead.instants, *(Upcoming(at + WINDOW, HEARTBEAT, at) for at in beats)])
-        if len(mixed) <= limit:
-            return Ahead(mixed, ahead.until, ahead.is_cut)
-        return Ahead(mixed[:limit], mixed[limit].due_at - 1, True)
+    def upcoming(self, tx: Tx, *, until: Instant, limit: int) -> list[Upcoming]:
+        """The beats to come."""
+        beats = next_beats(tx, self._feature.terms, until=until - WINDOW, limit=limit)
+        return [Upcoming(at + WINDOW, HEARTBEAT, at, "beat") for at in beats]
 
     async def events(self) -> list[SystemEvent]:
         """What waits for the next turn."""

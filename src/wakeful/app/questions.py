@@ -12,15 +12,20 @@ from wakeful.app.life import Life
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run
 from wakeful.core.timing_builders import as_instant
+from wakeful.core.upcoming import Ahead, Upcoming, merged
 from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
-from wakeful.features.schedules.queries import Ahead, Choice, Page, Pulse, Stats
+from wakeful.features.schedules.queries import Choice, Page, Pulse, Stats
+from wakeful.features.schedules.timeline import Other
+from wakeful.features.schedules.upcoming import next_times, upcoming, waiting_runs
 from wakeful.features.schedules.views import ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.store import Tx
 
 PAGE: Final = 500
+OTHERS_MAX: Final = 2_000
+"""Of what is no schedule, as many instants ahead are looked at for the time axis."""
 
 Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
@@ -75,13 +80,35 @@ class Questions(Life):
         return await self._open.store.read(look)
 
     async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
-        """What all schedules and the heartbeat are going to start until a time, in order."""
+        """Everything that will start until a time, in order: schedules, retries, beats, workflows, slot wakes."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> Ahead:
-            return self._beats.upcoming(tx, queries.upcoming(tx, now=now, until=until, limit=limit), limit=limit)
+            ahead = upcoming(tx, now=now, until=until, limit=limit)
+            return merged(ahead, self._others_ahead(tx, now=now, until=ahead.until, limit=limit + 1), limit=limit)
 
         return await self._open.store.read(look)
+
+    async def timeline_of_others(self, *, since: Instant, until: Instant) -> builtins.list[Other]:
+        """The heartbeat, workflows and quota slots between two times."""
+        now, limit = self._clock.read().now, OTHERS_MAX
+
+        def look(tx: Tx) -> builtins.list[Other]:
+            ahead = merged(
+                Ahead([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
+            )
+            names = [one for one in ahead.instants if one.slug == HEARTBEAT or ":" in one.slug]
+            return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)
+
+        return await self._open.store.read(look)
+
+    def _others_ahead(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> builtins.list[Upcoming]:
+        """What will start besides planned instants of schedules."""
+        return [
+            *waiting_runs(tx, now=now, until=until, limit=limit),
+            *self._beats.upcoming(tx, until=until, limit=limit),
+            *(one for source in self._open.ahead for one in source(tx, now=now, until=until, limit=limit)),
+        ]
 
     async def pulse(self) -> Pulse:
         """Who ticks, and what hangs."""
@@ -120,15 +147,20 @@ class Questions(Life):
         asked = None if at is None else as_instant(at, "at")
         if slug == HEARTBEAT:
             return await self._beats.why(asked)
+        prefix, _, name = slug.partition(":")
+        explain = parts.whys.get(prefix) if name else None
+        if explain is not None:
+            return Why(*await parts.store.read(lambda tx: explain(tx, name, at=asked, now=now)))
         terms, days = parts.terms.value, self._conduct.limits.ledger_days
         return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
 
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None
     ) -> builtins.list[datetime]:
-        """The next planned instants, strictly after a time (now, if left out)."""
-        start = self._clock.read().now if after is None else as_instant(after, "after")
-        instants = await self._open.store.read(lambda tx: queries.next_times(tx, slug, after=start, count=count))
+        """When it will run next, strictly after a time (now, if left out)."""
+        now = self._clock.read().now
+        start = now if after is None else as_instant(after, "after")
+        instants = await self._open.store.read(lambda tx: next_times(tx, slug, now=now, after=start, count=count))
         return [at for at in map(as_datetime, instants) if at is not None]
 
     async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:

@@ -16,6 +16,7 @@ from wakeful.core.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked
+from wakeful.features.schedules.upcoming import next_times
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -163,5 +164,5 @@ def held(tx: Tx, slug: str) -> Schedule | None:
 
 
 def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> Written:
-    following = queries.next_times(tx, slug, after=now, count=NEXT_TIMES)
+    following = next_times(tx, slug, now=now, after=now, count=NEXT_TIMES)
     return Written(queries.get(tx, slug), is_created, warnings, tuple(following))

@@ -203,6 +203,8 @@ async def assemble_with(
         besides=tuple(beside for plug in plugs for beside in plug.besides),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
+        ahead=tuple(source for plug in plugs for source in plug.ahead),
+        whys={prefix: explain for plug in plugs for prefix, explain in plug.whys.items()},
     )
 
 

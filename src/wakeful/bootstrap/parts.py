@@ -1,7 +1,7 @@
 """What the composition root hands out: a system put together, and the ground a feature is plugged in on."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from wakeful.agents.receipts import Receipts
@@ -16,7 +16,7 @@ from wakeful.features.schedules.terms import Terms
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Beside, DefinitionCheck, OnSettings, Plug, Seams
+from wakeful.ports.handlers import AheadSource, Beside, DefinitionCheck, Explain, OnSettings, Plug, Seams
 from wakeful.ports.live import Live
 from wakeful.ports.store import Store, Tx
 
@@ -38,6 +38,8 @@ class Parts:
     besides: tuple[Beside, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()
+    ahead: tuple[AheadSource, ...] = ()
+    whys: Mapping[str, Explain] = field(default_factory=dict)
 
     @property
     def schedule_limits(self) -> ScheduleLimits:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 import click
 
 from wakeful.cli import times
-from wakeful.cli.client import Daemon, schedule_path
+from wakeful.cli.client import Daemon, owner_path, schedule_path
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note
 from wakeful.cli.slugs import optional_slug_argument
@@ -29,23 +30,33 @@ ASKED_MAX: Final = 1000
 )
 @click.option("--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="At most this many.")
 def next_command(asked: Invocation, slug: str | None, days: float, limit: int) -> None:
-    """Show what will fire, in order, in your zone; of one schedule, or of all."""
+    """Show what will fire, in order, in your zone; of one schedule, or of everything.
+
+    That is schedules, retries, beats of the heartbeat, producers and wakeAts of workflows, and wakes of quota slots.
+    SLUG may also be heartbeat, slot:NAME or workflow:ID.
+    """
     until = times.now() + timedelta(days=days)
     daemon = asked.daemon(what="so nothing will fire")
-    if slug is None:
-        _all(asked, daemon, until.isoformat(timespec="milliseconds")[:23] + "Z", days, limit)
-    else:
+    is_listed = slug is None or slug == "heartbeat" or ":" in slug
+    if is_listed:
+        _all(asked, daemon, until.isoformat(timespec="milliseconds")[:23] + "Z", days, limit, slug)
+    elif slug is not None:
         _one(asked, daemon, slug, until, days, limit)
 
 
-def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int) -> None:
-    answer = daemon.get("/api/upcoming", until=until, limit=limit)
+def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int, owner: str | None) -> None:
+    if owner is not None:
+        daemon.get(owner_path(owner, "/why"))  # whether there is one of that name
+    answer = daemon.get("/api/upcoming", until=until, limit=limit if owner is None else ASKED_MAX)
     fires: list[dict[str, Any]] = answer["upcoming"]
+    if owner is not None:
+        fires = [fire for fire in fires if fire["slug"] == owner][:limit]
+        answer = {**answer, "upcoming": fires}
     if asked.is_json:
         json_out(answer)
         return
     if not fires:
-        note(f"nothing fires within {days:g} days")
+        note(f"nothing {'' if owner is None else f'of {owner} '}fires within {days:g} days")
         return
     from wakeful.cli.tables import Column, table
 
@@ -53,10 +64,16 @@ def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int)
     rows = []
     for fire in fires:
         at = times.parse(fire["dueAt"])
-        rows.append([times.wall(at), times.relative(at, since), fire["slug"]])
-    table([Column("TIME"), Column("LEFT"), Column("SLUG", least=10)], rows)
+        rows.append([times.wall(at), times.relative(at, since), fire["slug"], _what(fire)])
+    table([Column("TIME"), Column("LEFT"), Column("SLUG", least=10), Column("WHAT", drop=1)], rows)
     if answer.get("isCut"):
         note(f"only the first {len(fires)}; see more with --limit")
+
+
+def _what(fire: Mapping[str, Any]) -> str:
+    """What it is, if it is no plain instant of a schedule."""
+    kind = "" if fire["kind"] == "schedule" else fire["kind"]
+    return f"{kind} {fire['handler']}" if fire.get("handler") else kind
 
 
 def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, limit: int) -> None:
@@ -67,7 +84,7 @@ def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, 
         json_out({"slug": slug, "times": found})
         return
     view = daemon.get(path)
-    if view["status"] in ("paused", "disabled", "invalid", "done"):
+    if view["status"] in ("paused", "disabled", "invalid", "done") and view.get("nextRun") is None:
         reason = f" ({view['statusReason']})" if view.get("statusReason") else ""
         note(f"{slug} is {view['status']}{reason}: of these times nothing will start")
     if not found:

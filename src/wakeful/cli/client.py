@@ -192,6 +192,16 @@ def find(home: Path, *, what: str = "") -> Daemon:
     return Daemon(found, home)
 
 
+def owner_path(name: str, question: str = "") -> str:
+    """Where a schedule, a slot (`slot:main`) or a workflow (`workflow:inbox`) is asked about."""
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix in ("slot", "workflow"):
+        if not rest or not rest.isascii() or not all(char.isalnum() or char in "._-" for char in rest):
+            raise Ended(f"there is no {prefix} {rest!r}")
+        return f"/api/schedule/{name}{question}"
+    return schedule_path(name, question)
+
+
 def schedule_path(slug: str, question: str = "") -> str:
     """Where a schedule is; a text that no schedule can have as its name is not even asked for."""
     from wakeful.core.definition import SLUG_PATTERN

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import inert, times
-from wakeful.cli.client import Daemon, schedule_path
+from wakeful.cli.client import Daemon, owner_path, schedule_path
 from wakeful.cli.faults import no_daemon
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_line, json_out, note
@@ -81,18 +81,22 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
 @slug_argument
 @click.option("--at", metavar="T", help="About this time, past or to come, or a length back such as 2h; default: now.")
 def why_command(asked: Invocation, slug: str, at: str | None) -> None:
-    """Say in one sentence why it ran, did not, or will not."""
+    """Say in one sentence why it ran, did not, or will not.
+
+    SLUG may also be heartbeat, slot:NAME or workflow:ID.
+    """
     from wakeful.cli.moments import ago
 
     moment = None if at is None else ago(at, "--at")
-    answer = asked.daemon().get(schedule_path(slug, "/why"), at=moment)
+    answer = asked.daemon().get(owner_path(slug, "/why"), at=moment)
     if asked.is_json:
         json_out(answer)
         return
     from wakeful.cli.tables import paragraph
 
-    # The sentence of a schedule is on its own clock; the heartbeat has none.
-    paragraph(times.localised(answer["sentence"]) if slug == "heartbeat" else answer["sentence"])
+    # The sentence of a schedule is on its own clock; the heartbeat, slots and workflows have none.
+    is_plain = slug != "heartbeat" and ":" not in slug
+    paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
 
 
 def outcome_of(run: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ _RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 # A + that was not written as %2B arrives as a space; in a time, it can only have been the sign of the offset.
 _LOST_PLUS: Final = re.compile(r" (\d\d:\d\d)$", re.ASCII)
 SLUGS_MAX: Final = 100
+OWNERS: Final = ("slot", "workflow")
+OWNER_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 
@@ -66,6 +68,14 @@ def known_slug(slug: str) -> str:
     if not SLUG_PATTERN.fullmatch(slug):
         raise NotFound(f"there is no schedule {shown(slug)}")
     return slug
+
+
+def known_owner(name: str) -> str:
+    """The name of whatever has runs: a slug, `slot:NAME` or `workflow:ID`; any other text names nothing."""
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix in OWNERS and OWNER_PATTERN.fullmatch(rest):
+        return name
+    return known_slug(name)
 
 
 def run_id_of(text: str) -> int:

@@ -17,8 +17,10 @@ from wakeful.features.schedules.queries import Choice
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
 from wakeful.http import shapes
 from wakeful.http.asking import (
+    OWNER_PATTERN,
     duration_of,
     instant_of,
+    known_owner,
     known_slug,
     read_json,
     read_object,
@@ -43,6 +45,13 @@ Slugs = Annotated[
     str | None, Query(max_length=7_000, description="only these, with commas, 100 at most; nothing else narrows them")
 ]
 SlugPath = Annotated[str, Path(json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["daily-standup"])]
+OwnerPath = Annotated[
+    str,
+    Path(
+        json_schema_extra={"pattern": f"^({SLUG_PATTERN.pattern}|(slot|workflow):{OWNER_PATTERN.pattern})$"},
+        examples=["daily-standup"],
+    ),
+]
 IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
 IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
 DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
@@ -268,10 +277,11 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Why, "One sentence, and the facts."), **problems(404)},
     )
     async def get_why(
-        slug: SlugPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
+        slug: OwnerPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
     ) -> Response:
         asked = None if at is None else format_instant(instant_of(at, "at"))
-        return JSONResponse((await app.why(known_slug(slug), at=asked)).to_json())
+        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
 
 
 def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:

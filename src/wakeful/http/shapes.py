@@ -415,9 +415,11 @@ class Pause(Shape):
 
 
 class Fire(Shape):
-    """An instant that is to come."""
+    """Something that will start."""
 
-    slug: Slug
+    slug: Annotated[str, Field(description="a schedule's slug, `heartbeat`, `workflow:ID` or `slot:NAME`")]
+    kind: Literal["schedule", "retry", "waiting", "beat", "producer", "wakeAt", "wake"]
+    handler: Annotated[str | None, Field(description="of a workflow")]
     planned_at: At
     due_at: At
 
@@ -445,6 +447,12 @@ class TimelineRow(Shape):
     whole_until: Annotated[At, Field(description="later instants were not looked at")]
 
 
+class OtherRow(TimelineRow):
+    """The heartbeat, a workflow or a quota slot on the time axis."""
+
+    slug: Annotated[str, Field(description="`heartbeat`, `workflow:ID` or `slot:NAME`")]
+
+
 class Timeline(Shape):
     """A page of schedules between two times, in the order of their slugs."""
 
@@ -452,6 +460,7 @@ class Timeline(Shape):
     until: At
     now: At
     rows: list[TimelineRow]
+    others: Annotated[list[OtherRow], Field(description="with the first page: whatever else has something planned")]
     next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
 
 

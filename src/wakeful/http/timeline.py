@@ -36,7 +36,8 @@ def routes(app: Wakeful) -> APIRouter:
         cursor: Cursor = None,
         slugs: Slugs = None,
     ) -> Response:
-        """Of each at most 120 rows of the ledger and 120 instants; `wholeSince` and `wholeUntil` say how far."""
+        """Of each at most 120 rows of the ledger and 120 instants; `wholeSince` and `wholeUntil` say how far. The first
+        page also has `others`: the heartbeat, workflows and quota slots that have something planned."""
         now = app.moment().now
         first = max(now - AROUND, 0) if since is None else instant_of(since, "since")
         last = min(now + AROUND, INSTANT_MAX) if until is None else instant_of(until, "until")
@@ -44,12 +45,15 @@ def routes(app: Wakeful) -> APIRouter:
             refuse("until", f"is not after since ({format_instant(first)}); give a later time")
         choice = Choice(slug_cursor(cursor), limit, status, q, slugs_of(slugs))
         rows, following = await app.timeline(choice, since=first, until=last)
+        is_first = choice.after is None and status is None and choice.slugs is None
+        others = await app.timeline_of_others(since=first, until=last) if is_first else []
         return JSONResponse(
             {
                 "since": format_instant(first),
                 "until": format_instant(last),
                 "now": format_instant(now),
                 "rows": [row.to_json() for row in rows],
+                "others": [one.to_json() for one in others if (q or "").casefold() in one.slug.casefold()],
                 "next": following,
             }
         )

@@ -1,4 +1,4 @@
-"""`/api/upcoming`: what all schedules and the heartbeat are going to start, in order."""
+"""`/api/upcoming`: everything that will start, in order."""
 
 from typing import Annotated, Final
 
@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.core.instants import INSTANT_MAX, WEEK, Duration, format_instant
+from wakeful.core.upcoming import Upcoming
 from wakeful.http import shapes
 from wakeful.http.asking import instant_of
 from wakeful.http.shapes import answer, problems
@@ -23,19 +24,27 @@ def routes(app: Wakeful) -> APIRouter:
         until: Annotated[str | None, Query(description="a time; left out: a week from now")] = None,
         limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
     ) -> Response:
-        """Planned instants of schedules that are neither paused nor disabled nor outside their active hours then, and
-        the beats of the heartbeat under its name."""
+        """Instants of schedules, runs that wait for their next attempt, beats (`heartbeat`), producers and `wakeAt`s
+        (`workflow:ID`) and wakes (`slot:NAME`). What will be skipped is not listed (paused, outside the active hours,
+        on a run that waits, into a warm window); what errors delay is listed for when it will run (`dueAt`)."""
         last = min(app.moment().now + AHEAD, INSTANT_MAX) if until is None else instant_of(until, "until")
         ahead = await app.upcoming(last, limit=limit)
         return JSONResponse(
             {
-                "upcoming": [
-                    {"slug": one.slug, "plannedAt": format_instant(one.planned_at), "dueAt": format_instant(one.due_at)}
-                    for one in ahead.instants
-                ],
+                "upcoming": [_fire(one) for one in ahead.instants],
                 "until": format_instant(max(ahead.until, 0)),
                 "isCut": ahead.is_cut,
             }
         )
 
     return router
+
+
+def _fire(one: Upcoming) -> dict[str, str | None]:
+    return {
+        "slug": one.slug,
+        "kind": one.kind,
+        "handler": one.handler or None,
+        "plannedAt": format_instant(one.planned_at),
+        "dueAt": format_instant(one.due_at),
+    }

@@ -17,6 +17,7 @@ from wakeful.core.policies import OnCrash
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run, RunKind
 from wakeful.core.settlement import Settlement
+from wakeful.core.upcoming import Upcoming
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.store import Tx
 
@@ -159,6 +160,22 @@ OnSettings: TypeAlias = Callable[[Any, Any], Awaitable[None] | None]
 (A port cannot name their type: it lies below them.)"""
 
 
+class AheadSource(Protocol):
+    """What a feature is going to start, besides the runs that wait already."""
+
+    def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
+        """At most `limit` until a time, the earliest ones."""
+        ...
+
+
+class Explain(Protocol):
+    """Says in one sentence of cause why something of a feature stands as it does, and the facts it rests on."""
+
+    def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
+        """How it stands (`at` left out), or what became, or will become, of a time. Raises `NotFound`."""
+        ...
+
+
 class Plug(NamedTuple):
     """What one feature plugs into the kernel. Features never import one another: they meet here."""
 
@@ -171,6 +188,8 @@ class Plug(NamedTuple):
     checks: Sequence[DefinitionCheck] = ()
     stored_checks: Sequence[StoredCheck] = ()
     on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
+    ahead: Sequence[AheadSource] = ()
+    whys: Mapping[str, Explain] = MappingProxyType({})  # by what stands before the colon: `slot` of `slot:main`
 
 
 class Seams(NamedTuple):

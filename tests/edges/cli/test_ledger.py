@@ -135,7 +135,7 @@ def test_next_of_all(ran: Cli) -> None:
     said = ran.run("next", "--days", "2", "--limit", "10")
     assert said.code == 0
     rows = said.out.splitlines()
-    assert rows[0].split() == ["TIME", "LEFT", "SLUG"]
+    assert rows[0].split() == ["TIME", "LEFT", "SLUG", "WHAT"]
     assert len(rows) == 11
     assert "only the first 10" in said.err
     fires = ran.ask("next", "-o", "json").json["upcoming"]

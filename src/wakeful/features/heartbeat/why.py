@@ -1,7 +1,6 @@
 """Why did it turn, why did it not, why does it wait? One sentence of cause, and the facts it rests on."""
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
 from wakeful.core.instants import Instant, format_duration, format_instant
@@ -9,10 +8,8 @@ from wakeful.core.runs import ERRORS, Run
 from wakeful.features.heartbeat.queries import HeartbeatView, standing
 from wakeful.features.heartbeat.standing import find
 from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.ports.rows import row_at
 from wakeful.ports.store import Tx
-
-PAGE: Final = 200
-PAGES_MAX: Final = 50
 
 _VERDICTS: Final = {
     "ok-empty": "and the agent had nothing to say",
@@ -96,18 +93,7 @@ def _past(row: Run) -> str:
 def _row_at(tx: Tx, at: Instant) -> Run | None:
     """The newest row that began by then."""
     found = find(tx)
-    rows = iter(()) if found is None else _rows(tx, found.heartbeat.owner_id)
-    return next((row for row in rows if row.planned_at <= at), None)
-
-
-def _rows(tx: Tx, owner_id: int) -> Iterator[Run]:
-    before: int | None = None
-    for _ in range(PAGES_MAX):
-        page = tx.runs.page(schedule_id=owner_id, before_id=before, limit=PAGE)
-        yield from page
-        if len(page) < PAGE:
-            return
-        before = page[-1].run_id
+    return None if found is None else row_at(tx, found.heartbeat.owner_id, at)
 
 
 def _reasons(run: Run) -> str:

@@ -18,10 +18,12 @@ from wakeful.features.quota.gate import QuotaGate, SlotOf
 from wakeful.features.quota.polls import PollAlarms, StatsAlarms
 from wakeful.features.quota.reading import Apply, Notes
 from wakeful.features.quota.sharing import Sharing
+from wakeful.features.quota.upcoming import WakesAhead
 from wakeful.features.quota.wake_runs import WakeRuns, WakeSpec
 from wakeful.features.quota.wakes import WakeAlarms
 from wakeful.features.quota.waking import WakeAction
 from wakeful.features.quota.watch import Watch
+from wakeful.features.quota.why import WhySlot
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug, Seams
@@ -67,6 +69,8 @@ class Quota:
             gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
             besides=[self, Watch(clock, self.check_up)],
+            ahead=[WakesAhead(self._book)],
+            whys={"slot": WhySlot(self._book)},
         )
 
     def plug(self) -> Plug:

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal
 from wakeful.core.fields import shown
 from wakeful.core.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.slot_wakes import is_sending
 from wakeful.core.slots import Slot, decode_reading, is_warm
 from wakeful.features.quota.book import Book, Defined, Unusable
 from wakeful.features.quota.reading import wake_cure
 from wakeful.features.quota.rows import at_text, sides
+from wakeful.features.quota.upcoming import sending_run
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Tx
 from wakeful.settings.one_slot import slot_json
@@ -106,14 +106,10 @@ def view(tx: Tx, book: Book, slot: Slot, *, now: Instant) -> dict[str, Any]:
     if isinstance(defined, Unusable):
         return {**shared, "enabled": False}
     at = sides(slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
-    wake_at = _resent_at(tx, slot) if is_sending(slot) else at.wake_at
+    run = sending_run(tx, slot)
+    is_to_be_sent = run is not None and run.outcome == "waiting"
+    wake_at = run.next_attempt_at if run is not None and is_to_be_sent else at.wake_at
     return {**slot_json(defined.written), **shared, "nextWake": at_text(wake_at), "nextPoll": at_text(at.poll_at)}
-
-
-def _resent_at(tx: Tx, slot: Slot) -> Instant | None:
-    """When a wake that waits to be sent again is sent."""
-    run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
-    return None if run is None or run.outcome != "waiting" else run.next_attempt_at
 
 
 def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, now: Instant) -> dict[str, Any]:

@@ -1,20 +1,15 @@
 """Questions about schedules. Reading never changes what is planned (L1)."""
 
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
-from wakeful.core.active_hours import is_active
-from wakeful.core.cadence import Cadence, due_at
 from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import NotFound
 from wakeful.core.runs import ERRORS, Outcome
-from wakeful.core.timing import AfterReset, latest_until, next_after, next_n
-from wakeful.features.schedules.compiled import Compiled, read_stored
-from wakeful.features.schedules.resets import informed
+from wakeful.features.schedules.compiled import read_stored
 from wakeful.features.schedules.views import (
     RunDelivery,
     RunView,
@@ -32,9 +27,6 @@ DURATIONS_MAX: Final = 10_000
 # A search looks at this many schedules at a time, and at this many in all: it costs the same however many there are.
 SEARCH_STEP: Final = 200
 SEARCH_MAX: Final = 1_000
-# The same for what is to come: schedules beyond as many as are asked for, and instants looked at.
-UPCOMING_SPARE: Final = 200
-UPCOMING_STEPS_MAX: Final = 10_000
 STUCK_MAX: Final = 100
 # What is found without a walk over all of them, and what of that is trouble.
 HALTED: Final = ("paused", "disabled", "invalid")
@@ -86,22 +78,6 @@ class Page(NamedTuple):
     next: str | None
 
 
-class Upcoming(NamedTuple):
-    """An instant that is to come; ordered by when it is due."""
-
-    due_at: Instant
-    slug: str
-    planned_at: Instant
-
-
-class Ahead(NamedTuple):
-    """What is to come, in order, until a time; `is_cut`: that is earlier than was asked for."""
-
-    instants: list[Upcoming]
-    until: Instant
-    is_cut: bool
-
-
 class Pulse(NamedTuple):
     """Who is there, by name."""
 
@@ -148,37 +124,6 @@ def chosen(tx: Tx, choice: Choice) -> Page:
             return Page(found, None)
         after = rows[-1].slug
     return Page(found, after)
-
-
-def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
-    """What all schedules are going to start until a time, in the order it is due.
-
-    The alarms that ring first belong to the schedules that start first. Not all of them start something (a pause may
-    end): so if there are more alarms than were looked at, only what lies before the last of them is certain."""
-    cadences = tx.cadences.due(now=until, limit=limit + UPCOMING_SPARE)
-    ids = [cadence.schedule_id for cadence in cadences]
-    certain = until
-    if len(ids) == limit + UPCOMING_SPARE:
-        certain = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
-    schedules = tx.schedules.by_ids(ids)
-    lines = [ahead_of(schedules[cadence.schedule_id], cadence, now) for cadence in cadences]
-    heap = [(first, line) for line in range(len(lines)) for first in [next(lines[line], None)] if first is not None]
-    heapq.heapify(heap)
-    instants: list[Upcoming] = []
-    for _ in range(UPCOMING_STEPS_MAX):
-        if not heap or heap[0][0][0].due_at > certain:
-            return Ahead(instants, certain, certain < until)
-        (instant, is_started), line = heap[0]
-        if is_started and len(instants) == limit:
-            break
-        if is_started:
-            instants.append(instant)
-        following = next(lines[line], None)
-        if following is None:
-            heapq.heappop(heap)
-        else:
-            heapq.heapreplace(heap, (following, line))
-    return Ahead(instants, heap[0][0][0].due_at - 1, True)
 
 
 def pulse(tx: Tx) -> Pulse:
@@ -241,18 +186,6 @@ def stats(tx: Tx, slug: str, *, since: Instant) -> Stats:
     )
 
 
-def next_times(tx: Tx, slug: str, *, after: Instant, count: int) -> list[Instant]:
-    """The next planned instants strictly after a time, as the timing has them."""
-    schedule = _find(tx, slug)
-    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    if not isinstance(compiled, Compiled):
-        return []
-    rules = compiled.rules
-    if isinstance(rules.timing, AfterReset):
-        rules = informed(tx, rules, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id].next_at)
-    return list(next_n(rules.timing, after, count))
-
-
 def _find(tx: Tx, slug: str) -> Schedule:
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     if schedule is None:
@@ -294,25 +227,6 @@ def _words(action: ActionSpec) -> str:
             return url
         case Call(target=target):
             return target
-
-
-def ahead_of(schedule: Schedule, cadence: Cadence, now: Instant) -> Iterator[tuple[Upcoming, bool]]:
-    """The instants one schedule is going to have, each with whether it starts then or is outside active hours."""
-    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    if isinstance(compiled, Compiled):
-        rules, hours = compiled.rules, compiled.definition.active_hours
-        rings_at = due_at(cadence, rules)
-        if cadence.state == "paused" and rings_at is not None:  # it only goes on then
-            planned_at = next_after(rules.timing, max(rings_at, now))
-            rings_at = None
-        else:
-            planned_at = cadence.next_at
-        if planned_at is not None and rings_at is not None and rings_at > planned_at + rules.offset:  # held off
-            planned_at = latest_until(rules.timing, rings_at - rules.offset, since=planned_at - 1) or planned_at
-        while planned_at is not None:
-            due = planned_at + rules.offset if rings_at is None else rings_at
-            yield Upcoming(due, schedule.slug, planned_at), hours is None or is_active(hours, planned_at)
-            planned_at, rings_at = next_after(rules.timing, max(planned_at, now - rules.offset)), None
 
 
 def _percentile(ordered: Sequence[Duration], percent: int) -> Duration | None:

@@ -4,13 +4,15 @@ A page costs as much as it is long: of every schedule at most `MARKS_MAX` rows o
 ahead are looked at, however many there are. One that has more says up to where it is whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import Run
-from wakeful.features.schedules.queries import Upcoming, ahead_of
+from wakeful.core.upcoming import Upcoming
+from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 
@@ -54,6 +56,47 @@ class Row(NamedTuple):
         }
 
 
+class Other(NamedTuple):
+    """The heartbeat, a workflow or a quota slot on the time axis."""
+
+    slug: str
+    past: Past
+    future: Future
+
+    def to_json(self) -> dict[str, Any]:
+        newest = self.past.runs[0] if self.past.runs else None
+        since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
+        return {
+            "slug": self.slug,
+            "status": newest.outcome if newest is not None and newest.is_open else "idle",
+            "statusReason": None,
+            "createdAt": format_instant(since),
+            "nextRun": format_instant(self.future.instants[0]) if self.future.instants else None,
+            "timezone": None,
+            "runs": [glance_json(run) for run in self.past.runs],
+            "wholeSince": format_instant(self.past.whole_since),
+            "planned": [format_instant(at) for at in self.future.instants],
+            "wholeUntil": format_instant(self.future.whole_until),
+        }
+
+
+def others(
+    tx: Tx, ahead: Iterable[Upcoming], *, since: Instant, until: Instant, whole_until: Instant, marks: int = MARKS_MAX
+) -> list[Other]:
+    """Whatever is no schedule and has something planned, in the order of their names."""
+    planned: dict[str, list[tuple[Instant, bool]]] = {}
+    for one in sorted(ahead):
+        planned.setdefault(one.slug, []).append((one.due_at, True))
+    owners = {slug: owner for slug in sorted(planned) if (owner := tx.owners.find(slug)) is not None or ":" in slug}
+    ran = tx.runs.latest([owner for owner in owners.values() if owner is not None], limit=marks + 1)
+    found = []
+    for slug, owner in owners.items():
+        future = _future(planned[slug], until, marks)
+        past = _past([] if owner is None else ran.get(owner, []), since, marks)
+        found.append(Other(slug, past, future._replace(whole_until=min(future.whole_until, whole_until))))
+    return found
+
+
 def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, list[Run]]:
     """The newest rows of the ledger of each schedule, by slug, newest first."""
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_slugs([view.slug for view in views]).values()}
@@ -67,14 +110,20 @@ def rows(
     schedules = tx.schedules.by_slugs([view.slug for view in views])
     ids = [schedule.schedule_id for schedule in schedules.values()]
     cadences, alarms = tx.cadences.lock(ids), tx.alarms.by_refs(ALARM_SCHEDULE, ids)
-    ran = tx.runs.latest(ids, limit=marks + 1)
+    ran, opened = tx.runs.latest(ids, limit=marks + 1), open_runs(tx, list(cadences.values()))
     found = []
     for view in views:
         schedule = schedules[view.slug]
         key = schedule.schedule_id
-        is_to_ring = key in alarms and alarms[key].due_at is not None
-        # Instants outside active hours are walked past, and count: a narrow window must not cost a search.
-        ahead = list(islice(ahead_of(schedule, cadences[key], now), marks + 1)) if is_to_ring else []
+        ahead: list[tuple[Instant, bool]] = []
+        compiled = read_stored(key, schedule.version, schedule.definition)
+        if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
+            # Instants outside active hours are walked past, and count: a narrow window must not cost a search.
+            walked = islice(ahead_of(schedule, cadences[key], opened, now), marks + 1)
+            ahead = [(shown_at(one, compiled.rules), is_started) for one, is_started in walked]
+        waiting = opened.get(cadences[key].open_run_id or 0)
+        if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
+            ahead.insert(0, (waiting.next_attempt_at or now, True))
         found.append(Row(view, _past(ran[key], since, marks), _future(ahead, until, marks)))
     return found
 
@@ -90,7 +139,7 @@ def _end(run: Run) -> Instant:
     return max(run.planned_at, run.planned_until or 0, run.ended_at or 0)
 
 
-def _future(walked: Sequence[tuple[Upcoming, bool]], until: Instant, marks: int) -> Future:
-    kept = [one.planned_at for one, is_started in walked[:marks] if is_started and one.planned_at <= until]
-    is_cut = len(walked) > marks and walked[marks][0].planned_at <= until
-    return Future(kept, walked[marks - 1][0].planned_at if is_cut else until)
+def _future(walked: Sequence[tuple[Instant, bool]], until: Instant, marks: int) -> Future:
+    kept = [at for at, is_started in walked[:marks] if is_started and at <= until]
+    is_cut = len(walked) > marks and walked[marks][0] <= until
+    return Future(kept, walked[marks - 1][0] if is_cut else until)

@@ -30,6 +30,8 @@ from wakeful.features.workflows.python import Workflow
 from wakeful.features.workflows.rehearsing import rehearse
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.standing import read_flows, save_flows
+from wakeful.features.workflows.upcoming import HandlersAhead
+from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Plug
@@ -90,6 +92,8 @@ class Workflows:
             keepers=[HandlerRuns(kind, self.compilations, store_id=store_id) for kind in (PRODUCER, CONSUMER)],
             actions={HandlerSpec: HandlerAction(store, clock, self._answers)},
             besides=[self],
+            ahead=[HandlersAhead(self.compilations)],
+            whys={"workflow": WhyWorkflow(self.compilations)},
         )
 
     # --- beside the clock --------------------------------------------------------------------------------------------

@@ -57,9 +57,10 @@ export function actionWords(schedule) {
   return "";
 }
 
-/** Where the owner of a run is seen: most are schedules, the heartbeat and workflows have views of their own. */
+/** Where the owner of a run is seen: most are schedules; the heartbeat, workflows and slots have views of their own. */
 export function placeOf(slug) {
   if (slug === "heartbeat") return "#/heartbeat";
+  if (slug.startsWith("slot:")) return "#/slots";
   return slug.startsWith("workflow:")
     ? `#/workflows/${encodeURIComponent(slug.slice(9))}`
     : `#/schedules/${encodeURIComponent(slug)}`;

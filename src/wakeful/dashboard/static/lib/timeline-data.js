@@ -28,7 +28,7 @@ export class TimelineData {
     do {
       const page = await this._page(window, q, next);
       if (mine !== this._asked) return false;
-      rows.push(...page.rows);
+      rows.push(...(page.others ?? []), ...page.rows);
       next = page.next;
     } while (next !== null && rows.length < Math.min(wanted, 200));
     this.q = q;
@@ -59,7 +59,7 @@ export class TimelineData {
 
   /** Read some rows anew, because they changed. */
   async renew(slugs) {
-    const known = slugs.filter((slug) => this.bySlug.has(slug)).slice(0, 50);
+    const known = slugs.filter((slug) => this.bySlug.has(slug) && !isOther(slug)).slice(0, 50);
     if (!known.length) return;
     const [since, until] = this.window;
     const page = await get(
@@ -121,6 +121,9 @@ export class TimelineData {
     for (const run of row.runs) this.byRun.set(run.runId, row);
   }
 }
+
+/** Whether a row is no schedule's: the heartbeat's, a workflow's or a quota slot's. */
+export const isOther = (slug) => slug === "heartbeat" || slug.includes(":");
 
 export const iso = (ms) => new Date(ms).toISOString();
 

@@ -4,9 +4,9 @@ import { get } from "../lib/api.js";
 import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
 import { has } from "../lib/parts-there.js";
 import { windowOf } from "../lib/slots.js";
-import { outcomeWords } from "../lib/text.js";
+import { outcomeWords, placeOf } from "../lib/text.js";
 import { DAY, HOUR, MINUTE, at, clock, when, zoneChanges } from "../lib/time.js";
-import { ROWS_MAX, TimelineData, iso } from "../lib/timeline-data.js";
+import { ROWS_MAX, TimelineData, isOther, iso } from "../lib/timeline-data.js";
 import { ROW, Scale, colours, drawAxis, drawField, drawNow, drawRow, fit } from "../parts/axis.js";
 import { markWords, rowWords } from "../parts/axis-words.js";
 import { icon } from "../parts/icons.js";
@@ -126,10 +126,8 @@ export default async function timeline(visit) {
     const isEmpty = data.rows.length === 0 && !data.q && data.next === null;
     none.classList.toggle("hidden", !isEmpty);
     chart.classList.toggle("hidden", isEmpty);
-    say(
-      corner,
-      `${data.rows.length.toLocaleString()}${data.next === null ? "" : "+"} ${data.rows.length === 1 ? "schedule" : "schedules"}`,
-    );
+    const count = data.rows.filter((row) => !isOther(row.slug)).length;
+    say(corner, `${count.toLocaleString()}${data.next === null ? "" : "+"} ${count === 1 ? "schedule" : "schedules"}`);
     fill(
       names,
       data.rows.map((row) =>
@@ -139,7 +137,7 @@ export default async function timeline(visit) {
           h(
             "a",
             {
-              href: `#/schedules/${row.slug}`,
+              href: placeOf(row.slug),
               class: row.status === "paused" || row.status === "disabled" || row.status === "done" ? "off" : "",
             },
             mark(row.status),
@@ -187,7 +185,7 @@ export default async function timeline(visit) {
       firsts.map((fire) =>
         h(
           "a",
-          { href: fire.slug === "heartbeat" ? "#/heartbeat" : `#/schedules/${fire.slug}` },
+          { href: placeOf(fire.slug) },
           when(iso(fire.at)),
           quoted(fire.slug, { class: "cut" }),
           h("span", { class: "small soft cut" }, clock(fire.at)),
@@ -276,7 +274,9 @@ export default async function timeline(visit) {
     const found = under(event);
     if (!found?.cell) return;
     location.hash = found.cell.isPlanned
-      ? `#/schedules/${found.row.slug}?at=${encodeURIComponent(iso(found.cell.what.plannedAt))}`
+      ? isOther(found.row.slug)
+        ? placeOf(found.row.slug)
+        : `#/schedules/${found.row.slug}?at=${encodeURIComponent(iso(found.cell.what.plannedAt))}`
       : `#/runs/${found.cell.what.runId}`;
   });
 

@@ -1,0 +1,48 @@
+"""The wakes of slots that are to come, and the one that waits to be sent again."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
+from wakeful.core.slot_forecast import WakeAhead, wakes_ahead, woken
+from wakeful.core.slot_wakes import is_sending
+from wakeful.core.slots import Slot, SlotRules
+from wakeful.core.upcoming import Upcoming
+from wakeful.features.quota.book import Book, Defined
+from wakeful.features.quota.rows import OWNER
+from wakeful.ports.store import Tx
+
+
+class WakesAhead:
+    """Lists them; slots are few, so all of them are looked at."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
+        found = [one for slot in tx.slots.all() for one in self._of(tx, slot, now=now, until=until, limit=limit)]
+        return sorted(found)[:limit]
+
+    def _of(self, tx: Tx, slot: Slot, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
+        defined = self._book.of(slot)
+        if not isinstance(defined, Defined):
+            return []
+        # A run that is to send its wake is listed among those that wait; what follows goes by that.
+        sent = (one for one in fates(tx, slot, defined.rules, now=now, until=until) if one.skipped is None)
+        return [Upcoming(one.at, f"{OWNER}{slot.name}", one.at, "wake") for one in islice(sent, limit)]
+
+
+def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[WakeAhead]:
+    """The wakes that will come due, after the one that is being sent."""
+    run = sending_run(tx, slot)
+    if run is not None:
+        slot = woken(slot, rules, max(run.next_attempt_at or now, now))
+    return wakes_ahead(slot, rules, now=now, until=until)
+
+
+def sending_run(tx: Tx, slot: Slot) -> Run | None:
+    """The run that has not sent its wake yet, if there is one."""
+    if not is_sending(slot) or slot.wake_run_id is None:
+        return None
+    return tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)

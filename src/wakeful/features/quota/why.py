@@ -1,0 +1,181 @@
+"""Why a slot stands as it does, what became of a wake, and what will: one sentence of cause, and the facts."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from wakeful.core.fields import shown
+from wakeful.core.instants import DAY, MINUTE, Duration, Instant, format_instant
+from wakeful.core.refusals import NotFound
+from wakeful.core.runs import Run
+from wakeful.core.slot_forecast import WakeAhead
+from wakeful.core.slot_wakes import PENDING, WARM
+from wakeful.core.slots import Slot, is_warm
+from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.queries import trouble_of, view
+from wakeful.features.quota.rows import OWNER
+from wakeful.features.quota.upcoming import fates, sending_run
+from wakeful.ports.rows import row_at
+from wakeful.ports.store import Tx
+
+LOOK_AHEAD: Final[Duration] = 32 * DAY
+SAME_MINUTE: Final[Duration] = MINUTE
+
+_SKIPPED: Final = {
+    WARM: "its window was running",
+    PENDING: "an earlier wake was not confirmed yet",
+    "disabled": "waking was switched off",
+    "removed": "the slot was removed",
+    "invalid": "the slot could not be used",
+}
+
+
+class WhySlot:
+    """Explains `slot:NAME`."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
+        slot = tx.slots.by_names([name]).get(name)
+        owner = tx.owners.find(f"{OWNER}{name}")
+        if slot is None and owner is None:
+            raise NotFound(f"there is no slot {shown(name)}")
+        facts: dict[str, Any] = {"slug": f"{OWNER}{name}", "at": None if at is None else format_instant(at)}
+        if slot is not None:
+            facts |= {key: value for key, value in view(tx, self._book, slot, now=now).items() if key != "history"}
+        if at is not None and at <= now:
+            row = None if owner is None else row_at(tx, owner, at)
+            facts["run"] = None if row is None else _run(row)
+            return _past(name, row, at), facts
+        if slot is None:
+            return f"Slot {name} was removed, so nothing of it happens any more.", facts
+        defined = self._book.of(slot)
+        return (self._now(tx, slot, defined, now) if at is None else self._ahead(tx, slot, defined, at, now)), facts
+
+    def _now(self, tx: Tx, slot: Slot, defined: Defined | Unusable, now: Instant) -> str:
+        halt = _halt(slot, defined, now)
+        if halt is not None:
+            return halt
+        run = sending_run(tx, slot)
+        if run is not None and run.outcome == "waiting":
+            return _unsent(slot, run)
+        if run is not None:
+            return f"Slot {slot.name} is being woken since {_at(run.claimed_at)} (run {run.run_id})."
+        if slot.pending_at is not None:
+            return _pending(slot, now)
+        following = self._next(tx, slot, defined, now)
+        return f"Slot {slot.name} {_standing(slot, now)}; {_next_wake(following, defined)}."
+
+    def _ahead(self, tx: Tx, slot: Slot, defined: Defined | Unusable, at: Instant, now: Instant) -> str:
+        halt = _halt(slot, defined, now)
+        if halt is not None:
+            return f"No wake will be sent at {_at(at)}. {halt}"
+        if isinstance(defined, Unusable):
+            return ""
+        run = sending_run(tx, slot)
+        if run is not None and run.outcome == "waiting" and abs((run.next_attempt_at or 0) - at) < SAME_MINUTE:
+            return _unsent(slot, run)
+        coming = fates(tx, slot, defined.rules, now=now, until=at + SAME_MINUTE)
+        for fate in coming:
+            if abs(fate.at - at) < SAME_MINUTE:
+                return _fate(slot, fate)
+        return f"Nothing is planned for {_at(at)}: {_next_wake(self._next(tx, slot, defined, at), defined)}."
+
+    def _next(self, tx: Tx, slot: Slot, defined: Defined | Unusable, after: Instant) -> WakeAhead | None:
+        """The first wake after a time that will be sent."""
+        if isinstance(defined, Unusable):
+            return None
+        coming = fates(tx, slot, defined.rules, now=after, until=after + LOOK_AHEAD)
+        return next(islice((fate for fate in coming if fate.skipped is None), 1), None)
+
+
+def _halt(slot: Slot, defined: Defined | Unusable, now: Instant) -> str | None:
+    if isinstance(defined, Defined) and not defined.rules.enabled:
+        return f"Slot {slot.name} is switched off (enabled = false), so it is neither woken nor read."
+    is_halted = isinstance(defined, Unusable) or slot.disabled_at is not None or slot.wake_disabled_at is not None
+    trouble = trouble_of(slot, defined, now=now) if is_halted else None
+    return None if trouble is None else f"{_capital(trouble.sentence)}; {trouble.cure}."
+
+
+def _unsent(slot: Slot, run: Run) -> str:
+    tries = "once" if run.attempt == 1 else f"{run.attempt} times"
+    planned = f"The wake of slot {slot.name} planned for {_at(run.planned_at)}"
+    if not run.attempt:
+        return f"{planned} waits until {_at(run.next_attempt_at)} ({run.reason})."
+    return f"{planned} was tried {tries}, the last: {run.error}; it is sent again at {_at(run.next_attempt_at)}."
+
+
+def _pending(slot: Slot, now: Instant) -> str:
+    sent = f"A wake of slot {slot.name} was sent at {_at(slot.pending_at)} and does not show yet"
+    said = "" if slot.wake_error is None else f" ({slot.wake_error})"
+    if slot.window_until is not None and slot.window_until > now:
+        again = "" if slot.is_forced else ", then it is sent once more"
+        return f"{sent}{said}; the quota is read every minute until {_at(slot.window_until)}{again}."
+    return f"{sent}{said}; after its forced retry it is looked for at every poll."
+
+
+def _standing(slot: Slot, now: Instant) -> str:
+    if slot.error is not None:
+        since = "" if slot.unreachable_since is None else f" since {_at(slot.unreachable_since)}"
+        return f"cannot be read{since}: {slot.error}"
+    if is_warm(slot, now):
+        return f"is warm: its window runs until {_at(slot.reset_at)}"
+    return "has not been read yet" if slot.read_at is None else "is cold: no window runs"
+
+
+def _next_wake(following: WakeAhead | None, defined: Defined | Unusable) -> str:
+    if isinstance(defined, Defined) and not defined.rules.wakes:
+        return "it has no wake mode (interval, times or after_reset), so it is only read"
+    if following is None:
+        return "no wake has a time yet: the slot has not reported a reset"
+    return f"its next wake is at {_at(following.at)} ({', '.join(following.modes)})"
+
+
+def _fate(slot: Slot, fate: WakeAhead) -> str:
+    if fate.skipped is None:
+        return f"Slot {slot.name} will be woken at {_at(fate.at)} ({', '.join(fate.modes)})."
+    if fate.skipped == PENDING:
+        return f"The wake of slot {slot.name} at {_at(fate.at)} will be skipped: an earlier one is not confirmed yet."
+    return (
+        f"The wake of slot {slot.name} at {_at(fate.at)} will be skipped: its window runs until {_at(fate.reset_at)}."
+    )
+
+
+def _past(name: str, row: Run | None, at: Instant) -> str:
+    if row is None:
+        return f"The ledger has nothing of slot {name} at or before {_at(at)}."
+    until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} times)"
+    wake = f"The wake of slot {name} planned for {_at(row.planned_at)}{until}"
+    tries = f" on attempt {row.attempt}" if row.attempt > 1 else ""
+    match row.outcome:
+        case "skipped":
+            blocker = "" if row.blocked_by is None else f" (run {row.blocked_by})"
+            return f"{wake} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
+        case "missed":
+            return f"{wake} was missed: no process was ticking ({row.reason})."
+        case "succeeded":
+            return f"{wake} was sent at {_at(row.claimed_at)}{tries} and confirmed at {_at(row.ended_at)}."
+        case "running" | "waiting":
+            until = "" if row.next_attempt_at is None else f" until {_at(row.next_attempt_at)}"
+            return f"{wake} is {row.outcome}{until} ({row.reason or row.rung}{': ' + row.error if row.error else ''})."
+        case _:
+            return f"{wake} {_ended(row.outcome)}{tries}: {row.error or row.reason}."
+
+
+def _ended(outcome: str) -> str:
+    return (
+        "timed out" if outcome == "timedOut" else f"is {outcome}" if outcome in ("unconfirmed", "unknown") else outcome
+    )
+
+
+def _run(row: Run) -> dict[str, Any]:
+    return {"runId": str(row.run_id), "outcome": row.outcome, "reason": row.reason, "error": row.error}
+
+
+def _capital(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:]}"
+
+
+def _at(at: Instant | None) -> str:
+    return "?" if at is None else format_instant(at)

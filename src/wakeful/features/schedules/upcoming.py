@@ -1,0 +1,162 @@
+"""What schedules are going to start, and when it will really run. Reading never changes what is planned (L1).
+
+Theory of operation: the alarms that ring first belong to the schedules that start first, so a list costs as much as it
+is long, however many schedules there are. An instant that will be skipped (it falls on a run that waits for its next
+attempt, or outside the active hours) is not listed; one that is held off by errors is listed for when the pause ends.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from wakeful.core.active_hours import is_active
+from wakeful.core.cadence import Cadence, Rules, due_at
+from wakeful.core.instants import Instant
+from wakeful.core.refusals import NotFound
+from wakeful.core.runs import Run
+from wakeful.core.timing import AfterReset, latest_until, next_after, next_n
+from wakeful.core.upcoming import Ahead, Upcoming
+from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.resets import informed
+from wakeful.ports.names import names_of
+from wakeful.ports.store import ALARM_SCHEDULE, Schedule, Tx
+
+# Schedules looked at beyond as many as are asked for, and instants looked at in all.
+SPARE: Final = 200
+STEPS_MAX: Final = 10_000
+
+
+def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
+    """What all schedules are going to start until a time, in the order it is due.
+
+    Not all alarms start something (a pause may end): so if there are more of them than were looked at, only what lies
+    before the last of them is certain."""
+    cadences = tx.cadences.due(now=until, limit=limit + SPARE)
+    ids = [cadence.schedule_id for cadence in cadences]
+    certain = until
+    if len(ids) == limit + SPARE:
+        certain = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
+    schedules, opened = tx.schedules.by_ids(ids), open_runs(tx, cadences)
+    lines = [ahead_of(schedules[cadence.schedule_id], cadence, opened, now) for cadence in cadences]
+    heap = [(first, line) for line in range(len(lines)) for first in [next(lines[line], None)] if first is not None]
+    heapq.heapify(heap)
+    instants: list[Upcoming] = []
+    for _ in range(STEPS_MAX):
+        if not heap or heap[0][0][0].due_at > certain:
+            return Ahead(instants, certain, certain < until)
+        (instant, is_started), line = heap[0]
+        if is_started and len(instants) == limit:
+            break
+        if is_started:
+            instants.append(instant)
+        following = next(lines[line], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (following, line))
+    return Ahead(instants, heap[0][0][0].due_at - 1, True)
+
+
+def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
+    """Runs of any kind that wait for a time: for their next attempt, or to be let in. One that only waits for proof of
+    what it did (it tried, and nothing went wrong) is not going to start anything."""
+    due = tx.runs.due(now=until, limit=limit)
+    runs = [run for run in due if run.outcome == "waiting" and (run.error is not None or not run.attempt)]
+    names = names_of(tx, {run.schedule_id for run in runs})
+    return [
+        Upcoming(
+            max(run.next_attempt_at or run.due_at, now),
+            names[run.schedule_id],
+            run.planned_at,
+            "retry" if run.attempt else "waiting",
+        )
+        for run in runs
+        if run.schedule_id in names
+    ]
+
+
+def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -> list[Instant]:
+    """When it will run next, strictly after a time. Of one that is halted: its planned times, if it were not."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    if schedule is None:
+        raise NotFound(f"there is no schedule {slug!r}")
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if not isinstance(compiled, Compiled):
+        return []
+    rules, cadence = compiled.rules, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    if isinstance(rules.timing, AfterReset):
+        rules = informed(tx, rules, cadence.next_at)
+    if cadence.state != "active":
+        return list(next_n(rules.timing, max(after, cadence.resume_at or 0), count))
+    opened = open_runs(tx, [cadence])
+    waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
+    settled_from = max(now, cadence.backoff_until or 0, 0 if waiting is None else waiting.next_attempt_at or 0)
+    if after >= settled_from:  # nothing that is known today holds off what comes then
+        hours = compiled.definition.active_hours
+        walked = islice(_instants(rules, next_after(rules.timing, after)), STEPS_MAX)
+        return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
+    ahead = (one for one, is_started in islice(ahead_of(schedule, cadence, opened, now), STEPS_MAX) if is_started)
+    times = (shown_at(one, rules) for one in ahead)
+    first = [] if waiting is None or waiting.next_attempt_at is None else [waiting.next_attempt_at]
+    return [at for at in [*first, *islice((at for at in times if at > after), count)] if at > after][:count]
+
+
+def shown_at(one: Upcoming, rules: Rules) -> Instant:
+    """The planned time, which people know it by; when it will run, if something delays it beyond its stagger."""
+    return one.due_at if one.due_at > one.planned_at + rules.offset else one.planned_at
+
+
+def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
+    """The runs these schedules have open, and those queued behind them, by id."""
+    wanted = [run_id for one in cadences for run_id in (one.open_run_id, one.queued_run_id) if run_id is not None]
+    return tx.runs.lock(sorted(wanted)) if wanted else {}
+
+
+def ahead_of(
+    schedule: Schedule, cadence: Cadence, opened: Mapping[int, Run], now: Instant
+) -> Iterator[tuple[Upcoming, bool]]:
+    """The instants one schedule is going to have, each with whether it starts then or is outside active hours."""
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if not isinstance(compiled, Compiled):
+        return
+    rules, hours = compiled.rules, compiled.definition.active_hours
+    planned_at, rings_at = _first(cadence, rules, now)
+    waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
+    if waiting is not None and waiting.next_attempt_at is not None and planned_at is not None:
+        # Whatever comes before its next attempt falls on it: one instant may queue, the others are skipped.
+        until = waiting.next_attempt_at
+        queued = opened.get(cadence.queued_run_id or 0)
+        first_due = planned_at + rules.offset if rings_at is None else rings_at
+        if queued is not None:
+            yield Upcoming(until, schedule.slug, queued.planned_at), True
+        elif rules.overlap == "queue" and first_due <= until and (hours is None or is_active(hours, planned_at)):
+            yield Upcoming(until, schedule.slug, planned_at), True
+        if first_due <= until:
+            planned_at, rings_at = next_after(rules.timing, max(until - rules.offset, planned_at)), None
+    while planned_at is not None:
+        due = planned_at + rules.offset if rings_at is None else rings_at
+        yield Upcoming(due, schedule.slug, planned_at), hours is None or is_active(hours, planned_at)
+        planned_at, rings_at = next_after(rules.timing, max(planned_at, now - rules.offset)), None
+
+
+def _first(cadence: Cadence, rules: Rules, now: Instant) -> tuple[Instant | None, Instant | None]:
+    """The first instant that may start, and when its alarm rings if that is not its own time."""
+    rings_at, planned_at = due_at(cadence, rules), cadence.next_at
+    if cadence.state == "paused" and rings_at is not None:  # it only goes on then
+        return next_after(rules.timing, max(rings_at, now)), None
+    if planned_at is not None and rings_at is not None and rings_at > planned_at + rules.offset:  # held off
+        planned_at = latest_until(rules.timing, rings_at - rules.offset, since=planned_at - 1) or planned_at
+    return planned_at, rings_at
+
+
+def _waiting(run: Run | None, now: Instant) -> Run | None:
+    """The run, if it waits for a time that lies ahead."""
+    is_ahead = run is not None and run.outcome == "waiting" and (run.next_attempt_at or 0) > now
+    return run if is_ahead else None
+
+
+def _instants(rules: Rules, at: Instant | None) -> Iterator[Instant]:
+    while at is not None:
+        yield at
+        at = next_after(rules.timing, at)

@@ -1,0 +1,78 @@
+"""What workflows are going to run: producers at their times, consumers at their `wakeAt`."""
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from wakeful.core.instants import Instant
+from wakeful.core.runs import Run
+from wakeful.core.timing import next_after
+from wakeful.core.upcoming import Kind, Upcoming
+from wakeful.core.workflow_definition import Producer
+from wakeful.core.workflow_rows import Handler
+from wakeful.core.workflow_rules import Flow, is_dirty
+from wakeful.features.workflows.compiled import Broken, Compilations, Known
+from wakeful.features.workflows.standing import read_flows
+from wakeful.ports.store import Tx
+
+# Workflows looked at beyond as many as are asked for; and how many are looked through for one that is at work, whose
+# alarm rests until that run has ended.
+SPARE: Final = 200
+BUSY_MAX: Final = 1_000
+
+
+class HandlersAhead:
+    """Lists them, in the order they are due."""
+
+    def __init__(self, compilations: Compilations) -> None:
+        self._compilations = compilations
+
+    def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
+        due = tx.workflows.due(now=until, limit=limit + SPARE)
+        busy = [one for one in tx.workflows.page(after=None, limit=BUSY_MAX) if one.open_run_id is not None]
+        flows = read_flows(tx, {one.workflow_id: one for one in [*due, *busy]}.values())
+        runs = tx.runs.lock(sorted(one.open_run_id for one in busy if one.open_run_id is not None)) if busy else {}
+        lines = [
+            line for flow in flows.values() for line in ahead_of(flow, self._compilations.of(flow.workflow), runs, now)
+        ]
+        merged = heapq.merge(*lines)
+        found: list[Upcoming] = []
+        for one in islice(merged, limit):
+            if one.due_at > until:
+                break
+            found.append(one)
+        return found
+
+
+def ahead_of(flow: Flow, known: Known, runs: dict[int, Run], now: Instant) -> list[Iterator[Upcoming]]:
+    """Of each handler what it is going to do, in order; nothing while a person or an error holds the workflow."""
+    workflow = flow.workflow
+    if workflow.status != "active" or workflow.error is not None or workflow.deleted_at is not None:
+        return []
+    run = runs.get(workflow.open_run_id or 0)
+    # One handler at a time: whatever comes due before a waiting run is tried again waits for it.
+    free_at = max(now, 0 if run is None else run.next_attempt_at or 0)
+    lines = [_producer(workflow.slug, one, known, max(free_at, one.held_until or 0)) for one in flow.producers]
+    for consumer in flow.consumers:
+        held_until = max(consumer.held_until or 0, workflow.limited_until or 0)
+        lines.append(_consumer(flow, consumer, max(free_at, held_until), now))
+    return lines
+
+
+def _producer(name: str, handler: Handler, known: Known, free_at: Instant) -> Iterator[Upcoming]:
+    written = None if isinstance(known, Broken) else known.handlers.get(handler.name)
+    at = handler.next_at
+    kind: Kind = "retry" if handler.tries else "producer"  # it could not be reached, and is held off
+    while at is not None:
+        yield Upcoming(max(at, free_at), f"workflow:{name}", at, kind, handler.name)
+        at = next_after(written.timing, max(at, free_at)) if isinstance(written, Producer) else None
+        kind = "producer"
+
+
+def _consumer(flow: Flow, handler: Handler, free_at: Instant, now: Instant) -> Iterator[Upcoming]:
+    at, slug = handler.wake_at, f"workflow:{flow.workflow.name}"
+    if is_dirty(flow, handler) and free_at > now:  # messages wait for it, and something holds it off
+        yield Upcoming(free_at, slug, now, "retry" if handler.tries else "waiting", handler.name)
+    elif at is not None:
+        yield Upcoming(max(at, free_at), slug, at, "retry" if handler.tries else "wakeAt", handler.name)

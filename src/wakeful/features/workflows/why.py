@@ -1,0 +1,164 @@
+"""Why a workflow stands as it does, what a handler did, and what will run: one sentence of cause, and the facts."""
+
+import heapq
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wakeful.core.fields import shown
+from wakeful.core.instants import MINUTE, Duration, Instant, format_instant
+from wakeful.core.refusals import NotFound
+from wakeful.core.runs import ERRORS, Run
+from wakeful.core.upcoming import Upcoming
+from wakeful.core.workflow_rows import Handler, HandlerRun
+from wakeful.core.workflow_rules import Flow, is_dirty, is_held, is_limited
+from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.features.workflows.queries import views
+from wakeful.features.workflows.standing import read_flows
+from wakeful.features.workflows.upcoming import ahead_of
+from wakeful.ports.rows import row_at
+from wakeful.ports.store import Tx
+
+OWNER: Final = "workflow:"
+SAME_MINUTE: Final[Duration] = MINUTE
+STEPS_MAX: Final = 10_000
+
+_NEXT: Final = {"producer": "producer", "wakeAt": "the wakeAt of consumer"}
+
+
+class WhyWorkflow:
+    """Explains `workflow:ID`."""
+
+    def __init__(self, compilations: Compilations) -> None:
+        self._compilations = compilations
+
+    def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
+        workflow = tx.workflows.by_names([name]).get(name)
+        owner = tx.owners.find(f"{OWNER}{name}")
+        if workflow is None and owner is None:
+            raise NotFound(f"there is no workflow {shown(name)}")
+        facts: dict[str, Any] = {"slug": f"{OWNER}{name}", "at": None if at is None else format_instant(at)}
+        flow = None
+        if workflow is not None:
+            flow = read_flows(tx, [workflow])[workflow.workflow_id]
+            (shown_as,) = views(tx, [workflow], self._compilations, now)
+            facts |= {key: shown_as[key] for key in ("status", "error", "errorAt", "openRun", "nextRun", "topics")}
+        if at is not None and at <= now:
+            row = None if owner is None else row_at(tx, owner, at)
+            own = None if row is None else tx.sessions.runs([row.run_id]).get(row.run_id)
+            facts["run"] = None if row is None else _run(row, own)
+            return _past(name, row, own, at), facts
+        if flow is None:
+            return f"Workflow {name} was removed, so nothing of it happens any more.", facts
+        return self._present(tx, flow, at, now), facts
+
+    def _present(self, tx: Tx, flow: Flow, at: Instant | None, now: Instant) -> str:
+        name, known = flow.workflow.name, self._compilations.of(flow.workflow)
+        open_id = flow.workflow.open_run_id
+        runs = {} if open_id is None else tx.runs.lock([open_id])
+        own = None if open_id is None else tx.sessions.runs([open_id]).get(open_id)
+        halt = _halt(flow, own)
+        if isinstance(known, Broken):
+            halt = f"Workflow {name} cannot run because its definition cannot be read: {known.reason}"
+        if halt is not None:
+            return f"{halt}." if at is None else f"Nothing of workflow {name} will run at {_at(at)}. {halt}."
+        run = None if open_id is None else runs.get(open_id)
+        if at is None and run is not None:
+            return _open(name, run, own)
+        coming = heapq.merge(*ahead_of(flow, known, runs, now))
+        if at is None:
+            held = next((one for one in flow.handlers.values() if is_held(one, now)), None)
+            if held is not None:
+                return _held(name, held)
+            waits = [one.name for one in flow.consumers if is_dirty(flow, one)]
+            if waits and is_limited(flow.workflow, now):
+                until = _at(flow.workflow.limited_until)
+                return (
+                    f"Workflow {name} holds its consumers until {until}, because they ran as often as its rate limit."
+                )
+            if waits:
+                return f"Workflow {name} is about to let {' and '.join(waits)} look at messages."
+            return f"Workflow {name} waits: {_next(next(coming, None))}."
+        for _, one in zip(range(STEPS_MAX), coming, strict=False):
+            if abs(one.due_at - at) < SAME_MINUTE:
+                return f"{_handler(one)} of workflow {name} will run at {_at(one.due_at)}{_delayed(one)}."
+            if one.due_at > at:
+                return f"Nothing of workflow {name} is planned for {_at(at)}: {_next(one)}."
+        return f"Nothing of workflow {name} is planned for {_at(at)}."
+
+
+def _halt(flow: Flow, own: HandlerRun | None) -> str | None:
+    workflow = flow.workflow
+    if workflow.error is not None:
+        cure = f"correct the cause, then: wakeful workflows resume {workflow.name}"
+        if own is not None and own.awaits == "uncertain":
+            cure = f"find out, then: wakeful workflows resolve {workflow.name} {own.run_id} retry|didNotHappen|skip"
+        return f"Workflow {workflow.name} has stopped since {_at(workflow.error_at)}: {workflow.error}; {cure}"
+    if workflow.status != "active":
+        what = "is a draft" if workflow.status == "draft" else f"is {workflow.status}"
+        return f"Workflow {workflow.name} {what}, so nothing of it runs until: wakeful workflows resume {workflow.name}"
+    return None
+
+
+def _open(name: str, run: Run, own: HandlerRun | None) -> str:
+    handler = "a handler" if own is None else f"{own.kind} {own.handler}"
+    if run.outcome == "running":
+        return f"Workflow {name} is at work: {handler} runs since {_at(run.claimed_at)} (run {run.run_id})."
+    until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
+    error = "" if run.error is None else f": {run.error}"
+    return f"Workflow {name} waits{until} for the next attempt of {handler} (run {run.run_id}, {run.reason}){error}."
+
+
+def _held(name: str, handler: Handler) -> str:
+    tries = "once" if handler.tries == 1 else f"{handler.tries} times in a row"
+    who = f"{handler.kind.capitalize()} {handler.name} of workflow {name}"
+    again = _at(handler.held_until)
+    return f"{who} could not be reached {tries}, the last: {handler.last_error}; it is tried again at {again}."
+
+
+def _next(one: Upcoming | None) -> str:
+    if one is None:
+        return "nothing is planned until a message is published"
+    return f"next is {_NEXT.get(one.kind, 'the next attempt of')} {one.handler} at {_at(one.due_at)}"
+
+
+def _handler(one: Upcoming) -> str:
+    if one.kind == "wakeAt":
+        return f"Consumer {one.handler}, by its wakeAt,"
+    return f"Producer {one.handler}" if one.kind == "producer" else f"Handler {one.handler}"
+
+
+def _delayed(one: Upcoming) -> str:
+    return "" if one.due_at == one.planned_at else f", planned for {_at(one.planned_at)}"
+
+
+def _past(name: str, row: Run | None, own: HandlerRun | None, at: Instant) -> str:
+    if row is None:
+        return f"The ledger has nothing of workflow {name} at or before {_at(at)}."
+    handler = "The run" if own is None else f"{own.kind.capitalize()} {own.handler}"
+    until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} times)"
+    subject = f"{handler} of workflow {name} planned for {_at(row.planned_at)}{until}"
+    tries = f" on attempt {row.attempt}" if row.attempt > 1 else ""
+    if row.outcome in ("skipped", "missed"):
+        return f"{subject} was {row.outcome}: {row.reason}."
+    if row.outcome in ERRORS:
+        ended = "timed out" if row.outcome == "timedOut" else f"ended as {row.outcome}"
+        return f"{subject} {ended}{tries}: {row.error or row.reason}."
+    if row.outcome == "succeeded":
+        return f"{subject} ran at {_at(row.started_at)} and succeeded at {_at(row.ended_at)}{tries}."
+    again = "" if row.next_attempt_at is None else f" until {_at(row.next_attempt_at)}"
+    return f"{subject} is {row.outcome}{again} ({row.reason or row.rung})."
+
+
+def _run(row: Run, own: HandlerRun | None) -> dict[str, Any]:
+    handler = None if own is None else own.handler
+    return {
+        "runId": str(row.run_id),
+        "handler": handler,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "error": row.error,
+    }
+
+
+def _at(at: Instant | None) -> str:
+    return "?" if at is None else format_instant(at)
