@@ -13,10 +13,10 @@ PEERS_STAMP := $(PEERS)/.installed
 # More than there are processors: half of the tests wait for a process, a server or a browser.
 JOBS ?= 4
 
-.PHONY: help venv up check test torture bench audit pictures format lock clean
+.PHONY: help venv up check test test-agents record-agents torture bench audit pictures format lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## only the environment: .venv/bin/wakeful, .venv/bin/python
 
@@ -39,7 +39,15 @@ check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## all tests
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not torture"
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not torture and not agents"
+
+test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; twenty minutes)
+	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
+	$(BIN)/pytest -q -s -m agents tests/real_agents
+
+record-agents: $(STAMP) ## record again what the real agents print, for the fast tests
+	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
+	PYTHONPATH=tests $(BIN)/python -m agents.record
 
 torture: $(STAMP) ## the long fault tests
 	$(BIN)/pytest -q -m torture
@@ -71,4 +79,4 @@ lock: ## compile the pinned requirements anew (needs uv on the PATH)
 		--group dev pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PEERS) .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -1,0 +1,60 @@
+"""A usage limit with a known reset: waited for, and asked again right after it."""
+
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+
+from real_agents.house import House, installed, serving, until
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
+AHEAD = 90
+# Codex prints the minute of the reset, so it is asked when that minute is over.
+EXACT = {"claude": 0, "codex": 60}
+
+
+@pytest.fixture(params=list(EXACT))
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    program = installed(request.param)
+    with serving() as server:
+        house = House(tmp_path_factory.mktemp(program.name), server)
+        house.move_in(program, has_subscription=True)
+        house.settings(
+            f"""\
+[agents.default]
+adapter = "{program.name}"
+cwd = "{house.project}"
+pass_env = ["LOCAL_MODEL_KEY"]
+"""
+        )
+        with house.up():
+            yield house
+
+
+def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(house: House) -> None:
+    house.server.manner = "limit"
+    slack = EXACT[house.wakeful("agents", "default", "-o", "json").json["adapter"]]
+    reset = int(time.time()) + AHEAD
+    if slack:
+        reset += 60 - reset % 60  # on the minute: the printed one is then exact
+    house.server.reset_at = reset
+    added = house.wakeful("add", "later", "--in", "1s", "--prompt", "What is new today?")
+    assert added.code == 0, added.err
+    until(lambda: newest(house).get("outcome") == "waiting" and newest(house)["reason"] == "quota")
+    refused = len(house.server.asked)
+    assert refused >= 1
+    planned = datetime.fromisoformat(str(newest(house)["nextAttemptAt"])).timestamp()
+    assert reset <= planned <= reset + 5 + slack
+    assert "quota until" in house.wakeful("why", "later").out
+    assert "{" not in str(newest(house)["error"])
+    until(lambda: newest(house).get("outcome") == "succeeded")
+    again = min(one.at for one in house.server.asked[refused:])
+    assert again >= reset
+    sys.stdout.write(f"planned {planned - reset:.1f} s, asked {again - reset:.1f} s after the reset\n")
+
+
+def newest(house: House) -> dict[str, object]:
+    runs = house.wakeful("runs", "later", "-o", "json").json["runs"]
+    return runs[0] if runs else {}

@@ -1,0 +1,116 @@
+"""Each real program through its preset and a real daemon, against a model that answers and models that fail."""
+
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from agents.model_server import REPLY, Manner
+from agents.real_programs import PROGRAMS
+from real_agents.house import House, installed, serving
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
+CAUSES = {
+    "400": r"malformed|400",
+    "401": r"API key|401|[Aa]uthenti",
+    "429": r"too many|429|rate.?limit|quota",
+    "500": r"500|internal|overloaded|high demand|failed",
+    "cut": r"connect|clos|cut|terminat|disconnect|network|EOF|socket|retried",
+}
+
+
+@pytest.fixture(scope="module", params=list(PROGRAMS))
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A daemon whose default agent is one of the programs, at home and with access."""
+    program = installed(request.param)
+    with serving() as server:
+        house = House(tmp_path_factory.mktemp(program.name), server)
+        house.move_in(program)
+        args = '["--no-git"]' if program.name == "aider" else "[]"
+        house.settings(
+            f"""\
+[agents.default]
+adapter = "{program.name}"
+cwd = "{house.project}"
+args = {args}
+pass_env = ["LOCAL_MODEL_KEY"]
+
+[limits]
+agent_interval_min = "1s"
+"""
+        )
+        with house.up():
+            yield house
+
+
+def program_of(house: House) -> str:
+    return str(house.wakeful("agents", "default", "-o", "json").json["adapter"])
+
+
+def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(house: House) -> None:
+    house.server.manner = "well"
+    program = PROGRAMS[program_of(house)]
+    for prompt in ("Remember the word tangerine.", "Which word was it?"):
+        is_first = "Remember" in prompt
+        run = house.run("talk", prompt, is_new=is_first)
+        assert run["outcome"] == "succeeded", run["error"]
+        assert run["rung"] == "finished"
+        assert run["reply"].strip() == REPLY
+        assert prompt in house.server.texts()
+        counted = house.server.counted()
+        usage = run["usage"]
+        if usage is None or usage["input"] is None:
+            assert run["priced"] == "unknown"
+            assert not program.reports_usage
+        else:
+            assert usage["input"] == counted.fresh + counted.cached
+            assert usage["output"] == counted.output
+            assert usage["cachedInput"] in (counted.cached, None)
+    assert "Remember the word tangerine." in house.server.texts()
+
+
+@pytest.mark.parametrize("manner", ["400", "401", "429", "500", "cut"])
+def test_a_model_that_fails_is_a_failure_with_cause_and_cure(house: House, manner: Manner) -> None:
+    house.server.manner = manner
+    name = program_of(house)
+    run = house.run(f"fails-{manner}", "What is new today?")
+    assert run["outcome"] in ("failed", "waiting"), run
+    said = run["error"]
+    sys.stdout.write(f"{name} | {manner} | {run['outcome']} | {said}\n")
+    assert said.startswith(f"{name}:")
+    assert not re.search(r'[{}]|":|Traceback|File "|\bat async\b|\n', said), said
+    assert re.search(CAUSES[manner], said, re.IGNORECASE), said
+    assert ";" in said, said
+    usage = run.get("usage")
+    assert usage is None or not usage.get("total")
+
+
+def test_a_slow_model_is_waited_for(house: House) -> None:
+    house.server.manner = "slow"
+    run = house.run("slow", "Take your time.")
+    assert (run["outcome"], run["reply"].strip()) == ("succeeded", REPLY)
+
+
+def test_a_lost_session_is_begun_again(house: House) -> None:
+    house.server.manner = "well"
+    if not PROGRAMS[program_of(house)].resume:
+        pytest.skip("it has no sessions of its own to lose")
+    first = house.run("forgetful", "Remember the word tangerine.")
+    assert first["outcome"] == "succeeded", first["error"]
+    _forget_sessions(house)
+    second = house.run("forgetful", "Which word was it?", is_new=False)
+    assert second["outcome"] == "succeeded", second["error"]
+    assert "tangerine" not in house.server.texts()
+    assert second["sessionId"] != first["sessionId"]
+
+
+def _forget_sessions(house: House) -> None:
+    """Remove what the programs keep of their sessions."""
+    places = (".claude/projects", ".codex/sessions", ".gemini/tmp", ".local/share/opencode", ".qwen", ".copilot")
+    for place in places:
+        folder = house.user_home / place
+        if folder.exists():
+            for file in [*folder.rglob("*.jsonl"), *folder.rglob("*.json"), *folder.rglob("*.db*")]:
+                if "settings" not in file.name and "auth" not in file.name:
+                    file.unlink()
