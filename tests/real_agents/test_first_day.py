@@ -1,5 +1,6 @@
 """From an empty home to an answer, without an editor: init, up, agents test, add, run --wait."""
 
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def test_from_init_to_an_answer(tmp_path: Path) -> None:
         for program in programs:
             assert program.path is not None
             (only / program.name).symlink_to(program.path)
+        (only / "node").symlink_to(shutil.which("node") or "node")
         house.env["PATH"] = f"{only}:/usr/local/bin:/usr/bin:/bin"
 
         said = house.wakeful("init")

@@ -82,8 +82,9 @@ def test_a_model_that_fails_is_a_failure_with_cause_and_cure(house: House, manne
     assert not re.search(r'[{}]|":|Traceback|File "|\bat async\b|\n', said), said
     assert re.search(CAUSES[manner], said, re.IGNORECASE), said
     assert ";" in said, said
-    usage = run.get("usage")
-    assert usage is None or not usage.get("total")
+    if manner != "cut":  # there the server had sent the first counts before
+        usage = run.get("usage")
+        assert usage is None or not usage.get("total")
 
 
 def test_a_slow_model_is_waited_for(house: House) -> None:

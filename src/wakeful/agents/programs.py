@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from wakeful.agents.presets.catalogue import PRESETS
 from wakeful.settings import agents as written
 
-VERSION_WITHIN: Final = 10.0
-"""Seconds that a program gets to print its version."""
+VERSION_WITHIN: Final = 20.0
+"""Seconds that a program gets to print its version: some unpack themselves at their first start."""
 
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]{1,40})?")
 _OUTPUT_MAX: Final = 4_096
@@ -76,9 +76,15 @@ class Versions:
         except OSError:
             return None
         known = self._known.get(path)
-        if known is None or known[0] != changed:
-            known = self._known[path] = (changed, _asked([path, "--version"], self._within))
-        return known[1]
+        if known is not None and known[0] == changed:
+            return known[1]
+        printed = _asked([path, "--version"], self._within)
+        if printed is None:  # too slow this time, perhaps; it is asked again
+            return None
+        found = _VERSION.search(printed)
+        version = None if found is None else found[0]
+        self._known[path] = (changed, version)
+        return version
 
 
 def _asked(argv: Sequence[str], within: float) -> str | None:
@@ -101,5 +107,4 @@ def _asked(argv: Sequence[str], within: float) -> str | None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             return None
-    found = _VERSION.search(printed[:_OUTPUT_MAX].decode(errors="replace"))
-    return None if found is None else found[0]
+    return printed[:_OUTPUT_MAX].decode(errors="replace")
