@@ -17,6 +17,18 @@ def program(folder: Path, name: str, source: str = "echo 1.2.3") -> Path:
     return file
 
 
+def test_agents_are_found_in_the_order_of_preference(tmp_path: Path) -> None:
+    for name in ("cursor-agent", "codex", "claude"):
+        program(tmp_path, name)
+    found = installed(str(tmp_path))
+    assert [(one.adapter, one.program) for one in found] == [
+        ("claude", "claude"),
+        ("codex", "codex"),
+        ("cursor", "cursor-agent"),
+    ]
+    assert found[0].path == str(tmp_path / "claude")
+
+
 def test_a_file_that_cannot_be_run_is_no_program(tmp_path: Path) -> None:
     program(tmp_path, "codex").chmod(0o600)
     assert installed(str(tmp_path)) == []

@@ -17,7 +17,8 @@ _REJECTED: Final = ("rejected permission", "permission", "denied")
 
 
 def launch(ask: Ask) -> Launch:
-    argv = [ask.program, "run", "--format", "json"]
+    # Without a title it asks the model for one, and does not report what that costs.
+    argv = [ask.program, "run", "--format", "json", "--title", "Wakeful"]
     argv += ["--session", ask.session_id] if ask.session_id else []
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--auto"] if ask.permissions == _AUTO else []
