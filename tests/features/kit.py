@@ -94,6 +94,9 @@ class Tap:
     async def changed(self) -> bool:
         return await self._inner.changed()
 
+    def trouble(self) -> str | None:
+        return self._inner.trouble()
+
     async def close(self) -> None:
         await self._inner.close()
 

@@ -64,6 +64,9 @@ class Tap:
     async def changed(self) -> bool:
         return await self.inner.changed()
 
+    def trouble(self) -> str | None:
+        return self.inner.trouble()
+
     async def close(self) -> None:
         await self.inner.close()
 

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
-from wakeful.core.instants import SECOND, Duration
+from wakeful.core.instants import SECOND, Duration, format_duration
+from wakeful.features.schedules.health import worst
 from wakeful.http import health_shapes
 from wakeful.http.doorway import Access
 from wakeful.http.problems import Problem, stopping
@@ -67,16 +68,18 @@ async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE / SECOND):
             pulse, health = await app.pulse(), await app.health()
     except (StoreUnavailable, TimeoutError) as error:
-        wrong = [f"the store cannot be read: {error or 'no answer'}"]
-        return {"status": "failing", "problems": wrong, "isStoreWritable": writable.level == "ok"}
+        silent = f"no answer within {format_duration(PATIENCE)}; another session may hold a lock on its tables"
+        wrong = [f"the store cannot be read: {str(error) or silent}"]
+        return {"status": "failing", "problems": wrong, "isStoreWritable": writable.level != "bad"}
     findings = [*health.findings, writable]
     # What hangs keeps its own lane and share; the clock is alive all the same.
     wrong = [finding.sentence for finding in findings if finding.level == "bad" and finding.name in VITAL]
     return {
         **health.to_json(),
+        "level": worst(findings),
         "status": "failing" if wrong else "ok",
         "problems": wrong,
         "findings": [finding.to_json() for finding in findings],
         "stuckRuns": [str(run_id) for run_id in pulse.stuck],
-        "isStoreWritable": writable.level == "ok",
+        "isStoreWritable": writable.level != "bad",
     }

@@ -230,6 +230,10 @@ class Store(Protocol):
         """Whether another process wrote since the last call: a hint to look, never a proof."""
         ...
 
+    def trouble(self) -> str | None:
+        """What went wrong with the place in the last minute, in a sentence, although it may work by now."""
+        ...
+
     async def close(self) -> None: ...
 
 

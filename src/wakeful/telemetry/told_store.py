@@ -118,6 +118,9 @@ class ToldStore:
             self._sink.stir(False)
         return is_news
 
+    def trouble(self) -> str | None:
+        return self._store.trouble()
+
     async def close(self) -> None:
         await self._store.close()
 

@@ -49,6 +49,12 @@ class Finding:
         return out
 
 
+def worst(findings: Sequence[Finding]) -> Level:
+    """The level of the worst of them."""
+    levels = {finding.level for finding in findings}
+    return "bad" if "bad" in levels else "warn" if "warn" in levels else "ok"
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     """How everything stands."""
@@ -66,8 +72,7 @@ class Health:
     @property
     def level(self) -> Level:
         """The worst of the findings."""
-        levels = {finding.level for finding in self.findings}
-        return "bad" if "bad" in levels else "warn" if "warn" in levels else "ok"
+        return worst(self.findings)
 
     @property
     def is_alive(self) -> bool:
@@ -140,6 +145,9 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
         return Finding("store", "bad", f"the store cannot be written: {error}", cure)
     if error is not None:
         return Finding("store", "bad", f"a write failed: {type(error).__name__}: {error}", cure)
+    if trouble := store.trouble():
+        cure = "look at the network and at whatever stands between here and the server; what failed is tried again"
+        return Finding("store", "warn", f"the store can be written, but {trouble}", cure)
     return Finding("store", "ok", "the store can be written")
 
 

@@ -1,6 +1,13 @@
-"""Connections: how one is opened, how statements travel on it, and what its errors mean."""
+"""Connections: how one is opened, how statements travel on it, and what its errors mean.
+
+A pooler in transaction mode (pgbouncer) may serve each transaction by another session of the server. Nothing that
+belongs to a session can be relied on there: no prepared statements, no `SET`, no `LISTEN`. A pooler is recognised by
+the process id it announces, which is not that of the server's process. Behind one, each transaction begins with the
+settings it needs (`Connection.preamble`), and nothing is prepared.
+"""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -8,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg import RawCursor, errors
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
 
 from wakeful.core.instants import Duration
 from wakeful.core.policies import SECOND
@@ -16,10 +23,21 @@ from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import Address
 from wakeful.stores.postgres.rows import storable
 
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Param: TypeAlias = str | int | None
 
 STATEMENTS_KEPT: Final = 500
+TROUBLE_KEPT_S: Final = 60
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """One connection, and what each transaction on it begins with."""
+
+    preamble: bytes = b""
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether another session of the server may serve each transaction."""
+        return bool(self.preamble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +98,7 @@ _TO_REPEAT: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 def connect(address: Address, patience: Patience) -> Connection:
     """A connection in autocommit: transactions are begun and ended by us, visibly."""
     seconds = max(1, patience.silence // SECOND)
-    connection = psycopg.connect(
+    connection = Connection.connect(
         address.conninfo,
         autocommit=True,
         prepare_threshold=0,
@@ -111,12 +129,18 @@ def _set_up(connection: Connection, address: Address, patience: Patience) -> Non
         "idle_in_transaction_session_timeout": patience.frozen,
         "client_min_messages": "warning",
     }
-    said = "; ".join(f"SET {name} = {value}" for name, value in settings.items())
-    connection.execute(said.encode(), prepare=False)
+    asked = b"SELECT pg_backend_pid(), current_setting('synchronous_commit')"
+    backend_pid, synchronous = connection.execute(asked, prepare=False).fetchone() or (0, "")
     # L7: whoever was answered is on disk. Stricter settings (a standby that confirms) are the server's choice.
-    asked = connection.execute(b"SHOW synchronous_commit", prepare=False).fetchone()
-    if asked == ("off",):
-        connection.execute(b"SET synchronous_commit = on", prepare=False)
+    if synchronous == "off":
+        settings["synchronous_commit"] = "on"
+    if backend_pid == connection.pgconn.backend_pid:
+        connection.execute(
+            "; ".join(f"SET {name} = {value}" for name, value in settings.items()).encode(), prepare=False
+        )
+    else:
+        connection.prepare_threshold = None
+        connection.preamble = "".join(f"SET LOCAL {name} = {value}; " for name, value in settings.items()).encode()
 
 
 class Door:
@@ -128,6 +152,7 @@ class Door:
         self._lock = Lock()
         self._pause: Duration = 0
         self._shut_until = 0.0  # by the stopwatch of the threads: how fast to knock, nothing of when to ring
+        self._broken: deque[tuple[float, str]] = deque(maxlen=10_000)  # when, and what was said
 
     def open(self) -> Connection:
         """A new connection; raises `StoreUnavailable` if there is none to be had."""
@@ -139,10 +164,27 @@ class Door:
             connection = connect(self.address, self.patience)
         except psycopg.Error as error:
             self._shut()
+            self.note(error)
             raise unavailable(error) from error
         with self._lock:
             self._pause, self._shut_until = 0, 0.0
         return connection
+
+    def note(self, error: BaseException) -> None:
+        """A connection could not be made, or broke."""
+        with self._lock:
+            self._broken.append((time.monotonic(), _said(error)))
+
+    def trouble(self) -> str | None:
+        """What was noted in the last minute, as a sentence."""
+        since = time.monotonic() - TROUBLE_KEPT_S
+        with self._lock:
+            while self._broken and self._broken[0][0] < since:
+                self._broken.popleft()
+            if not self._broken:
+                return None
+            n, (_, said) = len(self._broken), self._broken[-1]
+        return f"connections to the server failed {n} times in the last minute; the last one said: {said}"
 
     def _shut(self) -> None:
         with self._lock:
@@ -240,15 +282,23 @@ def is_unavailable(error: BaseException) -> bool:
     """Whether the error is about the place, so that nothing in the transaction can be trusted."""
     if not isinstance(error, psycopg.Error):
         return False
+    if error.pgconn is not None and error.pgconn.status == ConnStatus.BAD:
+        return True
     if error.sqlstate is None:  # libpq's own: the connection broke, or was never made
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        return type(error) in (psycopg.Error, psycopg.DatabaseError) or isinstance(
+            error, psycopg.OperationalError | psycopg.InterfaceError
+        )
     return error.sqlstate.startswith(_OF_THE_PLACE)
 
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
     """The error in the words of the port."""
     cure = _CURES.get(error.sqlstate or "")
-    said = str(error).strip() or type(error).__name__
+    said = _said(error)
     failure = StoreUnavailable(f"{cure} ({said})" if cure else said)
     failure.__cause__ = error
     return failure
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -3,6 +3,9 @@
 Nothing waits on that connection: what arrives lies in its buffer until `changed` is asked, which is one empty round
 trip. The answer is certain for what was committed before the question, because the server delivers what it has before
 it says that it is ready. A connection that was lost has missed hints, so losing one counts as a hint.
+
+Behind a pooler nothing can be heard, because the session that listens serves others in between. There the answer is
+always yes: those who ask look into the store each time, which costs more and misses nothing.
 """
 
 from collections.abc import Callable
@@ -34,15 +37,22 @@ class ListeningHand:
         self._door = door
         self._token = token.encode()
         self._connection: Connection | None = None
+        self._is_deaf = False
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate:
         return self.has_heard(), None
 
     def has_heard(self) -> bool:
         """Whether another process has told us anything since the last call, or may have."""
+        if self._is_deaf:
+            return True
         if self._connection is None:
             with suppress(psycopg.Error, StoreUnavailable):
                 connection = self._door.open()
+                if connection.is_pooled:
+                    connection.close()
+                    self._is_deaf = True
+                    return True
                 connection.execute(f"LISTEN {channel_of(self._door.address.schema)}".encode(), prepare=False)
                 self._connection = connection
             return True

@@ -9,7 +9,7 @@ one.
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
-from psycopg import Connection
+from psycopg import Connection, errors
 
 # One lock for all schemas of a database: migrating is rare and quick.
 _MIGRATING: Final = 0x57414B45
@@ -18,7 +18,7 @@ _MIGRATING: Final = 0x57414B45
 HAS_VERSION = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL"
 
 # The last step this schema has taken.
-VERSION = "SELECT coalesce(max(number), 0) FROM schema_version"
+VERSION = "SELECT coalesce(max(number), 0) FROM {schema}.schema_version"
 
 # Remember a step.
 SET_VERSION = "INSERT INTO schema_version (number) VALUES ($1)"
@@ -49,13 +49,21 @@ def version_of(connection: Connection[Any], schema: str) -> int:
     """The last step this schema has taken; 0 if there is nothing yet."""
     if not _one(connection, HAS_VERSION, [schema]):
         return 0
-    return int(_one(connection, VERSION))
+    return int(_one(connection, VERSION.format(schema=schema)))
 
 
 def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
     """Take the steps that are missing; refuse a database from too far ahead. The connection is in autocommit."""
     if (encoding := _one(connection, ENCODING)) != "UTF8":
         raise DatabaseRefused(f"the database is written in {encoding}; make one with ENCODING 'UTF8'")
+    try:
+        with connection.transaction():
+            pass
+    except errors.ProtocolViolation as error:  # pgbouncer in statement mode
+        raise DatabaseRefused(
+            f"the server or the pooler before it takes no transactions ({error}); let the pooler work in transaction "
+            "mode or in session mode"
+        ) from error
     newest = steps[-1].number
     version = version_of(connection, schema)
     if version > newest + 1:
@@ -69,27 +77,32 @@ def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) ->
 
 def _take(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
     """Apply what is missing by the time it is our turn."""
-    # Whoever migrates may take long: our patience with other locks does not hold for this one.
-    connection.execute(b"SET lock_timeout = 0", prepare=False)
-    connection.execute(b"SET statement_timeout = 0", prepare=False)
-    # Before the transaction and not in it: a transaction that waited still remembers tables as missing that were not
-    # there when it began.
-    connection.execute(f"SELECT pg_advisory_lock({_MIGRATING})".encode())
-    try:
+    while not _is_taken(connection, schema, steps):
+        # Another opener migrates. A transaction that waited still remembers tables as missing that were not there when
+        # it began, so we wait in a transaction of its own. Locks of sessions would do; behind a pooler there are none.
         with connection.transaction():
-            version = version_of(connection, schema)
-            if version == 0:
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
-                connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)")
-            for step in steps:
-                if step.number > version:
-                    connection.execute(step.sql.encode(), prepare=False)
-                    connection.execute(SET_VERSION, [str(step.number)])
-    finally:
-        connection.execute(f"SELECT pg_advisory_unlock({_MIGRATING})".encode())
+            connection.execute(b"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0", prepare=False)
+            connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})".encode(), prepare=False)
+
+
+def _is_taken(connection: Connection[Any], schema: str, steps: list[Migration]) -> bool:
+    """Take the steps, unless another opener is about to: whether that is done."""
+    with connection.transaction():
+        connection.execute(f"SET LOCAL statement_timeout = 0; SET LOCAL search_path = {schema}".encode(), prepare=False)
+        if not _one(connection, f"SELECT pg_try_advisory_xact_lock({_MIGRATING})"):
+            return False
+        version = version_of(connection, schema)
+        if version == 0:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode(), prepare=False)
+            connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)", prepare=False)
+        for step in steps:
+            if step.number > version:
+                connection.execute(step.sql.encode(), prepare=False)
+                connection.execute(SET_VERSION, [str(step.number)], prepare=False)
+    return True
 
 
 def _one(connection: Connection[Any], query: str, params: list[str] | None = None) -> Any:
-    found = connection.execute(query.encode(), params).fetchone()
+    found = connection.execute(query.encode(), params, prepare=False).fetchone()
     assert found is not None  # noqa: S101 - each of these queries answers one row
     return found[0]

@@ -11,7 +11,8 @@ from wakeful.stores.postgres.connection import Door, Session, is_unavailable, un
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Fate
 
-_BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+BEGINS_MAX: Final = 5
 
 
 class ReadingHand:
@@ -28,7 +29,10 @@ class ReadingHand:
             tx = self._begin()
             return operation(tx), None
         except psycopg.Error as error:
-            return None, unavailable(error) if self._is_of_the_place(error) else error
+            if not self._is_of_the_place(error):
+                return None, error
+            self._door.note(error)
+            return None, unavailable(error)
         except BaseException as error:
             return None, error
         finally:
@@ -44,17 +48,24 @@ class ReadingHand:
         return is_unavailable(error) and not isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
 
     def _begin(self) -> PostgresTx:
-        """Begin on the connection there is; one that died while it was idle is replaced without a word."""
-        if self._session is not None and self._tx is not None:
+        """Begin on the connection there is; one that died while it was idle, or breaks at once, is replaced."""
+        for tries_left in reversed(range(BEGINS_MAX)):
+            session, tx = self._take()
             try:
-                _begin(self._session)
-                return self._tx
-            except psycopg.Error:
+                _begin(session)
+                return tx
+            except psycopg.Error as error:
                 self.close()
-        self._session = Session(self._door.open(), is_reading=True, on_time=self._on_time)
-        self._tx = PostgresTx(self._session)
-        _begin(self._session)
-        return self._tx
+                if tries_left == 0 or not is_unavailable(error):
+                    raise
+                self._door.note(error)
+        raise AssertionError("unreachable")
+
+    def _take(self) -> tuple[Session, PostgresTx]:
+        if self._session is None or self._tx is None:
+            self._session = Session(self._door.open(), is_reading=True, on_time=self._on_time)
+            self._tx = PostgresTx(self._session)
+        return self._session, self._tx
 
     def _end(self) -> None:
         """The view ends with a rollback: there is nothing to keep."""
@@ -68,6 +79,6 @@ class ReadingHand:
 
 def _begin(session: Session) -> None:
     session.reset()
-    result = session.connection.pgconn.exec_(_BEGIN)
+    result = session.connection.pgconn.exec_(_BEGIN + session.connection.preamble)
     if result.status != ExecStatus.COMMAND_OK:
         raise psycopg.errors.error_from_result(result)

@@ -1,6 +1,7 @@
 """The store in one schema of a PostgreSQL database."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -20,6 +21,8 @@ from wakeful.stores.postgres.writer import WritingHand
 
 T = TypeVar("T")
 
+log = logging.getLogger("wakeful.store")
+
 # Enough that a claim, a settlement, a batch of marks and a command never wait for one another, and few enough that ten
 # nodes stay well below a server's usual hundred connections.
 WRITERS: Final = 4
@@ -32,6 +35,7 @@ class PostgresStore:
     def __init__(self, door: Door, clock: PostgresClock, *, writers: int, readers: int) -> None:
         token = secrets.token_hex(8)
         news = news_of(door.address.schema, token)
+        self._door = door
         self._address = door.address
         self._clock = clock
         doubts = Doubts()
@@ -39,6 +43,7 @@ class PostgresStore:
         self._readers = Workers("wakeful-reader", readers, lambda: ReadingHand(door, _ignore))
         self._listener = Workers("wakeful-listener", 1, lambda: ListeningHand(door, token))
         self._is_closed = False
+        self._is_pooled = False
 
     @classmethod
     async def open(
@@ -50,8 +55,9 @@ class PostgresStore:
         """
         door = Door(parse(url), patience or Patience())
         clock = PostgresClock()
-        await asyncio.to_thread(_prepare, door, clock, migrations())
+        is_pooled = await asyncio.to_thread(_prepare, door, clock, migrations())
         store = cls(door, clock, writers=writers, readers=readers)
+        store._is_pooled = is_pooled
         await store.changed()  # from here on nothing that others write goes unheard
         return store
 
@@ -70,6 +76,11 @@ class PostgresStore:
 
     async def hold_clock(self) -> bool:
         """Always: every node ticks, and leases tell who is alive."""
+        if self._is_pooled:
+            log.warning(
+                "a connection pooler is between this node and the server: writes of other nodes are not announced, "
+                "so this node looks for them each second; connect to the server itself to avoid that"
+            )
         return True
 
     async def release_clock(self) -> None:
@@ -79,6 +90,10 @@ class PostgresStore:
     def is_exclusive(self) -> bool:
         """False: others may be alive."""
         return False
+
+    def trouble(self) -> str | None:
+        """Connections that failed in the last minute."""
+        return self._door.trouble()
 
     async def changed(self) -> bool:
         """Whether another process told of a write since the last call."""
@@ -103,14 +118,15 @@ class PostgresStore:
         return await future
 
 
-def _prepare(door: Door, clock: PostgresClock, steps: list[Migration]) -> None:
-    """See to it that the schema is there and up to date, and set the clock."""
+def _prepare(door: Door, clock: PostgresClock, steps: list[Migration]) -> bool:
+    """See to it that the schema is there and up to date, and set the clock; answers whether a pooler is in between."""
     connection: Connection = door.open()
     try:
         migrate(connection, door.address.schema, steps)
         session = Session(connection, is_reading=True, on_time=_ignore)
         clock.set_by(session)  # the first time also prepares the statement: it is the second that counts
         clock.set_by(session)
+        return connection.is_pooled
     except psycopg.Error as error:
         raise unavailable(error) from error
     finally:

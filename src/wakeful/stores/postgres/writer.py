@@ -27,9 +27,13 @@ from wakeful.stores.postgres.workers import Fate
 
 REPEATS_MAX: Final = 10
 PAUSE_MAX_S: Final = 0.05
+BEGINS_MAX: Final = 5
+"""How many connections in a row may break before anything was asked of them; then the caller is told."""
 
-# Every transaction gets its number at once, in the same round trip: it must be known before COMMIT is sent.
-_BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_current_xact_id()::text"
+# Every transaction gets its number at once, in the same round trip: it must be known before COMMIT is sent. And so must
+# the process that serves it: behind a pooler the connection does not know it.
+_BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+_NUMBER: Final = b"SELECT pg_current_xact_id()::text, pg_backend_pid()"
 
 
 class WritingHand:
@@ -52,6 +56,7 @@ class WritingHand:
             except psycopg.Error as error:
                 self._tidy_up()
                 if is_unavailable(error):
+                    self._door.note(error)
                     return None, unavailable(error)
                 if not is_to_repeat(error):
                     return None, error
@@ -69,7 +74,7 @@ class WritingHand:
             self._session = self._tx = None
 
     def _transact(self, operation: Callable[[Any], Any]) -> Fate:
-        session, tx, xid = self._begin()
+        session, tx, doubt = self._begin()
         try:
             value = operation(tx)
         except BaseException:
@@ -78,26 +83,38 @@ class WritingHand:
             raise
         if session.failure is not None:
             raise session.failure  # the operation hid it; the server would turn COMMIT into ROLLBACK
-        self._commit(session, xid)
+        self._commit(session, doubt)
         return value, None
 
-    def _begin(self) -> tuple[Session, PostgresTx, str]:
-        """Begin on the connection there is; one that died while it was idle is replaced without a word."""
-        if self._session is not None and self._tx is not None:
+    def _begin(self) -> tuple[Session, PostgresTx, Doubt]:
+        """Begin on the connection there is. One that died while it was idle is replaced without a word, and so is one
+        that breaks before it served anything: nothing was asked of it yet."""
+        for tries_left in reversed(range(BEGINS_MAX)):
+            session, tx, is_new = self._take()
             try:
-                return self._session, self._tx, _begin(self._session)
-            except psycopg.Error:
+                return session, tx, _begin(session)
+            except psycopg.Error as error:
                 self.close()
+                if not is_new:
+                    continue
+                if tries_left == 0 or not is_unavailable(error):
+                    raise
+                self._door.note(error)
+        raise AssertionError("unreachable")
+
+    def _take(self) -> tuple[Session, PostgresTx, bool]:
+        if self._session is not None and self._tx is not None:
+            return self._session, self._tx, False
         self._session = session = Session(
             self._door.open(), is_reading=False, on_time=self._on_time, doubts=self._doubts
         )
         self._tx = tx = PostgresTx(session)
-        return session, tx, _begin(session)
+        return session, tx, True
 
-    def _commit(self, session: Session, xid: str) -> None:
-        doubt = Doubt(xid, session.connection.pgconn.backend_pid)
+    def _commit(self, session: Session, doubt: Doubt) -> None:
         if not _is_answered(session, self._commit_with_news if session.is_changed else b"COMMIT"):
             self.close()
+            self._door.note(StoreUnavailable("the connection was lost during commit"))
             resolve(doubt, self._door, self._doubts)
 
     def _tidy_up(self) -> None:
@@ -113,14 +130,14 @@ class WritingHand:
             self.close()
 
 
-def _begin(session: Session) -> str:
-    """The number of the new transaction."""
+def _begin(session: Session) -> Doubt:
+    """Begin; returns the number of the new transaction and the process that serves it, in case of doubt."""
     session.reset()
-    result = session.connection.pgconn.exec_(_BEGIN)
-    number = result.get_value(0, 0) if result.status == ExecStatus.TUPLES_OK else None
-    if number is None:
+    result = session.connection.pgconn.exec_(_BEGIN + session.connection.preamble + _NUMBER)
+    if result.status != ExecStatus.TUPLES_OK:
         raise psycopg.errors.error_from_result(result)
-    return number.decode()
+    number, backend_pid = result.get_value(0, 0) or b"", result.get_value(0, 1) or b"0"
+    return Doubt(number.decode(), int(backend_pid))
 
 
 def _is_answered(session: Session, commit: bytes) -> bool:

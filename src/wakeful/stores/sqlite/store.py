@@ -121,6 +121,10 @@ class SqliteStore:
         """Look at the whole file; answers what is wrong with it, nothing if it is sound."""
         return await asyncio.to_thread(_check_whole, self._path)
 
+    def trouble(self) -> str | None:
+        """Nothing lies between us and the file: what goes wrong is said at once."""
+        return None
+
     async def close(self) -> None:
         """Finish what was asked, then let everything go. Asking twice is harmless."""
         if self._is_closed:

@@ -1,0 +1,137 @@
+"""Behind a real pgbouncer in transaction mode: every transaction may be served by another session of the server."""
+
+import asyncio
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from delivery.running import daemon
+from patience import PATIENCE
+from postgres.server import Server, schema_of
+from wakeful.stores.postgres import PostgresStore
+from wakeful.stores.postgres.migrate import DatabaseRefused
+
+PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed: apt-get install pgbouncer")
+
+SETTINGS = """
+[databases]
+* = {upstream}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+default_pool_size = 3
+max_client_conn = 200
+logfile = {folder}/log
+pidfile = {folder}/pid
+"""
+
+
+@contextmanager
+def pooler(server: Server, folder: Path, mode: str) -> Iterator[Callable[[str], str]]:
+    """A pgbouncer before the server; gives addresses through it."""
+    known = conninfo_to_dict(server.url)
+    upstream = " ".join(f"{name}={known[name]}" for name in ("host", "port", "user") if known.get(name))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder.mkdir()
+    settings = folder / "settings.ini"
+    settings.write_text(SETTINGS.format(upstream=upstream, port=port, mode=mode, folder=folder))
+    assert PROGRAM is not None
+    command = [PROGRAM, str(settings)]
+    user: dict[str, Any] = {}
+    if os.geteuid() == 0:  # it refuses to run as root
+        user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+        for parent in (folder, *folder.parents):
+            if parent.owner() == "root" and parent != Path("/"):
+                parent.chmod(parent.stat().st_mode | 0o011)
+        folder.chmod(0o777)
+        Path(str(known["host"])).chmod(0o755)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, **user)
+    try:
+        _wait_for(port, process)
+        base = f"postgresql://{known.get('user') or 'postgres'}@127.0.0.1:{port}/{known.get('dbname') or 'postgres'}"
+        yield lambda url: f"{base}?schema={schema_of(url)}"
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+
+
+def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+    for _ in range(600):
+        assert process.poll() is None, process.communicate()[1].decode()
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+            return
+        except ConnectionRefusedError:
+            process_wait(process)
+    raise AssertionError("pgbouncer does not listen")
+
+
+def process_wait(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        process.wait(0.1)
+    except subprocess.TimeoutExpired:
+        return
+
+
+async def _put(store: PostgresStore, n: int) -> None:
+    await store.write(lambda tx: tx.meta.set(f"n{n}", str(n)))
+
+
+async def test_many_transactions_on_few_sessions(url: str, server: Server, tmp_path: Path) -> None:
+    """Two stores share three sessions: what each transaction is told holds in it, and nothing of it in others."""
+    with pooler(server, tmp_path / "pooler", "transaction") as through:
+        one, other = await PostgresStore.open(through(url)), await PostgresStore.open(through(url))
+        try:
+            writes = [
+                store.write(lambda tx, n=n: tx.meta.set(f"n{n}", str(n))) for n in range(100) for store in (one, other)
+            ]
+            await asyncio.gather(*writes)
+            found = await other.read(lambda tx: [tx.meta.get(f"n{n}") for n in range(100)])
+            assert found == [str(n) for n in range(100)]
+            assert await one.changed()  # it cannot be told, so it is to look
+        finally:
+            await one.close()
+            await other.close()
+        with psycopg.connect(through(url).partition("?")[0]) as foreign:
+            assert foreign.execute("SHOW search_path").fetchone() == ('"$user", public',)
+
+
+async def test_a_daemon_behind_a_pooler(url: str, server: Server, tmp_path: Path) -> None:
+    """It starts on an empty schema, runs what it is asked for, and says what is different."""
+    with pooler(server, tmp_path / "pooler", "transaction") as through:
+        settings = f'[store]\nurl = "{through(url)}"\n'
+        async with daemon(tmp_path / "home", settings) as running:
+            job = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", "print('hello')"]}}
+            await running.ask("PUT", "/api/schedule/job", job)
+            for _ in range(5):
+                run = await running.ask("POST", "/api/schedule/job/run?wait=true&timeout=60s")
+                assert (run["outcome"], run["output"]) == ("succeeded", "hello\n")
+            health = await running.ask("GET", "/healthz")
+            assert health["status"] == "ok"
+    assert "pooler" in (tmp_path / "home" / "server.log").read_text()
+
+
+async def test_a_pooler_without_transactions_is_refused(url: str, server: Server, tmp_path: Path) -> None:
+    """In statement mode there is nothing to build on: a sentence says so."""
+    with (
+        pooler(server, tmp_path / "pooler", "statement") as through,
+        pytest.raises(DatabaseRefused, match="transaction mode"),
+    ):
+        await PostgresStore.open(through(url))
