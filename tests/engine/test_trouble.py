@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
 from wakeful import Conflict, StoreUnavailable, cron, every
-from wakeful.core.instants import MINUTE
+from wakeful.core.instants import HOUR, MINUTE
 from wakeful.features.schedules.runs import ScheduleRuns
 
 
@@ -194,7 +194,7 @@ async def test_a_handler_that_dies_in_any_way_fails_its_own_run(world: World) ->
 
 @virtual
 async def test_a_stop_while_the_store_is_down_waits_for_it(world: World) -> None:
-    """An ending on its way is not dropped at shutdown: the store comes back, and it is recorded."""
+    """An ending on its way is not dropped: the store comes back within the grace, and it is recorded."""
     bot = Bot(world, usual=20_000)
     app = await world.open(bot)
     await app.add("job", every("1h"))
@@ -204,8 +204,26 @@ async def test_a_stop_while_the_store_is_down_waits_for_it(world: World) -> None
     def heal() -> None:
         app.store.is_down = False
 
-    world.loop.call_later(60, heal)
+    world.loop.call_later(25, heal)
     await app.stop()
     app = await world.open(bot)
     assert await ledger(app, "job") == ["01-01 01:00:00 succeeded"]
     assert short(world.now) < "01-01 01:01:30"
+
+
+@virtual
+async def test_a_store_that_is_gone_does_not_keep_a_shutdown(world: World) -> None:
+    """A run is open and nothing can be written: after the grace it is ended and the app stops."""
+    bot = Bot(world, usual=HOUR)
+    app = await world.open(bot, shutdown_grace="5s")
+    await app.add("job", every("1h"))
+    await world.until("01-01 01:00:30")
+    assert bot.running == 1
+    app.store.is_down = True
+    await app.stop()
+    assert short(world.now) == "01-01 01:00:35"
+    assert bot.running == 0
+    again = Bot(world)
+    await world.open(again)
+    await world.sleep("1m")
+    assert [fire.attempt for fire in again.fires] == [2]

@@ -25,6 +25,7 @@ class BreakingProxy:
         self._host, self._port = str(known.get("host") or "127.0.0.1"), str(known.get("port") or 5432)
         self._rng = random.Random(seed)
         self._loop = asyncio.new_event_loop()
+        self._open: set[asyncio.StreamWriter] = set()
         self.share = 0.0
         self.is_shut = False  # takes connections and closes them
         self.broken = 0
@@ -52,13 +53,24 @@ class BreakingProxy:
             f"postgresql://{user}@127.0.0.1:{self.port}/{database}?sslmode=disable&gssencmode=disable&schema={schema}"
         )
 
+    def cut(self) -> None:
+        """Close every connection, and all that are made from now on."""
+        self.is_shut = True
+        self._loop.call_soon_threadsafe(self._close_all)
+
+    def _close_all(self) -> None:
+        for writer in list(self._open):
+            writer.close()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
         try:
             if not self.is_shut:
                 await self._join(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
+            self._open.discard(writer)
             writer.close()
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

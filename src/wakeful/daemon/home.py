@@ -1,4 +1,8 @@
-"""The home folder of a daemon: made, held by one process, and the file that tells who that is."""
+"""The home folder of a daemon: made, held by one process, and the file that tells who that is.
+
+Both are locked, the folder and the file. The file's lock tells others whether there is a daemon, and the file tells
+who. But a file can be removed, and then a second one could be made and locked: the folder's lock prevents that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,21 +73,81 @@ def make_home(home: Path) -> None:
 
 
 @contextmanager
-def held(home: Path) -> Iterator[int]:
+def held(home: Path) -> Iterator[Lock]:
     """Hold the home for this process: the system lets it go when the process ends, however it ends."""
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        file = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DaemonRefused(f"{home / LOCK_NAME} cannot be opened ({error.strerror}); check its owner") from error
+        _take_folder(home, folder)
+        with _file_held(home) as lock:
+            yield lock
+    finally:
+        os.close(folder)
+
+
+class Lock:
+    """The lock file, held. If somebody removes it, `keep` makes it again."""
+
+    def __init__(self, home: Path, file: int) -> None:
+        self._home = home
+        self._file = file
+        self.before = _read_holder(os.pread(file, LOCK_MAX, 0))
+        """The daemon before this one, if it did not end in good order."""
+
+    def tell(self, address: str | None) -> None:
+        """Write who holds the home, and where it listens."""
+        write_holder(self._file, address)
+
+    def keep(self) -> bool:
+        """Make the file again if it was removed or replaced; answers whether it was."""
+        path = self._home / LOCK_NAME
+        with suppress(OSError):
+            if os.path.samestat(path.stat(), os.fstat(self._file)):
+                return False
+        draft = path.with_suffix(".new")
+        file = _opened(draft)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(file, os.pread(self._file, LOCK_MAX, 0), 0)
+        draft.replace(path)
+        os.close(self._file)
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """An empty file says that it was let go in good order."""
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+@contextmanager
+def _file_held(home: Path) -> Iterator[Lock]:
+    file = _opened(home / LOCK_NAME)
     try:
         _take(home, file)
-        write_holder(file, None)
-        try:
-            yield file
-        finally:
-            os.ftruncate(file, 0)
-    finally:
+        lock = Lock(home, file)
+    except BaseException:
         os.close(file)
+        raise
+    lock.tell(None)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DaemonRefused(f"{path} cannot be opened ({error.strerror}); check its owner") from error
+
+
+def _take_folder(home: Path, folder: int) -> None:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise HomeHeld(home, holder_of(home)) from None
+    except OSError:
+        return  # a file system whose folders cannot be locked: the file is
 
 
 def _take(home: Path, file: int) -> None:

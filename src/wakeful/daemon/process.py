@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, until_open
 from wakeful.daemon.from_settings import conduct_of, delivery_of
-from wakeful.daemon.home import held, make_home, write_holder
+from wakeful.daemon.home import Lock, held, make_home
+from wakeful.daemon.last_words import last_words, report_end, take_crash
 from wakeful.daemon.refusal import DaemonRefused
 from wakeful.daemon.reload import Reload
 from wakeful.daemon.service import READY, STOPPING, ServiceManager
@@ -47,6 +48,9 @@ log = logging.getLogger("wakeful.daemon")
 
 COLLECT_EVERY: Final = (20_000, 10, 10)
 """New objects between two looks of the collector: a burst makes thousands that go by themselves."""
+
+LOCK_LOOK: Final = 5.0
+"""Seconds between two looks whether the lock file is still there."""
 
 OnReady = Callable[[Listening], None]
 
@@ -92,11 +96,12 @@ def run(
 class _Daemon:
     """One run of the daemon over a home that is held."""
 
-    def __init__(self, home: Path, lock: int, read: Callable[[], Loaded]) -> None:
+    def __init__(self, home: Path, lock: Lock, read: Callable[[], Loaded]) -> None:
         from wakeful.settings import Redactor
 
         self._home = home
         self._lock = lock
+        self._crash = take_crash(home)
         self._read = read
         self._reload = Reload(_first(read))
         self._redactor = Redactor(self._reload.loaded.secrets)
@@ -111,14 +116,23 @@ class _Daemon:
         with bound(self._reload.loaded) as door, signals_heard() as signal:
             app = self._app(receipts_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
             try:
-                await start(app)
-                for listener in app.on_settings:
-                    self._reload.listen("a feature", listener)
-                await self._serve(app, door, signal, on_ready)
+                with last_words(self._home):
+                    await self._live(app, door, signal, on_ready)
             finally:
-                await app.stop()
                 if self._telemetry is not None:
                     await self._telemetry.close()
+
+    async def _live(
+        self, app: Wakeful, door: socket.socket, signal: asyncio.Future[None], on_ready: OnReady | None
+    ) -> None:
+        try:
+            await start(app)
+            report_end(self._home, self._lock.before, self._crash)
+            for listener in app.on_settings:
+                self._reload.listen("a feature", listener)
+            await self._serve(app, door, signal, on_ready)
+        finally:
+            await app.stop()
 
     async def _serve(
         self, app: Wakeful, door: socket.socket, signal: asyncio.Future[None], on_ready: OnReady | None
@@ -132,7 +146,11 @@ class _Daemon:
             try:
                 await until_open(server, serving)
                 self._announce(door, on_ready)
-                await asyncio.wait([serving, signal], return_when=asyncio.FIRST_COMPLETED)
+                while not (serving.done() or signal.done()):
+                    await asyncio.wait([serving, signal], timeout=LOCK_LOOK, return_when=asyncio.FIRST_COMPLETED)
+                    self._keep_lock()
+                if serving.done() and not signal.done():
+                    log.error("the door closed by itself; the daemon ends")
                 self._is_stopping = True
                 self._manager.tell(STOPPING)
                 log.info("stopping: runs under way may end")
@@ -252,10 +270,17 @@ class _Daemon:
         )
         return make_server(api)
 
+    def _keep_lock(self) -> None:
+        try:
+            if self._lock.keep():
+                log.warning("the lock file was removed, and is there again; while a daemon runs, leave it in place")
+        except (OSError, DaemonRefused) as error:
+            log.warning("the lock file was removed, and cannot be made again: %s", error)
+
     def _announce(self, door: socket.socket, on_ready: OnReady | None) -> None:
         host, port = self._settings.server.host, door.getsockname()[1]
         listening = Listening(self._home, f"http://{bracketed(host)}:{port}", host, port)
-        write_holder(self._lock, listening.address)
+        self._lock.tell(listening.address)
         self._manager.tell(READY)
         if on_ready is not None:
             on_ready(listening)

@@ -143,21 +143,23 @@ class Engine:
         self._is_draining = True
         self._bell.set()
         if self._node_id is not None:
-            await self._within(self._limits.shutdown_grace, self._wait_idle())
+            await self._within(self._limits.shutdown_grace, self._wait_recorded())
             self._runner.end_all("shutdown")
             self._errands.end_all()
             await self._within(self._limits.ending_grace, self._wait_idle())
             self._runner.give_up_rest()
-            # A store that cannot be written must not keep us for ever: the next start takes what is left for lost.
-            await self._within(self._limits.store_grace, self._settler.wait_empty())
+            # A store that cannot be written must not keep us: the next start takes what is left for lost.
+            await self._within(self._limits.store_grace, self._settler.wait_tried())
             self._settler.clear()
         self._is_stopped = True
         self._bell.set()
         if self._loop_task is not None:
+            await self._within(self._limits.store_grace, _ended(self._loop_task))
+            self._loop_task.cancel()
             await asyncio.wait([self._loop_task])
             self._loop_task = None
         await self._asker.close()
-        await self._leave()
+        await self._within(self._limits.store_grace, self._leave())
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -455,18 +457,30 @@ class Engine:
         await self._runner.wait_idle()
         await self._errands.wait_idle()
 
+    async def _wait_recorded(self) -> None:
+        await self._wait_idle()
+        await self._settler.wait_empty()
+
     async def _within(self, grace: Duration, waiting: Coroutine[Any, Any, None]) -> None:
         """Wait for it, at most `grace`."""
         idle = asyncio.Event()
 
         async def watch() -> None:
-            await waiting
-            idle.set()
+            try:
+                await waiting
+            finally:
+                idle.set()
 
         watcher = asyncio.create_task(watch())
         await self._clock.wait(idle, grace)
         watcher.cancel()
         await asyncio.wait([watcher])
+        if not watcher.cancelled():
+            watcher.result()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    await asyncio.wait([task])
 
 
 def _log_alert(alert: Alert) -> None:

@@ -16,7 +16,7 @@ class Limits:
     sleep_max: Duration = MINUTE  # a wake-up is only a hint, and clocks jump: look at least this often
     shutdown_grace: Duration = 30 * SECOND
     ending_grace: Duration = 15 * SECOND  # for what was told to end, on top of the action's own patience
-    store_grace: Duration = 2 * MINUTE  # at shutdown, for a store that cannot be written
+    store_grace: Duration = 10 * SECOND  # at shutdown, for a store that takes its time
     poll: Duration | None = None  # how often to look whether another process wrote; None: nobody else can
     ledger_days: int = 90
     prune_every: Duration = HOUR  # how often to look for what the ledger need not keep

@@ -31,6 +31,7 @@ class Settler:
         self._queue: deque[Ended] = deque()
         self._task: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()  # endings that could not be settled, each waiting for its next try
+        self._refused = asyncio.Event()  # the store did not take the last batch
 
     @property
     def waiting(self) -> int:
@@ -52,6 +53,15 @@ class Settler:
         while self._task is not None:
             await asyncio.wait([self._task])
 
+    async def wait_tried(self) -> None:
+        """Return when everything put so far is in the ledger, or the store refuses to take it."""
+        refused = asyncio.create_task(self._refused.wait())
+        try:
+            while self._task is not None and not self._refused.is_set():
+                await asyncio.wait([self._task, refused], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            refused.cancel()
+
     async def _drain(self) -> None:
         try:
             await asyncio.sleep(0)  # let attempts that end in this same moment join
@@ -63,7 +73,9 @@ class Settler:
     async def _settle_or_keep(self, batch: list[Ended]) -> None:
         try:
             await self._settle(batch)
+            self._refused.clear()
         except StoreUnavailable:
+            self._refused.set()
             self._queue.extendleft(reversed(batch))
             await self._clock.sleep(TRY_AGAIN)
         except Exception:

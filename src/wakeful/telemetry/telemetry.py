@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from logging import WARNING
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,10 @@ WRITTEN_WITHIN: Final = 1.0
 """Seconds that whoever asks for a log waits for its last lines."""
 
 
+FOREIGN: Final = ("asyncio", "uvicorn")
+"""Loggers of others whose warnings belong in our log: what goes wrong there may end the daemon."""
+
+
 class Telemetry:
     """Give its `sink` to `bootstrap.assemble`; close it last, when nothing more can happen."""
 
@@ -29,8 +34,9 @@ class Telemetry:
         self._fan_out = FanOut()
         for listener in (self.metrics.listen, self.stream.listen, self.log.listen):
             self._fan_out.listen(listener)
-        self._handler = LogHandler(self.log)
-        logging.getLogger("wakeful").addHandler(self._handler)
+        self._handlers = {"wakeful": LogHandler(self.log), **{name: LogHandler(self.log, WARNING) for name in FOREIGN}}
+        for name, handler in self._handlers.items():
+            logging.getLogger(name).addHandler(handler)
 
     @property
     def sink(self) -> Sink:
@@ -54,5 +60,6 @@ class Telemetry:
     async def close(self) -> None:
         """Pass on what is left, write it, and end the log's thread."""
         await self._fan_out.drained()
-        logging.getLogger("wakeful").removeHandler(self._handler)
+        for name, handler in self._handlers.items():
+            logging.getLogger(name).removeHandler(handler)
         await asyncio.to_thread(self.log.close)

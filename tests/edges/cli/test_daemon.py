@@ -119,12 +119,13 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
         child.kill()
         child.wait()
     assert out == ""
-    *told, last = err.splitlines()
+    *told, stopping, stopped = err.splitlines()
     assert [line.split(maxsplit=4)[:4] for line in told] == [
         ["No", "agent", "is", "configured,"],
         ["Add", "one:", "`wakeful", "init`"],
     ]
-    assert last.split(maxsplit=3)[3] == "wakeful.daemon stopping: runs under way may end"
+    assert stopping.split(maxsplit=3)[3] == "wakeful.daemon stopping: runs under way may end"
+    assert stopped.split(maxsplit=3)[3] == "wakeful.daemon stopped"
 
 
 def test_init_writes_once(alone: Cli) -> None:

@@ -1,11 +1,15 @@
 """Threads that serve operations, a connection each. They are started when there is work for one more."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+CLOSE_WITHIN: Final = 10.0
+"""Seconds that what was asked for last may still take when the store is closed."""
 
 Fate: TypeAlias = tuple[Any, BaseException | None]
 """What became of an operation: its value, or its error."""
@@ -90,5 +94,7 @@ def _answer(future: "asyncio.Future[Any]", fate: Fate) -> None:
 
 
 def _join(threads: list[Thread]) -> None:
+    """Wait for them, but not for ever: one that waits for a server which is gone ends with the process."""
+    until = time.monotonic() + CLOSE_WITHIN
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, until - time.monotonic()))

@@ -1,0 +1,109 @@
+"""How a daemon ends: told to while its store is gone, killed, crashed; each leaves a line."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from edges.http.kit import Daemon, daemon, start
+from page.kit import ask
+from patience import PATIENCE
+from postgres.proxy import breaking
+from wakeful.daemon.home import LOCK_NAME, holder_of
+
+SETTINGS = '[limits]\nshutdown_grace = "1s"\n'
+SLEEP = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", "import time; time.sleep(300)"]}}
+
+
+def _home(folder: Path, settings: str = SETTINGS) -> Path:
+    folder.mkdir(mode=0o700)
+    (folder / "wakeful.toml").write_text(settings)
+    return folder
+
+
+def _begin(one: Daemon) -> None:
+    """A run that takes longer than anybody waits."""
+    ask(one, "PUT", "/api/schedule/long", SLEEP)
+    ask(one, "POST", "/api/schedule/long/run")
+    while not ask(one, "GET", "/api/runs?outcome=running")["runs"]:
+        pass
+
+
+def _log(home: Path) -> str:
+    return (home / "server.log").read_text()
+
+
+def test_it_ends_when_told_although_its_file_is_gone(tmp_path: Path) -> None:
+    """A run is open and the database was renamed: after the grace the daemon ends in good order."""
+    home = _home(tmp_path / "home")
+    with daemon(home) as one:
+        _begin(one)
+        (home / "wakeful.db").rename(home / "elsewhere.db")
+        assert one.end() == 0
+        assert "wakeful.daemon: stopped" in _log(home)
+
+
+def test_it_ends_when_told_although_its_server_is_gone(tmp_path: Path, url: str) -> None:
+    """The same on PostgreSQL, whose connections break and cannot be made again."""
+    with breaking(url) as proxy:
+        home = _home(tmp_path / "home", f'{SETTINGS}[store]\nurl = "{proxy.url(url)}"\n')
+        with daemon(home) as one:
+            _begin(one)
+            proxy.cut()
+            assert one.end() == 0
+            assert "wakeful.daemon: stopped" in _log(home)
+
+
+def test_a_daemon_that_was_killed_is_reported_by_the_next(tmp_path: Path) -> None:
+    """Nothing can be written when it happens; the lock file still names the process."""
+    home = _home(tmp_path / "home")
+    with daemon(home) as one:
+        pid = one.process.pid
+        one.end(signal.SIGKILL)
+    with daemon(home) as again:
+        assert f"process {pid} " in _log(home)
+        assert "ended without stopping" in _log(home)
+        assert again.end() == 0
+    size = len(_log(home))
+    with daemon(home) as third:
+        assert third.end() == 0
+    assert "ended without stopping" not in _log(home)[size:]
+
+
+def test_a_crash_of_the_interpreter_is_reported_by_the_next(tmp_path: Path) -> None:
+    """A segmentation fault is written into the home as it happens, and told once."""
+    home = _home(tmp_path / "home")
+    with daemon(home) as one:
+        one.end(signal.SIGSEGV)
+    assert "Segmentation fault" in (home / "crash.log").read_text()
+    with daemon(home) as again:
+        assert "crashed: Fatal Python error: Segmentation fault" in _log(home)
+        assert again.end() == 0
+    assert (home / "crash.log.1").exists()
+    assert not (home / "crash.log").exists()
+
+
+def test_a_removed_lock_file_lets_no_second_daemon_in(tmp_path: Path) -> None:
+    """The folder itself is held, and the file comes back."""
+    home = _home(tmp_path / "home")
+    with daemon(home) as one:
+        (home / LOCK_NAME).unlink()
+        second = start(home)
+        err = second.communicate(timeout=PATIENCE)[1]
+        assert second.returncode == 1
+        assert "is held by" in err
+        _until(lambda: holder_of(home) is not None)
+        holder = holder_of(home)
+        assert holder is not None
+        assert (holder.pid, holder.address) == (one.process.pid, one.address)
+        assert "leave it in place" in _log(home)
+        assert one.end() == 0
+    assert holder_of(home) is None
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
