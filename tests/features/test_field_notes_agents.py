@@ -15,7 +15,7 @@ from wakeful.core.actions import Prompt
 from wakeful.core.heartbeat import BeatRules
 from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.core.results import Busy, Done, Result
-from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn
+from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, notes_in
 from wakeful.features.heartbeat.terms import HeartbeatTerms
 from wakeful.ports.agent import Finished
 from wakeful.ports.store import SystemEvent
@@ -199,7 +199,7 @@ async def test_an_empty_heartbeat_file_keeps_nothing_back(tmp_path: Path, notes:
 
     event = SystemEvent(1, "cron:plants", "cron", "water the plants", 0, 1, "plants", 7, None, None)
     turn = HeartbeatTurn("default", "look around", (event,), ("cron",))
-    action = HeartbeatAction(Listening.__new__(Listening), tmp_path)
+    action = HeartbeatAction(Listening.__new__(Listening), notes_in(tmp_path))
     assert await action.perform(turn, None, None) == Done(reply=OK)  # type: ignore[arg-type]  # neither is looked at
     (told,) = heard
     assert "> water the plants" in told

@@ -6,9 +6,10 @@ from features.kit import Bench, World, short
 from wakeful.core.actions import Prompt
 from wakeful.core.results import Busy, Done, Failed, Result
 from wakeful.core.runs import RungName
+from wakeful.features.heartbeat.action import Notes
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.terms import HeartbeatTerms
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.channel import Letter
 
 OK = "HEARTBEAT_OK"
@@ -56,14 +57,16 @@ class Voice:
 
 async def beating(
     world: World,
-    voice: Voice,
+    voice: Action,
     terms: HeartbeatTerms | None = None,
     *,
     said: list[Any] | None = None,
+    notes: Notes | None = None,
     **settings: Any,
 ) -> Bench:
-    """An app whose heart beats every half hour. `said` takes every letter that is delivered."""
-    feature = HeartbeatFeature(terms or HeartbeatTerms(enabled=True))
+    """An app whose heart beats every half hour. `said` takes every letter that is delivered, `notes` reads
+    HEARTBEAT.md."""
+    feature = HeartbeatFeature(terms or HeartbeatTerms(enabled=True), notes=notes)
     bench = world.bench(actions={Prompt: voice}, heartbeat=feature, **settings)
     bench.feature = feature  # type: ignore[attr-defined]  # so that a test can change its terms
     if said is not None:

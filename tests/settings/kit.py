@@ -49,6 +49,8 @@ sessions_max = 50
 
 [heartbeat]
 enabled = false
+session = "keep"                      # or "fresh"
+model = "small-model"                 # example
 agent = "default"
 every = "30m"
 prompt = "…"                          # example

@@ -15,7 +15,7 @@ from wakeful.core.active_hours import ActiveHours
 from wakeful.engine.clock import SystemClock
 from wakeful.features.quota.book import Book, Config
 from wakeful.providers.from_settings import make_provider
-from wakeful.settings import Secret, Settings, load
+from wakeful.settings import Secret, Settings, SettingsRefused, load
 from wakeful.settings.agents import AnthropicAgent, CallAgent, CommandAgent, EchoAgent, OpenAIAgent, SessionsAgent
 from wakeful.settings.channels import AppriseChannel, ConsoleChannel, InboxChannel, TelegramChannel, WebhookChannel
 from wakeful.settings.messages import table_at
@@ -255,3 +255,36 @@ def test_options_of_the_command_line_count_more_than_the_file(tmp_path: Path) ->
 def test_a_text_may_be_saved_by_any_editor(tmp_path: Path) -> None:
     """With a byte order mark and the line ends of Windows."""
     assert loaded(tmp_path, b"\xef\xbb\xbf[log]\r\ndays = 3\r\n").settings.log.days == 3
+
+
+def test_what_an_adapter_does_not_use_loads_with_a_warning(tmp_path: Path) -> None:
+    """A file of 0.1 may set `confirm_within` anywhere: it works with sessions, stays silent with echo, and is named
+    where it does nothing."""
+    text = "".join(
+        f'[agents.{name}]\nadapter = "{name}"\nconfirm_within = "1m"\nsessions_max = 5\n{more}\n'
+        for name, more in (
+            ("sessions", ""),
+            ("echo", ""),
+            ("openai", 'model = "m"'),
+            ("command", 'argv = ["true"]'),
+            ("call", 'target = "m:f"'),
+        )
+    )
+    found = loaded(tmp_path, text)
+    assert [(warning.field, warning.line) for warning in found.warnings] == [
+        ("agents.openai.confirm_within", 13),
+        ("agents.command.confirm_within", 18),
+        ("agents.command.sessions_max", 19),
+        ("agents.call.confirm_within", 23),
+        ("agents.call.sessions_max", 24),
+    ]
+    assert all("has no effect with this adapter; remove it" in warning.message for warning in found.warnings)
+
+
+def test_the_heartbeat_has_a_session_and_a_model(tmp_path: Path) -> None:
+    """Kept and the agent's by default; another word is refused with the cure."""
+    assert (Settings().heartbeat.session, Settings().heartbeat.model) == ("keep", None)
+    written = loaded(tmp_path, '[heartbeat]\nsession = "fresh"\nmodel = "small-model"\n').settings.heartbeat
+    assert (written.session, written.model) == ("fresh", "small-model")
+    with pytest.raises(SettingsRefused, match="'new' is none of keep, fresh"):
+        loaded(tmp_path, '[heartbeat]\nsession = "new"\n')

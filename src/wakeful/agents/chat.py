@@ -1,8 +1,9 @@
 """What the chat agents have in common: one POST per turn, the transcript kept by us.
 
 A model behind such an endpoint remembers nothing. What was said is read from the transcript and sent again each time,
-bounded; an ephemeral session has no transcript. Every turn is kept under its idempotency key, so an attempt after a
-crash finds what the model had already answered and does not pay for it twice.
+bounded; an ephemeral session has no transcript. A turn is kept under its idempotency key, so an attempt after a crash
+finds what the model had already answered and does not pay for it twice. Turns of the heartbeat that end in silence are
+not kept: a month of them would be sent again with every beat.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from wakeful.adapters.exchange import NoAnswer, NoConnection, Response, is_web_a
 from wakeful.agents.client import Client
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.reply import marked, reply_of
+from wakeful.core.acknowledgement import judge
 from wakeful.core.instants import MINUTE, Duration
 from wakeful.core.results import Failed
 from wakeful.core.runs import RungName
@@ -125,7 +127,8 @@ class ChatAgent:
         answer = await self._post(self._ask(turn, earlier, prompt), fire)
         if not isinstance(answer, Replied) or session_id is None:
             return answer
-        problem = await self._remember(session_id, Spoken(fire.idempotency_key, prompt, answer.text or ""))
+        spoken = _worth_keeping(turn, prompt, answer.text or "")
+        problem = None if spoken is None else await self._remember(session_id, spoken)
         return Replied(answer.text, session_id, answer.usage, problem)
 
     def _ask(self, turn: Turn, earlier: Sequence[Spoken], prompt: str) -> Ask:
@@ -169,6 +172,15 @@ class ChatAgent:
         except OSError as error:  # the model answered: that is not undone by a full disk
             return f"the transcript could not be kept ({error.strerror}); the agent will not remember this turn"
         return None
+
+
+def _worth_keeping(turn: Turn, prompt: str, reply: str) -> Spoken | None:
+    """What the transcript keeps of a turn; None: nothing."""
+    key, memory = turn.fire.idempotency_key, turn.memory
+    if memory is None:
+        return Spoken(key, prompt, reply)
+    is_silent = judge(reply, memory.silence).text is None
+    return None if is_silent else Spoken(key, marked(memory.text, turn.fire.slug), reply)
 
 
 def _new_session(fire: Fire) -> str:

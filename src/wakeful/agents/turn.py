@@ -171,7 +171,7 @@ class TurnAction:
         known = self._remembered.get(fire.schedule_id)
         session_id = known[1] if known is not None and known[0] == given else given
         config = prompt.session_config
-        return Turn(prompt.text, fire, session_id, is_persistent(config), config)
+        return Turn(prompt.text, fire, session_id, is_persistent(config), config, prompt.memory)
 
     async def _take(self, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder) -> Result:
         """The turn from its beginning to its proven end, and nothing of it left behind."""

@@ -20,6 +20,8 @@ class Heartbeat:
 
     every: str = "30m"
     agent: str = "default"
+    session: Literal["keep", "fresh"] = "keep"
+    model: str | None = None
     prompt: str | None = None
     active_hours: Mapping[str, str] | None = None  # start, end, timezone
     ack_token: str = "HEARTBEAT_OK"  # noqa: S105 - what an agent says when there is nothing

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from wakeful.core.acknowledgement import AckRules
+
 OUTPUT_MAX: Final = 64 * 1024
 
 
@@ -38,12 +40,22 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """What a transcript of ours keeps of a turn: this text instead of the prompt, and nothing at all if the reply is
+    silence."""
+
+    text: str
+    silence: AckRules
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A turn of an agent."""
 
     text: str
     agent: str = "default"
     session_config: Mapping[str, Any] = field(default_factory=dict)
+    memory: Memory | None = None  # None: the prompt and the reply, as they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,11 @@ def after_turn(heartbeat: Heartbeat, errors_in_a_row: int, *, is_failed: bool, n
     return heartbeat._replace(turned_at=now, retry_at=retry_at)
 
 
+def without_turn(heartbeat: Heartbeat) -> Heartbeat:
+    """The heartbeat after a beat for which nobody was asked: it uses up nothing of the budget."""
+    return heartbeat._replace(turns=json.dumps(_listed(heartbeat.turns)[:-1]))
+
+
 def retry_delay(errors_in_a_row: int) -> Duration:
     """A second after the first failed turn, then by the ladder."""
     return RETRY_FIRST if errors_in_a_row <= 1 else ladder_delay(errors_in_a_row - 1)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from wakeful.core.actions import Memory
 from wakeful.core.instants import Duration
 from wakeful.core.results import Busy, Failed, Throttled
 from wakeful.core.runs import RungName
@@ -24,6 +25,7 @@ class Turn(NamedTuple):
     session_id: str | None  # the session to go on with; None: begin one
     is_persistent: bool  # whether the session is to be there for the next turn
     config: Mapping[str, Any]  # the definition's `sessionConfig`
+    memory: Memory | None = None  # what is kept of it, where we keep the transcript; None: all of it
 
 
 @dataclass(frozen=True, slots=True)

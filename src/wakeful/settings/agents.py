@@ -11,7 +11,7 @@ from pydantic import Discriminator, Tag, ValidationInfo, field_validator
 
 from wakeful.settings import kinds
 from wakeful.settings.faults import refusal
-from wakeful.settings.kinds import setting
+from wakeful.settings.kinds import setting, unused
 from wakeful.settings.secrets import Secret
 from wakeful.settings.table import Entries, Table
 
@@ -30,7 +30,6 @@ _SYSTEM_SAYS: Final = "the system prompt"
 _HEADERS_SAYS: Final = "sent with every request"
 _ENV_SAYS: Final = "added to its environment; a value is a secret if it is written as one"
 _PASSED_SAYS: Final = "further variables with secrets that the program needs"
-_NOT_USED_SAYS: Final = "not used; may stay from a file of 0.1"
 
 _WORD: Final = kinds.Kind("text", '"ARGUMENT"', lambda value, _: kinds.plain_text(value, may_be_empty=True))
 _VARIABLE: Final = kinds.matching(
@@ -48,8 +47,8 @@ class EchoAgent(Table):
     adapter: Literal["echo"] = setting("echo", says="how the agent is reached")
     url: Annotated[str | None, kinds.url()] = setting(None, says="not used; may stay when an agent is switched to echo")
     model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="not used; may stay as well")
-    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
-    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+    confirm_within: ConfirmWithin = setting("5m", says="not used; may stay as well")
+    sessions_max: SessionsMax = setting(50, says="not used; may stay as well")
 
 
 class SessionsAgent(Table):
@@ -101,7 +100,7 @@ class OpenAIAgent(Table):
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
-    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    confirm_within: ConfirmWithin = unused("5m")
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
 
@@ -116,7 +115,7 @@ class AnthropicAgent(Table):
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
-    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
+    confirm_within: ConfirmWithin = unused("5m")
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
 
@@ -165,8 +164,8 @@ class CommandAgent(Table):
     limit_pattern: Annotated[re.Pattern[str] | None, kinds.regex()] = setting(
         None, says="found in its output when a usage limit is used up; its group says when the limit resets"
     )
-    confirm_within: ConfirmWithin = setting("5m", says=_NOT_USED_SAYS)
-    sessions_max: SessionsMax = setting(50, says=_NOT_USED_SAYS)
+    confirm_within: ConfirmWithin = unused("5m")
+    sessions_max: SessionsMax = unused(50)
 
     @field_validator("session_pattern")
     @classmethod
@@ -233,8 +232,8 @@ class CallAgent(Table):
     model: Annotated[str | None, kinds.text(most=200)] = setting(
         None, says="passed to the function, if it takes a model"
     )
-    confirm_within: ConfirmWithin = setting("5m", says=_CONFIRM_SAYS)
-    sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
+    confirm_within: ConfirmWithin = unused("5m")
+    sessions_max: SessionsMax = unused(50)
 
 
 AGENTS: Final = Entries(

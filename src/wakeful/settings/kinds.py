@@ -75,9 +75,18 @@ class Kind:
         )
 
 
+UNUSED: Final = "unused"
+
+
 def setting(default: Any = ..., *, says: str) -> Any:
     """A field: its default as it would be written in the file, and what it means."""
     return Field(default, validate_default=True, description=says)
+
+
+def unused(default: Any) -> Any:
+    """A field that other tables of its kind have and that does nothing here. Files that set it load, with a warning."""
+    says = "has no effect with this adapter; a file that sets it loads, with a warning"
+    return Field(default, validate_default=True, description=says, json_schema_extra={UNUSED: True})
 
 
 def masked(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from wakeful.settings.document import Document, read_document
 from wakeful.settings.faults import LocatedError, SettingsRefused
-from wakeful.settings.kinds import Reading, masked
+from wakeful.settings.kinds import UNUSED, Reading, masked
 from wakeful.settings.messages import faults_of, may_come_of
 from wakeful.settings.model import Settings, agent_names
 from wakeful.settings.places import Path, dotted
@@ -179,6 +179,9 @@ def _loaded(
             source = Source("option")
         elif found is not None:
             source = Source("file", document.places.line_of(place))
+        if found is not None and _is_unused(settings, place):
+            message = "has no effect with this adapter; remove it"
+            warnings.append(LocatedError(dotted(place), message, source.line))
         if isinstance(value, Secret | SecretUrl):
             source = _secret_source(value, source)
             warnings += _exposed(place, value, source, path)
@@ -193,6 +196,15 @@ def _loaded(
         tuple(warnings),
         tuple(dict.fromkeys(reader.values)),
     )
+
+
+def _is_unused(settings: Settings, place: Path) -> bool:
+    """Whether an agent has the setting only so that older files can be read."""
+    if len(place) != 3 or place[0] != "agents":
+        return False
+    agent, name = settings.agents[str(place[1])], str(place[2])
+    extra = type(agent).model_fields[name].json_schema_extra
+    return isinstance(extra, Mapping) and bool(extra.get(UNUSED))
 
 
 def _written_at(place: Path, data: Any) -> Any:

@@ -111,6 +111,12 @@ class Heartbeat(Table):
 
     enabled: Annotated[bool, kinds.flag()] = setting(False, says="whether it beats")
     agent: Annotated[str, kinds.name()] = setting("default", says="whose heart it is: a name under [agents]")
+    session: Literal["keep", "fresh"] = setting(
+        "keep", says="keep: all turns in one session, so that it remembers them; fresh: each turn in a new one"
+    )
+    model: Annotated[str | None, kinds.text("name of a model", most=200, example='"small-model"')] = setting(
+        None, says="the model of its turns; unset: the agent's"
+    )
     every: Annotated[int, kinds.duration("1s", "365d")] = setting("30m", says="how often")
     prompt: Annotated[str, kinds.text()] = setting(
         HEARTBEAT_PROMPT, says="what the agent is asked; {ack_token} is replaced by ack_token"

@@ -15,6 +15,7 @@ from wakeful.core.results import Done, Result
 from wakeful.core.runs import NOT_RUN, Run, RungName
 from wakeful.features.heartbeat.commands import REASONS, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.heartbeat.runs import NOTHING_TO_DO
 from wakeful.features.heartbeat.terms import TURN, HeartbeatTerms
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import Plug
@@ -78,6 +79,7 @@ class Beating:
         beats = BeatRules(hours=hours, turns_per_hour_max=rng.choice((2, 5, 60)))
         every = self._draw_every()
         self.terms = HeartbeatTerms(enabled=rng.random() < 0.8, every=every, beats=beats, timeout=10 * MINUTE)
+        self._file = random.Random(repr(self.terms))  # noqa: S311 - apart: the draws of older worlds stay as they were
         self._events: dict[int, SystemEvent] = {}
         self._heartbeat: Heartbeat | None = None
         self._due_at: Instant | None = None
@@ -85,6 +87,7 @@ class Beating:
         self._heard: set[str] = set()
         self._turns: set[int] = set()
         self._births: list[Instant] = []  # of turns, since the wall was last moved
+        self._last_born: int | None = None
         self._counted_since = -1
         self._named = 0
 
@@ -115,6 +118,10 @@ class Beating:
     def draw_reply(self) -> str | None:
         """What the agent says in the end."""
         return self._rng.choice(("HEARTBEAT_OK", "", "there is something", None))
+
+    async def read_notes(self) -> str | None:
+        """HEARTBEAT.md, which people fill, empty and remove."""
+        return self._file.choice((None, "- look around", "# Nothing so far", ""))
 
     def draw_terms(self) -> HeartbeatTerms:
         """Other settings."""
@@ -168,11 +175,13 @@ class Beating:
         cadence = tx.cadences.lock([owner_id]).get(owner_id)
         if after is None or cadence is None:
             return
+        self._forget_if_skipped(tx)
         born = list(self._born(tx, owner_id, cadence.open_run_id))
         for turn in born:
             if self._world.stepped_at != self._counted_since:  # what lies on another clock is not of the same hour
                 self._counted_since, self._births = self._world.stepped_at, []
             self._births.append(now)
+            self._last_born = turn.run_id
             yield from laws.is_within_budget(self._births, self.terms.beats.turns_per_hour_max, now=now)
             yield from laws.window_is_waited_for(turn, now=now)
         if self._heartbeat is not None:
@@ -182,6 +191,14 @@ class Beating:
         yield from laws.is_forward(cadence, timing_of(after), self.terms.beats.hours)
         self._heartbeat = after
         self._due_at = None if alarm is None or alarm.due_at is None else max(alarm.due_at, now)
+
+    def _forget_if_skipped(self, tx: Tx) -> None:
+        """A beat for which nobody was asked uses up nothing of the budget."""
+        turn = None if self._last_born is None else tx.runs.lock([self._last_born]).get(self._last_born)
+        if turn is not None and not turn.is_open:
+            self._last_born = None
+            if turn.reason == NOTHING_TO_DO and self._births:
+                self._births.pop()
 
     def _born(self, tx: Tx, owner_id: int, open_run_id: int | None) -> Iterator[Run]:
         """The turn that this commit brought forth: there is one at most."""
@@ -209,7 +226,7 @@ class HeartbeatTenant:
     def __init__(self, beating: Beating, boot: Boot) -> None:
         self._beating = beating
         self._boot = boot
-        self._feature = HeartbeatFeature(beating.terms)
+        self._feature = HeartbeatFeature(beating.terms, notes=beating.read_notes)
         self._ground: Ground | None = None
 
     async def plug(self, ground: Ground) -> Plug:

@@ -1,16 +1,27 @@
 """The action of a turn: the prompt is put together when the agent is asked, and goes the way of every prompt."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from wakeful.core.actions import Prompt
+from wakeful.core.acknowledgement import AckRules
+from wakeful.core.actions import Memory, Prompt
 from wakeful.core.errors import FieldError
-from wakeful.core.results import Result
+from wakeful.core.results import Done, Result
 from wakeful.core.runs import RungName
-from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble
+from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble, is_blank
 from wakeful.ports.action import Action, Fire, Ladder, Tells, Told
 from wakeful.ports.store import SystemEvent
+
+Notes: TypeAlias = Callable[[], Awaitable[str | None]]
+"""Reads HEARTBEAT.md; None: there is no such file."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """A beat for which nobody has to be asked: its file is empty, and no event waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +32,13 @@ class HeartbeatTurn:
     prompt: str
     events: tuple[SystemEvent, ...]
     reasons: tuple[str, ...]
+    ack: AckRules = field(default_factory=AckRules)
+    session_config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_beat(self) -> bool:
+        """Whether nothing but the clock asked for it, and there is nothing to tell."""
+        return self.reasons == ("interval",) and not self.events
 
 
 class HeartbeatAction:
@@ -28,30 +46,45 @@ class HeartbeatAction:
 
     is_local = False
 
-    def __init__(self, turns: Action, home: Path | None) -> None:
+    def __init__(self, turns: Action, notes: Notes) -> None:
         self._turns = turns
-        self._home = home
+        self._notes = notes
 
     def proves(self, spec: HeartbeatTurn) -> RungName:
-        return self._turns.proves(Prompt("", spec.agent))
+        return self._turns.proves(Prompt("", spec.agent, spec.session_config))
 
     def check(self, spec: HeartbeatTurn) -> str | FieldError | None:
-        return self._turns.check(Prompt("", spec.agent))
+        return self._turns.check(Prompt("", spec.agent, spec.session_config))
 
     async def perform(self, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> Result:
-        return await self._turns.perform(await self._prompt(spec), fire, ladder)
+        notes = await self._notes()
+        if notes is not None and is_blank(notes) and spec.is_beat:
+            return Done("claimed", carries=NothingToDo())
+        return await self._turns.perform(_prompt(spec, notes), fire, ladder)
 
     async def ask(self, spec: HeartbeatTurn, fire: Fire) -> Told:
         """What became of a turn that a crash cut off."""
         turns = self._turns
-        return await turns.ask(await self._prompt(spec), fire) if isinstance(turns, Tells) else None
-
-    async def _prompt(self, spec: HeartbeatTurn) -> Prompt:
-        notes = None if self._home is None else await asyncio.to_thread(_read, self._home / FILE_NAME)
-        return Prompt(assemble(spec.prompt, notes, spec.events, spec.reasons), spec.agent)
+        return await turns.ask(_prompt(spec, await self._notes()), fire) if isinstance(turns, Tells) else None
 
     async def close(self) -> None:
         """Whoever performs prompts is closed as such."""
+
+
+def notes_in(home: Path | None) -> Notes:
+    """Reads the file of this folder; without a folder there is none."""
+
+    async def read() -> str | None:
+        return None if home is None else await asyncio.to_thread(_read, home / FILE_NAME)
+
+    return read
+
+
+def _prompt(spec: HeartbeatTurn, notes: str | None) -> Prompt:
+    """The file is told each time, and not kept: what the agent remembers are events, and what came of them."""
+    text = assemble(spec.prompt, notes, spec.events, spec.reasons)
+    memory = Memory(assemble(spec.prompt, None, spec.events, spec.reasons), spec.ack)
+    return Prompt(text, spec.agent, spec.session_config, memory)
 
 
 def _read(path: Path) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from wakeful.core.actions import Event, Prompt
 from wakeful.core.effects import RaiseEvent, RequestWake, TakeMessage
 from wakeful.core.instants import Instant
-from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn
+from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, Notes, notes_in
 from wakeful.features.heartbeat.alarms import HeartbeatAlarms
 from wakeful.features.heartbeat.commands import wake
 from wakeful.features.heartbeat.events import Apply, EventAction, raise_event
@@ -23,7 +23,7 @@ from wakeful.ports.store import Store, Tx
 
 
 class HeartbeatFeature:
-    """One for each process. `home` is where HEARTBEAT.md is looked for."""
+    """One for each process. `home` is where HEARTBEAT.md is looked for; `notes` reads it from elsewhere."""
 
     def __init__(
         self,
@@ -31,9 +31,10 @@ class HeartbeatFeature:
         *,
         home: Path | None = None,
         read: Callable[[Any], HeartbeatTerms] | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.terms = terms or HeartbeatTerms()
-        self._home = home
+        self._notes = notes or notes_in(home)
         self._read = read  # the terms that changed settings mean
         self._store: Store | None = None
         self._clock: Clock | None = None
@@ -70,7 +71,7 @@ class HeartbeatFeature:
 
         own: dict[type[Any], Action] = {Event: EventAction(store)}
         if turns is not None:
-            own[HeartbeatTurn] = HeartbeatAction(turns, self._home)
+            own[HeartbeatTurn] = HeartbeatAction(turns, self._notes)
         has_agents = turns is not None
         return Plug(
             alarms=[HeartbeatAlarms(read_terms)],

@@ -13,6 +13,8 @@ def terms_of(written: Heartbeat, *, local_zone: str) -> HeartbeatTerms:
         enabled=written.enabled,
         agent=written.agent,
         every=written.every,
+        session=written.session,
+        model=written.model,
         prompt=written.full_prompt,
         ack=AckRules(written.ack_token, written.ack_chars_max, written.ack_match),
         beats=BeatRules(

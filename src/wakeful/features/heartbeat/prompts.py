@@ -5,6 +5,7 @@ asked: each stands under a line that says where it comes from and when, and each
 text of an event can pass for another event or for the prompt itself.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,10 +16,19 @@ FILE_NAME: Final = "HEARTBEAT.md"
 FILE_MAX: Final = 64 * 1024
 
 
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+def is_blank(notes: str) -> bool:
+    """Whether the file says nothing: no text but blank lines, Markdown headings and comments."""
+    lines = (line.strip() for line in _COMMENT.sub("", notes.removeprefix("\ufeff")).splitlines())
+    return all(not line or line.startswith("#") for line in lines)
+
+
 def assemble(prompt: str, notes: str | None, events: Sequence[SystemEvent], reasons: Sequence[str]) -> str:
     """The whole prompt."""
     parts = [prompt.strip()]
-    if notes is not None and notes.strip():
+    if notes is not None and not is_blank(notes):
         parts.append(f"# {FILE_NAME}\n\n{notes.strip()}")
     if events:
         parts.append("# System events\n\n" + "\n\n".join(_told(event) for event in events))

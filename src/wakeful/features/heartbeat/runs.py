@@ -8,13 +8,13 @@ from wakeful.core.acknowledgement import judge
 from wakeful.core.cadence import Cadence, Rules
 from wakeful.core.effects import Alert, Deliver, Effect, Prove, Recovered
 from wakeful.core.gates import ADMIT, Decision
-from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of
+from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of, without_turn
 from wakeful.core.instants import Instant
 from wakeful.core.policies import BUSY_WAITS_MAX, ERRORS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
-from wakeful.features.heartbeat.action import HeartbeatTurn
+from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
 from wakeful.features.heartbeat.standing import save
 from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.ports.action import Fire
@@ -22,6 +22,7 @@ from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
 FAILING: Final = "heartbeat:failing"
+NOTHING_TO_DO: Final = "nothing to do"
 _RETRIES_MAX: Final = 200  # failed turns in a row that a retry is traced back through
 _LOOK_BACK: Final = 50  # rows among which the turn before is found; skipped beats lie between
 # A failed turn asks for another by a wake of its own, and is never taken out of service.
@@ -73,7 +74,8 @@ class TurnRuns:
         # Marked in the transaction that claims; a run that is looked at while it is under way has its events already.
         is_under_way = run.outcome != "waiting"
         events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
-        spec = HeartbeatTurn(kept.get("agent", terms.agent), terms.prompt, tuple(events), tuple(kept["reasons"]))
+        agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
+        spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config)
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
         fire = Fire(
             run.run_id,
@@ -105,7 +107,9 @@ class TurnRuns:
         is_failed = settlement.outcome in ERRORS
         if any(isinstance(effect, Recovered) for effect in effects):
             effects += (Recovered((FAILING,)),)
-        if run.is_open:
+        if settlement.reason == NOTHING_TO_DO:
+            heartbeat = without_turn(heartbeat)
+        elif run.is_open:
             heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=is_failed, now=now)
         save(tx, heartbeat, cadence, terms.beats)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
@@ -117,6 +121,8 @@ class TurnRuns:
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
+    if isinstance(ending, Done) and isinstance(ending.carries, NothingToDo):
+        return Close("skipped", run.rung, None, NOTHING_TO_DO, is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
     if _kept(run)["reasons"] == ["interval"]:  # the next beat comes by itself

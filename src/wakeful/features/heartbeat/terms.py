@@ -1,7 +1,7 @@
 """What the settings say about the heartbeat, and where its rows are."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Literal
 
 from wakeful.core.acknowledgement import AckRules
 from wakeful.core.heartbeat import BeatRules
@@ -22,10 +22,18 @@ class HeartbeatTerms:
     enabled: bool = False
     agent: str = "default"
     every: Duration = 30 * MINUTE
+    session: Literal["keep", "fresh"] = "keep"
+    model: str | None = None
     prompt: str = "Go through what is waiting. If nothing needs attention, answer only HEARTBEAT_OK."
     ack: AckRules = field(default_factory=AckRules)
     beats: BeatRules = field(default_factory=BeatRules)
     timeout: Duration = TIMEOUT
+
+    @property
+    def session_config(self) -> dict[str, Any]:
+        """How its turns are taken, as a schedule would say it in `sessionConfig`."""
+        model = {} if self.model is None else {"model": self.model}
+        return {**model, "persistSession": False} if self.session == "fresh" else model
 
     @property
     def lane(self) -> str:

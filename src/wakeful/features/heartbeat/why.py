@@ -22,6 +22,7 @@ _SKIPPED: Final = {
     "budget": "the turns of that hour were used up",
     "busy": "the agent was busy",
     "blocked": "a turn was still open",
+    "nothing to do": "HEARTBEAT.md is empty and no event waited",
     "edited": "the interval was changed",
     "disabled": "the heartbeat was switched off",
     "coalesced": "a later beat came due at the same time",
