@@ -82,6 +82,9 @@ url = "json://127.0.0.1"
 
 [channels.inbox]
 type = "inbox"
+
+[channels.box]
+type = "inbox"
 """
 
 
@@ -96,8 +99,9 @@ async def test_every_kind_of_the_settings_is_made_in_their_order(tmp_path: Path)
         "hook": "webhook",
         "here": "console",
         "rest": "apprise",
+        "box": "inbox",
     }
-    assert list(first) == ["phone", "hook", "here", "rest"]
+    assert list(first) == ["phone", "hook", "here", "rest", "box"]
     assert first["phone"].to == "42"
     file.write_text(SETTINGS.replace("{inbound}", "true"))
     second = book.channels(load(tmp_path).settings.channels, clock, None)

@@ -366,6 +366,33 @@ async def test_a_reply_nobody_heard_is_not_an_empty_one(world: World) -> None:
 
 
 @virtual
+async def test_why_knows_the_active_hours(world: World) -> None:
+    """Now, ahead and in the past, also before the gap is in the ledger; a turn that was asked for is told as such."""
+    hours = ActiveHours("09:00", "17:00", "UTC")
+    terms = HeartbeatTerms(enabled=True, beats=BeatRules(hours=hours))
+    app = await beating(world, Voice(world), terms)
+    outside = "outside its active hours (09:00 to 17:00, UTC)"
+    assert (await app.why("heartbeat")).sentence == (
+        f"It is {outside} and beats again at 2026-01-01T09:00:00.000Z; a wake still turns it."
+    )
+    await world.until("01-01 12:00:00")
+    assert "waits for its next beat" in (await app.why("heartbeat")).sentence
+    ahead = (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
+    assert ahead.startswith(f"Nothing is planned for 2026-01-01T20:00:00.000Z: it lies {outside}.")
+    await world.until("01-01 22:00:00")
+    past = (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
+    assert past == (
+        f"No beat was planned for 2026-01-01T20:00:00.000Z: it lies {outside}. "
+        "The next beat is at 2026-01-02T09:00:00.000Z."
+    )
+    await app.request_wake("manual")
+    await world.sleep("1m")
+    assert "asked for by manual" in (await app.why("heartbeat", at="2026-01-01T22:00:00Z")).sentence
+    await world.until("01-02 12:00:00")
+    assert "outside the active hours" in (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
+
+
+@virtual
 async def test_why_says_what_became_of_beats(world: World) -> None:
     """One sentence for now, for the past and for what is to come."""
     voice = Voice(world)

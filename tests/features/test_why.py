@@ -3,12 +3,14 @@
 import pytest
 
 from features.kit import Bench, Bot, World, instant, virtual
+from features.voice import Voice, beating
 from wakeful import cron, every, once, times
 from wakeful.core.gates import Defer, Skip
 from wakeful.core.instants import HOUR, MINUTE, SECOND
 from wakeful.core.refusals import NotFound
-from wakeful.core.results import Busy, Done, Throttled, Unconfirmed
+from wakeful.core.results import Busy, Done, Failed, Throttled, Unconfirmed
 from wakeful.core.timing import AfterReset, Manual
+from wakeful.features.heartbeat.terms import HeartbeatTerms
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.store import Tx
 
@@ -177,7 +179,7 @@ async def test_it_is_stuck(world: World) -> None:
     answer = await asked(app, "tick")
     assert answer.facts["cause"] == "stuck"
     assert "is stuck: did not end within 600 s" in answer.sentence
-    assert "keeps its schedule, the lane 'car' and its share of capacity" in answer.sentence
+    assert "keeps its schedule, the queue of lane car and its share of capacity" in answer.sentence
     await world.until("01-02 00:00:01")
 
 
@@ -226,7 +228,7 @@ async def test_it_waits_for_a_lane_that_another_run_holds(world: World) -> None:
     await app.add("second", every("6h"), lane="car")
     await world.until("01-01 06:10:00")
     answer = await asked(app, "second")
-    assert "is waiting for the lane 'car', which run 1 of first holds" in answer.sentence
+    assert "is waiting in the queue of lane car, behind run 1 of first" in answer.sentence
     assert answer.facts["laneHolder"]["slug"] == "first"
 
 
@@ -520,6 +522,40 @@ async def test_pruned_from_the_ledger(world: World) -> None:
     assert await told(app, "tick", "01-01 06:00:00", ledger_days=2) == (
         "What became of tick at 2026-01-01 06:00 (UTC) is not in the ledger any more: it keeps 2 days."
     )
+
+
+@virtual
+async def test_a_one_shot_that_failed_names_the_cause(world: World) -> None:
+    """Not that nothing of it is left: what went wrong, after how many attempts, and how to try it again."""
+    bot = Bot(world, usual=Failed("the disk is full"))
+    app = await world.open(bot)
+    await app.add("tick", once("2026-01-01T01:00:00Z"), retry={"times": 2, "delay": "1m"})
+    await world.until("01-01 03:00:00")
+    answer = await asked(app, "tick")
+    assert answer.sentence == (
+        "The run of tick planned for 2026-01-01 01:00 (UTC) failed after 3 attempts (it got as far as started): the "
+        "disk is full; no time of it is left, so it is not tried again; to try it now: wakeful run tick."
+    )
+    assert (answer.facts["state"], answer.facts["cause"]) == ("done", "ran")
+    bot.usual = None
+    await app.run_now("tick")
+    await world.settle()
+    assert "does not run because it is done" in await told(app, "tick")
+
+
+@virtual
+async def test_a_run_queues_for_its_agent_behind_a_message(world: World) -> None:
+    """In the words of the settings: which agent, and what it is busy with; no names of ours."""
+    voice = Voice(world, HOUR)
+    app = await beating(world, voice, HeartbeatTerms(enabled=False), said=[])
+    await app.add("tick", every("6h"), prompt="How is it?")
+    await world.until("01-01 05:59:59")
+    await app.message("phone", "ann", "hi")
+    await world.sleep("10m")
+    (message,) = await app.runs("message:phone:ann")
+    sentence = await told(app, "tick")
+    assert f"in the queue of agent default, behind run {message.run_id}, which answers a message on phone" in sentence
+    assert "agent:" not in sentence
 
 
 @virtual

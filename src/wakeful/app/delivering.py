@@ -1,7 +1,7 @@
 """Deliveries, channels and the inbox for Python programs and for the edges."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.bootstrap import Ground
 from wakeful.channels.inbox import InboxChannel
@@ -10,7 +10,7 @@ from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.effects import TakeMessage
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
-from wakeful.core.instants import Instant
+from wakeful.core.instants import SECOND, Duration, Instant
 from wakeful.core.refusals import NotFound
 from wakeful.features.delivery import commands, queries
 from wakeful.features.delivery.feature import plug
@@ -18,6 +18,7 @@ from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.features.delivery.views import (
+    ChannelTest,
     ChannelView,
     DeliveryView,
     InboxView,
@@ -35,6 +36,10 @@ from wakeful.ports.outbox import Delivery, DeliveryStatus, public_id
 from wakeful.ports.store import Tx
 
 T = TypeVar("T")
+
+TEST_TEXT: Final = "This is a test message from Wakeful: the channel works."
+TEST_WITHIN: Final[Duration] = 60 * SECOND
+TEST_LOOK: Final[Duration] = 100
 
 MakeChannels: TypeAlias = Callable[[Clock, ExchangeListener | None], Mapping[str, Channel]]
 """Makes the channels of this process, once its clock is known, and who hears of requests to others."""
@@ -164,6 +169,38 @@ class Delivering:
     def inbound_findings(self, tx: Tx, *, now: Instant) -> list[InboundFinding]:
         """What is wrong with listening to channels."""
         return queries.inbound_findings(tx, self._registry, now=now)
+
+    async def test(self, channel: str, to: str | None = None) -> ChannelTest:
+        """Send a test message through the outbox, and wait for what becomes of it."""
+        commands.known(channel, self._registry)
+        clock = self._open.clock
+        made = await self.send(TEST_TEXT, channel=channel, to=to)
+        ends = clock.read().monotonic + TEST_WITHIN
+        while (row := await self._find(made.id)) is not None and row.status == "pending":
+            if row.last_error is not None or clock.read().monotonic >= ends:
+                break
+            await clock.sleep(TEST_LOOK)
+        found = self._registry.get(channel)
+        whom = to or (None if found is None else found.to)
+        if row is not None and row.status == "delivered":
+            return ChannelTest(channel, whom)
+        if row is not None:
+            await self.discard(made.id)
+        error = (None if row is None else row.last_error) or await self._held_up(channel, whom)
+        cure = f"correct [channels.{channel}] in wakeful.toml, then: wakeful channels test {channel}"
+        return ChannelTest(channel, whom, error, cure)
+
+    async def _find(self, delivery_id: str) -> Delivery | None:
+        number = self.number_of(delivery_id)
+        return await self._open.store.read(lambda tx: tx.deliveries.get(number))
+
+    async def _held_up(self, channel: str, to: str | None) -> str:
+        """Why an attempt was not even made."""
+        rows = await self._open.store.read(lambda tx: tx.deliveries.page(status="pending", before_id=None, limit=1_000))
+        before = [row for row in rows if row.channel == channel and row.recipient in (to, None)]
+        if not before:
+            return f"it was not sent within {TEST_WITHIN // SECOND} s"
+        return f"{len(before)} messages wait before it, the first since an error: {before[-1].last_error or 'none yet'}"
 
     async def touch(self, channel: str, to: str | None = None) -> None:
         """A person was heard of there."""

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from wakeful.channels.apprise import AppriseChannel
 from wakeful.channels.console import ConsoleChannel
+from wakeful.channels.inbox import AnotherInbox
 from wakeful.channels.telegram import Bot, TelegramChannel
 from wakeful.channels.telegram_listening import ListeningTelegramChannel
 from wakeful.channels.webhook import WebhookChannel
@@ -23,10 +24,10 @@ class ChannelBook:
     def channels(
         self, described: Mapping[str, written.AnyChannel], clock: Clock, listener: ExchangeListener | None
     ) -> dict[str, Channel]:
-        """One for each `[channels.NAME]`; the inbox is there without one."""
+        """One for each `[channels.NAME]`; the inbox itself is there without one."""
         made: dict[str, tuple[written.AnyChannel, Channel]] = {}
         for name, one in described.items():
-            if isinstance(one, written.InboxChannel):
+            if isinstance(one, written.InboxChannel) and name == "inbox":
                 continue
             known = self._made.get(name)
             made[name] = known if known is not None and known[0] == one else (one, _make(one, clock, listener))
@@ -34,11 +35,7 @@ class ChannelBook:
         return {name: channel for name, (_, channel) in made.items()}
 
 
-def _make(
-    one: written.TelegramChannel | written.WebhookChannel | written.ConsoleChannel | written.AppriseChannel,
-    clock: Clock,
-    listener: ExchangeListener | None,
-) -> Channel:
+def _make(one: written.AnyChannel, clock: Clock, listener: ExchangeListener | None) -> Channel:
     match one:
         case written.WebhookChannel():
             token = None if one.token is None else one.token.reveal()
@@ -52,5 +49,7 @@ def _make(
             return ConsoleChannel()
         case written.AppriseChannel():
             return AppriseChannel(one.url.reveal())
+        case written.InboxChannel():
+            return AnotherInbox()
         case _:
             assert_never(one)

@@ -49,7 +49,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "People": {
         "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),
-        "channels": ("people", "List the channels, and where a person was last heard of."),
+        "channels": ("channels", "List the channels; try one out, or add a Telegram bot."),
         "inbox": ("people", "Read the inbox."),
     },
     "Upkeep": {

@@ -1,4 +1,4 @@
-"""What is said to people: the outbox, the channels, the inbox."""
+"""What is said to people: the outbox, and the inbox."""
 
 from __future__ import annotations
 
@@ -47,30 +47,6 @@ def outbox_command(
         _show(answer)
 
 
-@command("channels")
-def channels_command(asked: Invocation) -> None:
-    """List the channels in the order in which they are asked, and where a person was last heard of."""
-    answer = asked.daemon().get("/api/channels")
-    if asked.is_json:
-        json_out(answer)
-        return
-    from wakeful.cli.tables import Column, table
-
-    columns = [Column("NAME"), Column("TYPE"), Column("TO", least=8, drop=1), Column("FROM", drop=2), Column("PENDING")]
-    columns += [Column("DEAD"), Column("TROUBLE", least=12)]
-    rows = [
-        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], _trouble(one)]
-        for one in answer["channels"]
-    ]
-    table(columns, rows)
-    for finding in (finding for one in answer["channels"] for finding in one["findings"]):
-        note(f"{finding['sentence']}; {finding['cure']}")
-    last = answer["last"]
-    if last is not None:
-        to = "" if last["to"] is None else f", {last['to']}"
-        note(f"last heard of: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
-
-
 @command("inbox")
 @click.argument("action", type=click.Choice(INBOX_ACTIONS), required=False)
 @click.argument("item_id", metavar="[ID]", required=False)
@@ -96,12 +72,6 @@ def inbox_command(asked: Invocation, action: str | None, item_id: str | None, un
         note("the inbox is empty" if not unread else "nothing is unread")
     else:
         _items(answer["items"])
-
-
-def _trouble(one: Mapping[str, Any]) -> str:
-    if one["incident"]:
-        return str(one["incident"])
-    return "" if not one["findings"] else f"inbound: {len(one['findings'])}, see below"
 
 
 def _id(action: str, given: str | None) -> str:

@@ -19,6 +19,11 @@ def conversation(channel: str, to: str) -> str:
     return f"{_PREFIX}{channel}:{who}"
 
 
+def channel_of(name: str) -> str | None:
+    """The channel on which a conversation is held; None if this is not the name of one."""
+    return name.removeprefix(_PREFIX).partition(":")[0] if is_conversation(name) else None
+
+
 def is_conversation(name: str) -> bool:
     """Whether this is the name of a conversation: what is said in it is a person's own word."""
     return name.startswith(_PREFIX)

@@ -42,6 +42,17 @@ def routes(app: Wakeful) -> APIRouter:
         return JSONResponse(await _channels(app))
 
     @router.post(
+        "/{name}/test",
+        summary="Send a test message",
+        openapi_extra=body(people_shapes.Touch, is_required=False),
+        responses={200: answer(people_shapes.ChannelTest, "Whether it arrived, within a minute."), **problems(404)},
+    )
+    async def test_channel(name: ChannelPath, request: Request) -> Response:
+        """One attempt through the outbox. A message that did not arrive is discarded, so it does not come later."""
+        data = await read_object(request, known=("to",))
+        return JSONResponse((await app.delivering.test(name, text_of(data, "to"))).to_json())
+
+    @router.post(
         "/{name}/messages",
         status_code=202,
         summary="Take a person's message",

@@ -102,6 +102,16 @@ class Taken(Shape):
     status: Literal["taken"]
 
 
+class ChannelTest(Shape):
+    """What became of a test message."""
+
+    status: Literal["delivered", "failed"]
+    channel: str
+    to: str | None
+    error: str | None
+    cure: str | None
+
+
 class InboxItem(Shape):
     """Something to read."""
 

@@ -28,7 +28,8 @@ class ChannelRegistry:
         """The channel of that name, if this process has it."""
         if name == INBOX:
             return self._inbox
-        return self._registered.get(name) or self._configured.get(name)
+        found = self._registered.get(name) or self._configured.get(name)
+        return self._inbox if found is not None and found.kind == INBOX else found
 
     @property
     def names(self) -> list[str]:

@@ -77,6 +77,20 @@ class ChannelView:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelTest:
+    """What became of a test message."""
+
+    channel: str
+    to: str | None
+    error: str | None = None  # None: it arrived
+    cure: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        status = "delivered" if self.error is None else "failed"
+        return {"status": status, "channel": self.channel, "to": self.to, "error": self.error, "cure": self.cure}
+
+
+@dataclass(frozen=True, slots=True)
 class InteractionView:
     """Where a person was last heard of."""
 

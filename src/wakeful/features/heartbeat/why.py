@@ -3,7 +3,8 @@
 import json
 from typing import Any, Final
 
-from wakeful.core.instants import Instant, format_duration, format_instant
+from wakeful.core.active_hours import is_active
+from wakeful.core.instants import MINUTE, Instant, format_duration, format_instant
 from wakeful.core.runs import ERRORS, Run
 from wakeful.features.heartbeat.queries import HeartbeatView, standing
 from wakeful.features.heartbeat.standing import find
@@ -39,6 +40,9 @@ def why(tx: Tx, terms: HeartbeatTerms, *, at: Instant | None, now: Instant) -> t
     if at > now:
         return _ahead(view, at), facts
     row = _row_at(tx, at)
+    if _is_left_out(view, row, at):
+        facts["run"] = None
+        return f"No beat was planned for {format_instant(at)}: it lies outside {_hours(view)}.{_next(view)}", facts
     facts["run"] = None if row is None else {"runId": str(row.run_id), "outcome": row.outcome, "reason": row.reason}
     if row is None:
         return f"The ledger has nothing of the heartbeat at or before {format_instant(at)}.", facts
@@ -63,15 +67,39 @@ def _now(view: HeartbeatView, now: Instant) -> str:
         return f"It is switched off in the settings ([heartbeat] enabled) and turns only when it is woken.{last}"
     if view.next_beat is None:
         return f"No beat is to come: its calendar is at its end.{last}"
+    hours = view.terms.beats.hours
+    if hours is not None and not is_active(hours, now):
+        return f"It is outside {_hours(view)} and beats again at {_at(view.next_beat)}; a wake still turns it.{last}"
     return f"It waits for its next beat at {_at(view.next_beat)}, every {format_duration(view.terms.every)}.{last}"
 
 
 def _ahead(view: HeartbeatView, at: Instant) -> str:
     if view.next_beat is None:
         return f"Nothing is planned for {_at(at)}: it turns only when it is woken."
+    hours = view.terms.beats.hours
+    if hours is not None and not is_active(hours, at):
+        return f"Nothing is planned for {_at(at)}: it lies outside {_hours(view)}.{_next(view)}"
     if at < view.next_beat:
         return f"Nothing is planned for {_at(at)}: the next beat is at {_at(view.next_beat)}."
     return f"Beats follow from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
+
+
+def _is_left_out(view: HeartbeatView, row: Run | None, at: Instant) -> bool:
+    """Whether a past time lies outside the active hours and no row speaks of it: the gap is written with the next
+    beat."""
+    hours = view.terms.beats.hours
+    if hours is None or view.status == "disabled" or is_active(hours, at):
+        return False
+    return row is None or (row.planned_until or row.planned_at) < at - at % MINUTE
+
+
+def _hours(view: HeartbeatView) -> str:
+    hours = view.terms.beats.hours
+    return "" if hours is None else f"its active hours ({hours.start} to {hours.end}, {hours.timezone})"
+
+
+def _next(view: HeartbeatView) -> str:
+    return "" if view.next_beat is None else f" The next beat is at {_at(view.next_beat)}."
 
 
 def _past(row: Run) -> str:

@@ -15,6 +15,7 @@ from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.terms import Terms
 from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
 from wakeful.features.schedules.why_saving import Saving, saving_at
+from wakeful.ports.names import names_of
 from wakeful.ports.store import Node, Schedule, Tx
 
 # How many schedules of one slug that were removed are looked at, the newest first.
@@ -266,8 +267,7 @@ def _named(tx: Tx, run_id: int | None) -> Named | None:
     run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)
     if run is None:
         return None
-    schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
-    return Named(run, schedule.slug if schedule is not None else f"schedule {run.schedule_id}")
+    return Named(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a schedule that is gone"))
 
 
 def _clockwork(tx: Tx, at: Instant, now: Instant) -> Clockwork:

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from wakeful.core.conversations import channel_of
 from wakeful.core.policies import GRACE
 from wakeful.core.runs import Run
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
-from wakeful.features.schedules.compiled import Broken
+from wakeful.features.schedules.compiled import AGENT_LANE, Broken
 from wakeful.features.schedules.why_dial import Dial, length, shorten
 from wakeful.features.schedules.why_reading import Case, Named, Neighbour
 
@@ -87,7 +88,7 @@ def running(case: Case, dial: Dial) -> str:
 
 def stuck(case: Case, dial: Dial) -> str:
     row = _row(case)
-    keeps = "" if row.lane is None else f", the lane {row.lane!r}"
+    keeps = "" if row.lane is None else f", {_queue(row.lane)}"
     return (
         f"{_subject(case, dial)} is stuck: {_error(row)}; until it is seen to end it keeps its schedule{keeps} and its "
         "share of capacity"
@@ -118,8 +119,8 @@ def _for_what(case: Case, row: Run, dial: Dial) -> str:
             behind = case.blocker
             return "in the queue" if behind is None else f"in the queue behind {named_run(behind, case)}"
         case "lane" if case.is_parked:
-            held = "" if case.holder is None else f", which {named_run(case.holder, case)} holds"
-            return f"for the lane {row.lane!r}{held}"
+            after = "" if case.holder is None else f", behind {named_run(case.holder, case)}"
+            return f"in {_queue(row.lane or '')}{after}"
         case None | "lane":
             if case.clockwork.is_full:
                 return "for room: as many runs are under way as may be at once"
@@ -133,7 +134,17 @@ def _used_up(case: Case) -> str:
     return "its quota is used up" if slot is None else f"the quota of slot {slot!r} is used up until its reset"
 
 
+def _queue(lane: str) -> str:
+    """What runs queue for, in the words of the settings: an agent, or a lane that schedules share."""
+    if lane.startswith(AGENT_LANE):
+        return f"the queue of agent {lane.removeprefix(AGENT_LANE)}"
+    return f"the queue of lane {lane}"
+
+
 def named_run(named: Named, case: Case) -> str:
+    channel = channel_of(named.slug)
+    if channel is not None:
+        return f"run {named.run.run_id}, which answers a message on {channel}"
     of = "" if named.slug == case.slug else f" of {named.slug}"
     return f"run {named.run.run_id}{of}"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.runs import ERRORS, Run
 from wakeful.core.timing import AfterReset, Manual
 from wakeful.core.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
@@ -50,7 +50,9 @@ def sentence_of(case: Case) -> str:
     parts = [_nothing_ticks(case, dial), _SAID[cause](case, dial)]
     if case.saving is not None and cause != "notAnInstant":
         parts.append(case.saving.sentence)
-    if case.asked_at is None and cause not in ("removed", "done"):
+    if case.asked_at is None and _is_failed_for_good(case):
+        parts.append(f"no time of it is left, so it is not tried again; to try it now: wakeful run {case.slug}")
+    elif case.asked_at is None and cause not in ("removed", "done"):
         parts.append(_what_is_next(case, dial))
     return _sentence(case, parts)
 
@@ -63,8 +65,16 @@ def _sentence(case: Case, parts: Iterable[str | None]) -> str:
 def _is_halt_the_answer(case: Case) -> bool:
     """Asked how it stands: a halt says more than the newest row, an open run says more than the halt."""
     is_open = case.cadence.open_run_id is not None
+    if _is_failed_for_good(case):
+        return False
     is_halted = case.cadence.state != "active" or isinstance(case.compiled, Broken) or case.is_removed
     return is_halted and not is_open
+
+
+def _is_failed_for_good(case: Case) -> bool:
+    """Whether it is over, and its last run did not succeed: what went wrong is the answer, not that nothing is left."""
+    is_over = case.cadence.state == "done" and not case.is_removed and not isinstance(case.compiled, Broken)
+    return is_over and case.row is not None and case.row.outcome in ERRORS
 
 
 def _is_after_pause(case: Case) -> bool:

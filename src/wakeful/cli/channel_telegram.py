@@ -1,0 +1,195 @@
+"""Adding a Telegram bot: its token goes into a private file, its table to the end of wakeful.toml."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.invocation import Invocation
+from wakeful.cli.render import json_out, note, say
+
+if TYPE_CHECKING:
+    from wakeful.channels.telegram import Bot
+    from wakeful.channels.telegram_updates import Me
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+RESERVED: Final = ("last", "inbox")
+POLL: Final = 20
+"""Seconds that one question for updates is held."""
+TOKEN_MAX: Final = 4096
+
+
+class Next(NamedTuple):
+    """Who wrote to the bot."""
+
+    chat: str
+    name: str
+
+
+def add(
+    asked: Invocation, name: str, *, token_file: str | None, chat: str | None, inbound: bool, wait: str, base_url: str
+) -> None:
+    """Add the bot under this name."""
+    from wakeful.core.errors import Invalid
+    from wakeful.core.instants import SECOND, parse_duration
+
+    _check_name(name)
+    file = asked.home / "wakeful.toml"
+    if name in _channels_of(asked.home):
+        raise Misused(f"there is a channel {name!r} already; choose another name, or edit [channels.{name}] in {file}")
+    try:
+        patience = parse_duration(wait) / SECOND
+    except Invalid as invalid:
+        raise Misused(f"--wait: {invalid}") from invalid
+    token = _token(token_file)
+    found = asyncio.run(_found(token, base_url, chat, patience, asked))
+    written = _write(asked.home, name, token, found.chat, inbound=inbound, base_url=base_url)
+    if asked.is_json:
+        json_out({"channel": name, "chat": found.chat, "sender": found.name or None, "tokenFile": str(written)})
+        return
+    say(f"channel {name} was added to {file}; its token is in {written}, readable by you alone")
+    note(f"try it: wakeful channels test {name}")
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name) or name in RESERVED:
+        raise Misused(f"{name!r} cannot name a channel; use 1 to 64 letters, digits, - and _, not last or inbox")
+
+
+def _channels_of(home: Path) -> set[str]:
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        return set(load(home).settings.channels)
+    except SettingsRefused as refused:
+        hint = f"correct it first: wakeful check {home / 'wakeful.toml'}"
+        raise Ended(f"the settings cannot be read: {refused.errors[0]}", hint=hint) from refused
+
+
+def _token(file: str | None) -> str:
+    """The token: from a file, from a pipe, or typed without being shown."""
+    if file is not None and file != "-":
+        try:
+            with Path(file).expanduser().open(encoding="utf-8") as opened:
+                token = opened.read(TOKEN_MAX)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misused(f"--token-file: {file} cannot be read: {error}") from error
+    elif file == "-" or not sys.stdin.isatty():
+        token = sys.stdin.read(TOKEN_MAX)
+    else:
+        token = str(click.prompt("The bot's token (from @BotFather)", hide_input=True, err=True))
+    token = token.strip()
+    if not re.fullmatch(r"\d+:[\w-]+", token, re.ASCII):
+        raise Misused("this is not a bot's token; it looks like 110201543:AAHdqTcv…, @BotFather shows it (/token)")
+    return token
+
+
+async def _found(token: str, base_url: str, chat: str | None, patience: float, asked: Invocation) -> Next:
+    """Check the token; the chat that was named, or that of the next person who writes."""
+    from wakeful.channels.telegram import Bot
+    from wakeful.channels.telegram_listening import ask_me
+    from wakeful.engine.clock import SystemClock
+
+    bot = Bot(token, base_url, SystemClock(), None)
+    try:
+        me = await ask_me(bot)
+        if isinstance(me, str):
+            raise Ended(f"the token was not accepted: {me}", hint="nothing was written")
+        if not asked.is_json:
+            note(f"the token is right: this is @{me.username}")
+        return Next(chat, "") if chat is not None else await _next_sender(bot, me, patience, asked)
+    finally:
+        await bot.close()
+
+
+async def _next_sender(bot: Bot, me: Me, patience: float, asked: Invocation) -> Next:
+    """Whoever writes from now on; what was written before is confirmed and passed over."""
+    from wakeful.channels.telegram_updates import message_of
+
+    earlier = await _updates(bot, {"offset": -1, "timeout": 0})
+    offset = earlier[-1]["update_id"] + 1 if earlier else 0
+    note(f"now write anything to @{me.username} in Telegram, from the chat that is to get the messages …")
+    ends = asyncio.get_running_loop().time() + patience
+    while (left := ends - asyncio.get_running_loop().time()) > 0:
+        for update in await _updates(bot, {"offset": offset, "timeout": int(min(POLL, left))}):
+            offset = update["update_id"] + 1
+            message = message_of(update)
+            if message is not None:
+                await _updates(bot, {"offset": offset, "timeout": 0})  # confirmed: the daemon does not hear it again
+                if not asked.is_json:
+                    say(f"{message.sender.name} wrote: the chat id is {message.chat}")
+                return Next(message.chat, message.sender.name)
+    raise Ended("nobody wrote to the bot in time; nothing was written", hint="run it again, or give --chat ID")
+
+
+async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
+    from wakeful.adapters.exchange import NoAnswer, NoConnection
+    from wakeful.channels.telegram import told
+    from wakeful.core.instants import SECOND
+    from wakeful.ports.exchange import About
+
+    limit = (int(body["timeout"]) + 10) * SECOND
+    try:
+        response = await bot.call("getUpdates", {**body, "allowed_updates": ["message"]}, About("hear"), limit=limit)
+    except (NoConnection, NoAnswer) as error:
+        raise Ended(f"the bot cannot be asked for messages: {error}", hint="nothing was written") from error
+    answer = await response.json()
+    result = answer.get("result") if isinstance(answer, dict) else None
+    if response.is_ok and isinstance(result, list):
+        return [one for one in result if isinstance(one, dict) and isinstance(one.get("update_id"), int)]
+    hint = "nothing was written; give --chat ID if you know the chat"
+    if response.status == 409:
+        hint = "another program polls this bot, or a webhook is set: end it, or give --chat ID"
+    raise Ended(f"the bot cannot be asked for messages: {response.line}: {told(answer, 0)[0]}", hint=hint)
+
+
+def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_url: str) -> Path:
+    """Token file and table; both, or neither. The settings are checked before they take the place of the old ones."""
+    from wakeful.cli.home import make_home
+    from wakeful.settings import SettingsRefused, load
+
+    file, secret = home / "wakeful.toml", home / f"channel-{name}.token"
+    draft = home / f".wakeful.toml.{os.getpid()}"
+    try:
+        make_home(home)
+        _put(secret, f"{token}\n", 0o600)
+        before = file.read_text(encoding="utf-8") if file.exists() else ""
+        _put(draft, before + _table(before, name, secret.name, chat, inbound, base_url), _mode_of(file))
+        load(home, file=draft)
+        draft.replace(file.resolve())
+    except (OSError, SettingsRefused) as error:
+        secret.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+        why = str(error.errors[0]) if isinstance(error, SettingsRefused) else str(error)
+        raise Ended(f"{file} was left as it is: {why}", hint=f"write [channels.{name}] into it by hand") from error
+    return secret
+
+
+def _table(before: str, name: str, secret: str, chat: str, inbound: bool, base_url: str) -> str:
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    lines = [f"[channels.{name}]", 'type = "telegram"', f'token = {{file = "{secret}"}}', f"chat = {json.dumps(chat)}"]
+    if inbound:
+        lines.append("inbound = true")
+    if base_url != "https://api.telegram.org":
+        lines.append(f"base_url = {json.dumps(base_url)}")
+    return gap + "\n".join(lines) + "\n"
+
+
+def _put(path: Path, text: str, mode: int) -> None:
+    """Write a file that nobody else can read meanwhile."""
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(handle, "w", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def _mode_of(file: Path) -> int:
+    return file.stat().st_mode & 0o777 if file.exists() else 0o600

@@ -1,0 +1,90 @@
+"""The ways to people: which there are, trying one out, and adding a Telegram bot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.invocation import Invocation, end, group
+from wakeful.cli.render import json_out, note, say
+
+TEST_WITHIN: Final = 90.0
+"""Seconds; the daemon itself waits for a minute."""
+
+
+@group("channels")
+def channels_command(asked: Invocation) -> None:
+    """List the channels in the order in which they are asked, and where a person was last heard of."""
+    answer = asked.daemon().get("/api/channels")
+    if asked.is_json:
+        json_out(answer)
+        return
+    from wakeful.cli.tables import Column, table
+
+    columns = [Column("NAME"), Column("TYPE"), Column("TO", least=8, drop=1), Column("FROM", drop=2), Column("PENDING")]
+    columns += [Column("DEAD"), Column("TROUBLE", least=12)]
+    rows = [
+        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], _trouble(one)]
+        for one in answer["channels"]
+    ]
+    table(columns, rows)
+    for finding in (finding for one in answer["channels"] for finding in one["findings"]):
+        note(f"{finding['sentence']}; {finding['cure']}")
+    last = answer["last"]
+    if last is not None:
+        to = "" if last["to"] is None else f", {last['to']}"
+        note(f"last heard of: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
+
+
+@channels_command.asked("test")
+@click.argument("name")
+@click.option("--to", metavar="RECIPIENT", help="Whom to write to; default: whom the channel is for.")
+def test_command(asked: Invocation, name: str, to: str | None) -> None:
+    """Send a test message through a channel, and say whether it arrived.
+
+    Exit code 0 if it was delivered, 1 with the reason if not.
+    """
+    body = {} if to is None else {"to": to}
+    path = f"/api/channels/{quote(name, safe='')}/test"
+    answer = asked.daemon().ask("POST", path, body=body, timeout=TEST_WITHIN).body
+    is_delivered = answer["status"] == "delivered"
+    if asked.is_json:
+        json_out(answer)
+    elif is_delivered:
+        whom = "" if answer["to"] is None else f" to {answer['to']}"
+        say(f"{name}: a test message was delivered{whom}")
+    else:
+        raise Ended(f"{name}: the test message was not delivered: {answer['error']}", hint=answer["cure"])
+    if not is_delivered:
+        end()
+
+
+@channels_command.asked("add")
+@click.argument("kind", metavar="telegram")
+@click.argument("name")
+@click.option("--token-file", metavar="FILE", help="Read the bot's token from there (- for standard input).")
+@click.option("--chat", metavar="ID", help="Who gets messages; default: the next person who writes to the bot.")
+@click.option("--inbound", is_flag=True, help="Also listen: what that chat writes gives the agent a turn.")
+@click.option("--wait", metavar="DUR", default="5m", show_default=True, help="How long to wait for that person.")
+@click.option("--base-url", metavar="URL", default="https://api.telegram.org", help="Where the Bot API is.")
+def add_command(asked: Invocation, kind: str, name: str, **given: Any) -> None:
+    """Add a Telegram bot: check its token, store it privately, find out the chat, write the settings.
+
+    The token is asked for without showing it, or read from standard input if that is no terminal.
+    """
+    if kind != "telegram":
+        raise Misused(f"{kind!r} cannot be added by a command; write [channels.{name}] into wakeful.toml, or: telegram")
+    from wakeful.cli.channel_telegram import add
+
+    add(asked, name, **given)
+
+
+def _trouble(one: Mapping[str, Any]) -> str:
+    if one["incident"]:
+        return str(one["incident"])
+    return "" if not one["findings"] else f"inbound: {len(one['findings'])}, see below"
