@@ -12,7 +12,7 @@ from simulation.breaking import first_violation
 from wakeful.core import heartbeat as core_heartbeat
 from wakeful.core import slot_wakes, workflow_rules
 from wakeful.core.heartbeat import Heartbeat
-from wakeful.core.instants import DAY, HOUR, Instant
+from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.runs import Run
 from wakeful.core.slots import Slot
 from wakeful.core.workflow_rows import HandlerRun, Message
@@ -24,7 +24,7 @@ from wakeful.features.heartbeat import runs as heartbeat_runs
 from wakeful.features.heartbeat import standing
 from wakeful.features.quota import rows, wake_runs, waking
 from wakeful.features.quota.wake_runs import WakeRuns
-from wakeful.features.workflows import settling
+from wakeful.features.workflows import looking, settling
 from wakeful.ports.channel import Letter, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
@@ -284,7 +284,7 @@ def repeat_what_may_have_happened(patch: Patch) -> None:
     """A crash in the middle of a side effect is tried again like any other."""
 
     def again(tx: Tx, flow: Any, own: HandlerRun, run: Run, _reason: str, error: str, now: Instant, **_: Any) -> Any:
-        return settling._try_again(tx, flow, own._replace(tries=0), run, error, None, now)
+        return settling._hold_off(tx, flow, own, run, error, None, now)
 
     patch.setattr(settling, "_after_loss", again)
 
@@ -337,6 +337,37 @@ def nobody_looks_at_messages(patch: Patch) -> None:
     patch.setattr(workflow_rules, "is_dirty", lambda *_: False)
 
 
+def only_the_first_consumer_gets_it(patch: Patch) -> None:
+    """A message goes to one consumer of its topic."""
+    readers_of = workflow_rules.Flow.readers_of
+    patch.setattr(workflow_rules.Flow, "readers_of", lambda self, topic: readers_of(self, topic)[:1])
+
+
+def only_the_first_page_is_shown(patch: Patch) -> None:
+    """A consumer never sees what lies behind the first hundred messages."""
+    patch.setattr(looking, "with_page", lambda consumer, _: consumer._replace(turn_topic=None, turn_place=0))
+
+
+def silence_stops_a_workflow(patch: Patch) -> None:
+    """A handler that cannot be reached is taken for one that answers wrongly."""
+
+    def stop(tx: Tx, flow: Any, own: HandlerRun, run: Run, error: str, _: Any, now: Instant) -> Any:
+        return settling._fail(tx, flow, own, run, error, now)
+
+    patch.setattr(settling, "_hold_off", stop)
+
+
+def silence_holds_up_the_others(patch: Patch) -> None:
+    """The run of a handler that cannot be reached stays open, and no other handler runs meanwhile."""
+
+    def stay_open(tx: Tx, flow: Any, own: HandlerRun, run: Run, error: str, _: Any, now: Instant) -> Any:
+        flow, own = settling._back_to_start(tx, flow, own, now)
+        waiting = settling._wait(flow, run, now + 10 * MINUTE, "retry", "failed", error)
+        return settling.Fate(settling.Settled(waiting), flow, own)
+
+    patch.setattr(settling, "_hold_off", stay_open)
+
+
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate"),
     [
@@ -372,6 +403,10 @@ def nobody_looks_at_messages(patch: Patch) -> None:
         pytest.param(consumed_goes_back, "L2 workflow", FLOWS, id="consumed twice"),
         pytest.param(consumed_when_prepared, "L8 workflow", FLOWS, id="consumed before it happened"),
         pytest.param(nobody_looks_at_messages, "L1 workflow", CALM_FLOWS, id="messages not looked at"),
+        pytest.param(only_the_first_consumer_gets_it, "L7 workflow", CALM_FLOWS, id="one consumer of several"),
+        pytest.param(only_the_first_page_is_shown, "L1 workflow", CALM_FLOWS, id="the first page only"),
+        pytest.param(silence_stops_a_workflow, "L9 workflow", CALM_FLOWS, id="silence stops a workflow"),
+        pytest.param(silence_holds_up_the_others, "L1 workflow", CALM_FLOWS, id="silence holds up the others"),
     ],
 )
 def test_a_broken_law_is_caught_and_named(

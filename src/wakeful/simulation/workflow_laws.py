@@ -1,6 +1,6 @@
 """The laws of workflows, as questions about messages, and about side effects as the outside saw them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakeful.core.instants import MINUTE, Duration, Instant, format_duration, format_instant
@@ -8,8 +8,9 @@ from wakeful.core.workflow_rows import Message, MessageStatus, Workflow
 from wakeful.ports.store import Alarm
 
 LEFT_LYING_MAX: Final[Duration] = MINUTE
+SILENT: Final = "the handler cannot be reached"
 _MOVES: Final[dict[MessageStatus, frozenset[MessageStatus]]] = {
-    "pending": frozenset({"pending", "reserved"}),
+    "pending": frozenset({"pending", "reserved"}),  # nothing in these worlds skips what is pending
     "reserved": frozenset({"pending", "reserved", "consumed", "skipped"}),
     "consumed": frozenset({"consumed"}),
     "skipped": frozenset({"skipped"}),
@@ -42,6 +43,18 @@ def is_held_by_the_open_run(message: Message, workflow: Workflow) -> Iterator[st
         yield f"L6 workflow: {describe(message)} is held by run {message.run_id}, open is {workflow.open_run_id}"
 
 
+def is_read_by(message: Message, readers: Sequence[str]) -> Iterator[str]:
+    """L7: a message is there for the consumers of its topic, and for no other."""
+    if message.consumer not in readers:
+        yield f"L7 workflow: {describe(message)} belongs to {message.consumer or 'no consumer'}"
+
+
+def is_not_stopped_by_silence(workflow: Workflow) -> Iterator[str]:
+    """L9: a handler that cannot be reached holds up itself, and not its workflow."""
+    if workflow.error is not None and SILENT in workflow.error:
+        yield f"L9 workflow: it stopped because a handler cannot be reached: {workflow.error}"
+
+
 def is_looked_at_in_the_end(message: Message, waits_for: Duration, patience: Duration) -> Iterator[str]:
     """L1: what is pending is looked at, if the workflow may run and somebody is awake."""
     if waits_for > patience:
@@ -56,4 +69,5 @@ def is_not_silent(alarm: Alarm, since: Instant, *, now: Instant) -> Iterator[str
 
 def describe(message: Message) -> str:
     """A message in a few words."""
-    return f"message {message.topic}/{message.message_id} ({message.status}, attempt {message.attempt})"
+    where = f"{message.topic}/{message.message_id} for {message.consumer}"
+    return f"message {where} ({message.status}, attempt {message.attempt})"
