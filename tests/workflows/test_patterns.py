@@ -56,13 +56,14 @@ def test_the_page_has_the_five_usual_patterns() -> None:
 
 @virtual
 async def test_first_in_first_out(world: World) -> None:
-    """One a run, in order, without a pause in between; a look more at the end."""
+    """One a run, in order, without a pause in between, and no run more."""
     outside, flow, bench = await run(world, "First in, first out")
     for n in range(5):
         await flow.publish("orders", f"o{n}", n)
     await world.sleep("1s")
     assert [what for _, what in outside.sent] == [0, 1, 2, 3, 4]
     assert await counts(bench, "orders", "fifo") == {"consumed": 5}
+    assert len(await bench.runs("workflow:fifo", limit=100)) == 6  # one after the deploy, one for each message
 
 
 @virtual
@@ -82,27 +83,49 @@ async def test_correlation(world: World) -> None:
     await world.sleep("1s")
     assert sorted(what for _, what in outside.sent) == ["b", "c"]
     assert await counts(bench, "orders", "correlation") == {"pending": 1, "consumed": 2}
+    assert await counts(bench, "payments", "correlation") == {"consumed": 2}
+
+
+@virtual
+async def test_correlation_finds_the_order_however_many_wait(world: World) -> None:
+    """The 101st of them, and the last of a thousand."""
+    outside, flow, bench = await run(world, "Correlation")
+    await flow.pause()
+    for n in range(1000):
+        await flow.publish("orders", f"o{n:04}", {})
+    await flow.resume()
+    await world.sleep("1h")
+    for order in ("o0100", "o0999"):
+        await flow.publish("payments", f"for-{order}", {"order": order})
+        await world.sleep("1h")
+    assert [what for _, what in outside.sent] == ["o0100", "o0999"]
+    assert await counts(bench, "orders", "correlation") == {"pending": 998, "consumed": 2}
+    assert await counts(bench, "payments", "correlation") == {"consumed": 2}
 
 
 @virtual
 async def test_a_time_window(world: World) -> None:
     """It closes ten minutes after its first click, and what comes later opens another."""
-    outside, flow, _ = await run(world, "Time window")
+    outside, flow, bench = await run(world, "Time window")
     for n, pause in enumerate(("0s", "4m", "5m", "5m")):
         await world.sleep(pause)
         await flow.publish("clicks", f"c{n}", {"at": outside.now().isoformat()})
     await world.sleep("1h")
     assert outside.sent == [("01-01 00:10:00", 3), ("01-01 00:24:00", 1)]
+    assert await counts(bench, "clicks", "window") == {"consumed": 4}
+    assert (await flow.get())["nextRun"] is None
 
 
 @virtual
 async def test_a_batch_or_a_timeout(world: World) -> None:
     """Ten rows at once, or fewer after five minutes."""
-    outside, flow, _ = await run(world, "Batch or timeout")
+    outside, flow, bench = await run(world, "Batch or timeout")
     for n in range(13):
         await flow.publish("rows", f"r{n:02}", {"at": outside.now().isoformat()})
     await world.sleep("1h")
     assert outside.sent == [("01-01 00:00:00", 10), ("01-01 00:05:00", 3)]
+    assert await counts(bench, "rows", "batch") == {"consumed": 13}
+    assert (await flow.get())["nextRun"] is None
 
 
 @virtual
@@ -123,11 +146,14 @@ async def test_a_daily_digest(world: World) -> None:
     await bench.start()
     await world.until("01-02 12:00:00")
     assert outside.sent == [("01-01 09:00:00", 1), ("01-02 09:00:00", 2)]
+    assert await counts(bench, "news", "daily") == {"consumed": 3}
+    consumer = (await flow.get())["consumers"]["digest"]
+    assert (consumer["state"], consumer["wakeAt"]) == ({"day": "2026-01-02"}, "2026-01-03T09:00:00.000Z")
 
 
 @virtual
 async def test_the_first_example(world: World) -> None:
-    """As the page begins: it names its own file, so it runs in this world's app instead."""
+    """As the page begins, in this world's app. Each message costs one run, and the state is what the page says."""
     outside = Outside(world)
     bench = world.bench()
     code = BLOCKS["In Python"].replace('Wakeful("wakeful.db")', "bench")
@@ -135,6 +161,11 @@ async def test_the_first_example(world: World) -> None:
     await bench.start()
     await world.sleep("6m")
     assert outside.sent == [("01-01 00:00:00", "1 new"), ("01-01 00:05:00", "1 new")]
+    view = await bench.workflows.get("inbox")
+    assert view["consumers"]["digest"]["state"] == {"last": "applied"}
+    assert view["producers"]["poll"]["state"] == {"last": 2}
+    assert view["topics"]["mail"] == {"pending": 0, "reserved": 0, "consumed": 2, "skipped": 0}
+    assert len(await bench.runs("workflow:inbox", limit=100)) == 4
 
 
 @pytest.mark.parametrize("word", ["prepare", "mutate", "next", "wakeAt", "resolve"])
