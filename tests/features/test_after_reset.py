@@ -145,7 +145,7 @@ async def test_a_run_that_falls_into_an_exhausted_window_waits_for_the_reset(wor
     view = await opened.app.get("job")
     assert (view.status, view.status_reason) == ("waiting", "quota")
     sentence = (await opened.app.why("job")).sentence
-    assert "is waiting until 03:00, because the quota of slot 'main' is used up until its reset" in sentence
+    assert "is waiting for quota until 03:00, because the quota of slot 'main' is used up until its reset" in sentence
     await world.until("01-01 03:30:00")
     assert bot.began == ["01-01 01:00:00", "01-01 02:00:00", "01-01 03:00:00", "01-01 03:00:00"]
     assert await ledger(opened.app, "job") == [

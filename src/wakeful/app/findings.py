@@ -8,6 +8,7 @@ from wakeful.core.workflow_rows import HandlerRun, Workflow
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.heartbeat.queries import standing
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
+from wakeful.features.schedules.compiled import slots_named
 from wakeful.features.schedules.health import Finding
 from wakeful.features.workflows.modules import Fault
 from wakeful.ports.store import Tx
@@ -17,6 +18,31 @@ NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
 CHANNELS: Final = "channels"
+SLOTS: Final = "slots"
+SLOT_SCHEDULES_MAX: Final = 1_000
+
+
+def missing_slots(tx: Tx) -> list[Finding]:
+    """Quota slots that schedules name and that are gone: those run as if they named none, or have no time."""
+    schedules = tx.schedules.naming_slot(after_id=0, limit=SLOT_SCHEDULES_MAX)
+    if not schedules:
+        return []
+    known = {slot.name for slot in tx.slots.all()}
+    missing: dict[str, list[str]] = {}
+    for schedule in schedules:
+        for name in slots_named(schedule):
+            if name not in known:
+                missing.setdefault(name, []).append(schedule.slug)
+    if not missing:
+        return [Finding(SLOTS, "ok", "every slot that a schedule names is there")]
+    return [_missing_slot(name, slugs) for name, slugs in sorted(missing.items())[:NAMED_MAX]]
+
+
+def _missing_slot(name: str, slugs: Sequence[str]) -> Finding:
+    named = ", ".join(slugs[:NAMED_MAX]) + (" and others" if len(slugs) > NAMED_MAX else "")
+    verb = "names" if len(slugs) == 1 else "name"
+    cure = f"add it again: wakeful slots add {name} …; or take it off: wakeful edit {slugs[0]} --set slot=null"
+    return Finding(SLOTS, "warn", f"slot {name} is gone, and {named} {verb} it", cure, list(slugs[:NAMED_MAX]))
 
 
 def dead_letters(tx: Tx) -> Finding:

@@ -124,6 +124,7 @@ class Questions(Life):
                 findings.dead_letters(tx),
                 findings.budget(tx, self._heartbeat.terms, now=now),
                 *findings.stopped_workflows(tx),
+                *findings.missing_slots(tx),
                 *findings.unloaded_modules(self._workflows.faults),
                 *findings.waiting_messages(tx, now=now),
                 *findings.inbound(self._delivering.inbound_findings(tx, now=now)),

@@ -11,7 +11,7 @@ from wakeful.cli.faults import Ended
 
 PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
-BESIDES: Final = ("channels", "deliveries", "heartbeat", "workflows")
+BESIDES: Final = ("channels", "deliveries", "heartbeat", "slots", "workflows")
 """What `/healthz` knows besides the clock, and nobody else asks for."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """How it is, what was looked at, what was found, and the cure."""

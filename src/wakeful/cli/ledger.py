@@ -108,7 +108,7 @@ def outcome_of(run: Mapping[str, Any]) -> str:
 
 def _runs_path(slug: str | None) -> str:
     if slug is not None and slug.startswith(SLOT):
-        from wakeful.cli.slots import slot_path
+        from wakeful.cli.slot_details import slot_path
 
         return slot_path(slug.removeprefix(SLOT), "/runs")
     if slug is not None and slug.startswith(WORKFLOW):

@@ -45,7 +45,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "workflows": ("workflows", "List the workflows, or look after one of them."),
     },
     "Quota": {
-        "slots": ("slots", "List the quota slots, or wake, poll or resume one."),
+        "slots": ("slots", "List the quota slots, or look after one of them."),
     },
     "People": {
         "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),

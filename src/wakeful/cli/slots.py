@@ -9,55 +9,108 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.client import Daemon
-from wakeful.cli.faults import FAILED, Ended
-from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.faults import FAILED
+from wakeful.cli.invocation import AskedGroup, Invocation, end
 from wakeful.cli.render import json_out, note, say
+from wakeful.cli.slot_definition import add_command, edit_command
+from wakeful.cli.slot_details import show, slot_path, tell, tell_trouble
 
 OPEN: Final = ("running", "waiting")
 POLLED: Final = 35.0
 CONFIRMED: Final = 10.0
 """How long a wake is waited for: the reading that follows it at once usually shows it."""
 LOOK_EVERY: Final = 0.1
-_WHAT: Final = ("wake", "poll", "resume")
+_name = click.argument("name", metavar="NAME")
 
 
-@command("slots")
-@click.argument("what", required=False, metavar="[wake|poll|resume]")
-@click.argument("name", required=False, metavar="[NAME]")
-def slots_command(asked: Invocation, what: str | None, name: str | None) -> None:
-    """List the quota slots, or wake, poll or resume one.
+class _SlotsGroup(AskedGroup):
+    """`wakeful slots NAME` shows a slot: whatever is no command is a name."""
 
-    `wake NAME` sends a wake now and waits a moment for its confirmation, `poll NAME` reads the quota now, `resume NAME`
-    lets a slot go on that was disabled by its errors.
-    """
-    if what is None:
-        _list(asked)
-        return
-    if what not in _WHAT:
-        raise click.UsageError(f"{what!r} is none of {', '.join(_WHAT)}; see wakeful slots --help")
-    if name is None:
-        raise click.UsageError(f"name the slot: wakeful slots {what} NAME")
-    daemon = asked.daemon()
-    {"wake": _wake, "poll": _poll, "resume": _resume}[what](asked, daemon, name)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            return "show", self.commands["show"], args
+        return super().resolve_command(ctx, args)
 
 
-def slot_path(name: str, question: str = "") -> str:
-    """Where a slot is; a text that no slot can have as its name is not even asked for."""
-    if not name.isascii() or not all(char.isalnum() or char in "._-" for char in name):
-        raise Ended(f"there is no slot {name!r}")
-    return f"/api/slots/{name}{question}"
-
-
-def _list(asked: Invocation) -> None:
+@click.command("slots", cls=_SlotsGroup)
+def slots_command(asked: Invocation) -> None:
+    """List the quota slots, show one (slots NAME), or look after one of them."""
     found = asked.daemon().get("/api/slots")["slots"]
     if asked.is_json:
         json_out({"slots": found})
         return
     if not found:
         note("no quota slots")
-        note("  define one under [slots.main] in wakeful.toml")
+        note("  add one: wakeful slots add main --key-env GLM_KEY; or define it under [slots.main] in wakeful.toml")
         return
+    _list(found)
+
+
+slots_command.add_command(add_command)
+slots_command.add_command(edit_command)
+
+
+@slots_command.asked("show")
+@_name
+def show_command(asked: Invocation, name: str) -> None:
+    """Show one slot: its window, limits, calls, tokens and tools."""
+    slot = asked.daemon().get(slot_path(name))
+    json_out(slot) if asked.is_json else show(slot)
+
+
+@slots_command.asked("wake")
+@_name
+def wake_command(asked: Invocation, name: str) -> None:
+    """Send a wake now, and wait a moment for its confirmation."""
+    daemon = asked.daemon()
+    run_id = daemon.ask("POST", slot_path(name, "/wake"), body={}).body["runId"]
+    run = _until(lambda: daemon.get(f"/api/runs/{run_id}"), lambda run: run["outcome"] not in OPEN, within=CONFIRMED)
+    if asked.is_json:
+        json_out(run)
+    elif run["outcome"] == "succeeded":
+        say(f"{name} woken and confirmed, run {run_id}")
+    elif run["outcome"] in OPEN and run.get("error"):
+        say(f"{name} not woken yet, run {run_id}; it is sent again by itself: wakeful why slot:{name}")
+        note(f"  {run['error']}")
+    elif run["outcome"] in OPEN:
+        say(f"{name} woken, not confirmed yet, run {run_id}; it is looked for every minute: wakeful slots")
+    else:
+        say(f"{name} not woken: {run['outcome']}, run {run_id}")
+        note(f"  {run.get('error') or run.get('reason') or ''}")
+    if run["outcome"] not in ("succeeded", *OPEN):
+        end(FAILED)
+
+
+@slots_command.asked("poll")
+@_name
+def poll_command(asked: Invocation, name: str) -> None:
+    """Read the quota now."""
+    daemon = asked.daemon()
+    before = daemon.ask("POST", slot_path(name, "/poll"), body={}).body
+    slot = _until(lambda: daemon.get(slot_path(name)), lambda slot: slot["lastPoll"] != before["lastPoll"], POLLED)
+    tell(asked, slot)
+    if slot["quotaErrors"] or slot["unreachableSince"]:
+        end(FAILED)
+
+
+@slots_command.asked("resume")
+@_name
+def resume_command(asked: Invocation, name: str) -> None:
+    """Let a slot go on that was disabled by its errors; send a wake that waits."""
+    tell(asked, asked.daemon().ask("POST", slot_path(name, "/resume"), body={}).body)
+
+
+@slots_command.asked("rm")
+@_name
+def rm_command(asked: Invocation, name: str) -> None:
+    """Take a slot away that was added by command or over REST; its ledger stays."""
+    asked.daemon().ask("DELETE", slot_path(name))
+    json_out({"name": name, "isRemoved": True}) if asked.is_json else say(f"{name} removed")
+
+
+def _list(found: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -72,8 +125,7 @@ def _list(asked: Invocation) -> None:
     ]
     table(columns, [_row(slot, since) for slot in found])
     for slot in found:
-        if slot["statusReason"]:
-            note(f"  {slot['statusReason']}" + (f"; {slot['cure']}" if slot["cure"] else ""))
+        tell_trouble(slot)
 
 
 def _row(slot: Mapping[str, Any], since: Any) -> list[str]:
@@ -89,48 +141,8 @@ def _row(slot: Mapping[str, Any], since: Any) -> list[str]:
     ]
 
 
-def _wake(asked: Invocation, daemon: Daemon, name: str) -> None:
-    run_id = daemon.ask("POST", slot_path(name, "/wake"), body={}).body["runId"]
-    run = _until(lambda: daemon.get(f"/api/runs/{run_id}"), lambda run: run["outcome"] not in OPEN, within=CONFIRMED)
-    if asked.is_json:
-        json_out(run)
-    elif run["outcome"] == "succeeded":
-        say(f"{name} woken and confirmed, run {run_id}")
-    elif run["outcome"] in OPEN:
-        say(f"{name} woken, not confirmed yet, run {run_id}; it is looked for every minute: wakeful slots")
-    else:
-        say(f"{name} not woken: {run['outcome']}, run {run_id}")
-        note(f"  {run.get('error') or run.get('reason') or ''}")
-    if run["outcome"] not in ("succeeded", *OPEN):
-        end(FAILED)
-
-
-def _poll(asked: Invocation, daemon: Daemon, name: str) -> None:
-    before = daemon.ask("POST", slot_path(name, "/poll"), body={}).body
-    slot = _until(lambda: daemon.get(slot_path(name)), lambda slot: slot["lastPoll"] != before["lastPoll"], POLLED)
-    _tell(asked, slot)
-    if slot["quotaErrors"] or slot["unreachableSince"]:
-        end(FAILED)
-
-
-def _resume(asked: Invocation, daemon: Daemon, name: str) -> None:
-    _tell(asked, daemon.ask("POST", slot_path(name, "/resume"), body={}).body)
-
-
-def _tell(asked: Invocation, slot: Mapping[str, Any]) -> None:
-    if asked.is_json:
-        json_out(slot)
-        return
-    used = "" if slot["percentage"] is None else f", {slot['percentage']:g} % used"
-    reset = times.parse(slot["nextResetTime"])
-    ends = "" if reset is None else f", reset {times.wall(reset)} ({times.relative(reset, times.now())})"
-    say(f"{slot['name']} {slot['status']}{used}{ends}")
-    if slot["statusReason"]:
-        note(f"  {slot['statusReason']}" + (f"; {slot['cure']}" if slot["cure"] else ""))
-
-
 def _until(look: Callable[[], Any], is_there: Callable[[Any], bool], within: float) -> Any:
-    """What is looked at, once it is there or nobody wants to wait any longer."""
+    """What is looked at, once it is there or the wait is over."""
     begun = time.monotonic()  # a stopwatch: how long a person waits
     while True:
         found = look()

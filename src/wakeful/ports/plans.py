@@ -92,6 +92,10 @@ class Schedules(Protocol):
         """Living schedules that may wait for the reset of a quota slot, in id order: those that mention the kind."""
         ...
 
+    def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
+        """Living schedules that may name a quota slot, in id order: those whose definition mentions one."""
+        ...
+
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
         """Removed schedules that had this slug, the newest first."""
         ...

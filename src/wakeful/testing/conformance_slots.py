@@ -101,6 +101,22 @@ class TestSlots:
         await store.write(lambda tx: tx.slots.keep_reading(Read(1, NOW + 30, "e"), since=NOW + 10))
         assert (await kept(1), await kept(2)) == (["b", "d", "e"], ["x"])
 
+    async def test_schedules_that_name_a_slot_are_found(self, make_store: MakeStore) -> None:
+        """The living ones whose definition mentions one, in id order, in steps."""
+        store = await make_store()
+        texts = (
+            '{"slot":"main"}',
+            '{"slot":null}',
+            '{"schedule":{"type":"afterReset","slot":"other"}}',
+            '{"lane":"x"}',
+        )
+        rows = [a_schedule(f"s{n}", definition=text) for n, text in enumerate(texts)]
+        ids = [known for known in await store.write(lambda tx: tx.schedules.add_many(rows)) if known is not None]
+        found = await store.read(lambda tx: tx.schedules.naming_slot(after_id=0, limit=9))
+        assert [row.schedule_id for row in found] == [ids[0], ids[2]]
+        rest = await store.read(lambda tx: tx.schedules.naming_slot(after_id=ids[0], limit=1))
+        assert [row.slug for row in rest] == ["s2"]
+
     async def test_schedules_that_wait_for_a_reset_are_found(self, make_store: MakeStore) -> None:
         """The living ones that mention the kind, in id order, in steps."""
         store = await make_store()

@@ -233,10 +233,108 @@ def test_usage_is_refused_in_words(tmp_path: Path) -> None:
     """What is no command, and a name that is missing or unknown."""
     with place(tmp_path, MAIN) as at:
         for arguments, code, words in (
-            (("slots", "dance"), 2, "none of wake, poll, resume"),
-            (("slots", "wake"), 2, "name the slot"),
+            (("slots", "dance"), 1, "no slot 'dance'"),
+            (("slots", "wake"), 2, "NAME"),
+            (("slots", "add", "x", "--key-env", "A", "--key-file", "B"), 2, "named twice"),
             (("slots", "poll", "nobody"), 1, "no slot"),
             (("slots", "poll", "../x"), 1, "no slot"),
         ):
             said = at.cli.ask(*arguments)
             assert (said.code, words in said.err) == (code, True), said
+
+
+def test_a_slot_is_added_shown_changed_and_removed_by_command(tmp_path: Path) -> None:
+    """Its key is never shown; limits, calls, tokens and tools are; a schedule that names it when it is gone is told."""
+    with place(tmp_path, "") as at:
+        at.served.accounts["sk-typed-9876543210"] = Account(now)
+        added = at.cli.ask(
+            "slots", "add", "mine", "--key-stdin", "--base-url", at.served.url, "--interval", "60m",
+            "--times", "07:30,13:00",
+            feed="sk-typed-9876543210\n",
+        )  # fmt: skip
+        assert added.code == 0, added
+        twice = at.cli.ask("slots", "add", "mine", "--key-env", "GLM_KEY")
+        assert (twice.code, "wakeful slots edit mine" in twice.err) == (1, True), twice
+        give_up = time.monotonic() + WITHIN
+        while at.slot("mine")["stats"] is None and time.monotonic() < give_up:
+            time.sleep(0.05)
+        shown = at.cli.ask("slots", "mine")
+        assert shown.code == 0, shown
+        for words in (
+            "added by command",
+            "3,400 tokens",
+            "12 calls",
+            "network search 2",
+            "tool calls per month: 10 of 1,000",
+        ):
+            assert words in shown.out, shown.out
+        edited = at.cli.ask("slots", "edit", "mine", "--poll", "10m", "--unset", "interval", "--key-env", "GLM_KEY")
+        assert edited.code == 0, edited
+        slot = at.slot("mine")
+        assert (slot["poll"], slot.get("interval"), slot["times"], slot["apiKey"]) == (
+            "10m",
+            None,
+            ["07:30", "13:00"],
+            "••••",
+        )
+        nothing = at.cli.ask("slots", "edit", "mine")
+        assert (nothing.code, "nothing is changed" in nothing.err) == (2, True), nothing
+        bad = at.cli.ask("slots", "add", "other", "--key-env", "NOT_SET_ANYWHERE")
+        assert (bad.code, "NOT_SET_ANYWHERE" in bad.err) == (2, True), bad
+        assert at.cli.ask("add", "nightly", "--cron", "0 7 * * *", "--command", "true", "--set", "slot=mine").code == 0
+        assert at.cli.ask("slots", "rm", "mine").code == 0
+        gone = at.cli.ask("slots", "mine")
+        assert (gone.code, "no slot 'mine'" in gone.err) == (1, True), gone
+        doctor = at.cli.ask("doctor", "-o", "json")
+        told = [one for one in doctor.json["findings"] if "slot mine is gone, and nightly names it" in str(one)]
+        assert told, doctor.out
+        assert "wakeful slots add mine" in str(told[0])
+        everything = at.written() + added.out + shown.out + edited.out + doctor.out + json.dumps(slot)
+        assert "sk-typed-9876543210" not in everything
+
+
+def test_a_slot_of_the_settings_is_changed_in_its_file(tmp_path: Path) -> None:
+    """By command as over REST: 409 names the file."""
+    with place(tmp_path, MAIN) as at:
+        for arguments in (("slots", "edit", "main", "--poll", "10m"), ("slots", "rm", "main")):
+            said = at.cli.ask(*arguments)
+            assert (said.code, "wakeful.toml" in said.err) == (1, True), said
+
+
+def test_a_wake_that_cannot_be_sent_is_sent_when_the_provider_is_back(tmp_path: Path) -> None:
+    """Nothing is disabled; `next` and `why` say when it is tried again, and it is."""
+    home = tmp_path / "home"
+    home.mkdir()
+    account = Account(now)
+    account.mood = "down"
+    with quota_server_beside({KEY: account}) as served:
+        (home / "wakeful.toml").write_text(MAIN.replace("URL", served.url))
+        with daemon(home, environ={"GLM_KEY": KEY}) as running:
+            at = Place(Cli(home), running, served)
+            slot = at.until(unsent=1)
+            assert (slot["disabled"], slot["wakeDisabled"], slot["quotaErrors"]) == (False, False, 0)
+            assert "HTTP 500" in slot["lastError"]
+            listed = at.cli.ask("next", "slot:main", "-o", "json").json["upcoming"]
+            assert ("retry", slot["nextWake"]) in [(fire["kind"], fire["dueAt"]) for fire in listed]
+            why = at.cli.ask("why", "slot:main")
+            assert (why.code, "it is sent again at" in why.out.replace("\n", " ")) == (0, True), why
+            status, body = at.ask("GET", "/api/schedule/slot:main/why")
+            assert (status, body["facts"]["unsent"]) == (200, 1)
+            account.mood = "normal"
+            assert at.until(warm=True, wakePending=False)["unsent"] == 0
+            assert len(account.woken) == 1
+
+
+def test_the_program_of_the_documentation_lets_a_schedule_after_its_reset_run(tmp_path: Path) -> None:
+    """The very lines of docs/quota.md, without the part that needs an agent."""
+    text = (Path(__file__).parents[3] / "docs" / "quota.md").read_text()
+    toml = text.partition("<<'END'\n")[2].partition("END\n")[0]
+    with place(tmp_path, toml) as at:
+        added = at.cli.ask("add", "fresh", "--after-reset", "mine", "--offset", "10s", "--command", "echo a new window")
+        assert added.code == 0, added
+        give_up = time.monotonic() + 2 * WITHIN
+        ran: list[Any] = []
+        while not ran and time.monotonic() < give_up:
+            ran = [run for run in at.ask("GET", "/api/schedule/fresh/runs")[1]["runs"] if run["outcome"] == "succeeded"]
+            time.sleep(0.5)
+        assert ran, at.ask("GET", "/api/schedule/fresh/why")

@@ -9,6 +9,7 @@ from wakeful.core.definition import Definition, policy_of, rules_of
 from wakeful.core.definition_json import decode_definition
 from wakeful.core.runs import Run
 from wakeful.core.settlement import Policy
+from wakeful.core.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
 
 KEPT_MAX: Final = 16_384
@@ -100,3 +101,13 @@ def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
         return compile_definition(schedule_id, version, decode_definition(text))
     except Exception as error:  # whatever a stored text can do wrong, it is this schedule's trouble alone
         return Broken(schedule_id, version, str(error) or type(error).__name__)
+
+
+def slots_named(schedule: Schedule) -> tuple[str, ...]:
+    """The quota slots a schedule waits for: by its `slot`, and by a timing after a reset."""
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if not isinstance(compiled, Compiled):
+        return ()
+    timing = compiled.definition.timing
+    named = [compiled.definition.slot, timing.slot if isinstance(timing, AfterReset) else None]
+    return tuple(dict.fromkeys(name for name in named if name is not None))

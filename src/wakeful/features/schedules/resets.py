@@ -1,8 +1,9 @@
 """Schedules that wait for the reset of a quota slot: the fact they rest on comes from elsewhere, and is kept here.
 
 Whoever keeps slots reports each reset as a `Replan`. The newest one of every slot is kept in the store, and the
-schedules that wait for it get their next instant, under their own locks. An instant that is due and not yet rung stays:
-the newer reset is found when it has been (`followed`), so each reset is served once, however late.
+schedules that wait for it get their next instant, under their own locks. The instant of a reset that has passed stays,
+also if it is not due yet by its offset: the newer reset is found when it has rung (`followed`), so each reset is served
+once, however late.
 """
 
 from collections.abc import Mapping
@@ -57,8 +58,9 @@ def _plan(tx: Tx, rules: Mapping[int, Rules], now: Instant) -> None:
     moved: list[Cadence] = []
     for cadence in tx.cadences.lock(rules).values():
         own = rules[cadence.schedule_id]
-        is_due = cadence.next_at is not None and cadence.next_at + own.offset <= now
-        if not is_due and cadence.state not in ("done", "invalid"):
+        offset = own.timing.offset if isinstance(own.timing, AfterReset) else 0
+        has_passed = cadence.next_at is not None and cadence.next_at - offset <= now
+        if not has_passed and cadence.state not in ("done", "invalid"):
             moved.append(followed(tx, own, cadence._replace(next_at=None)))
     moved.sort()
     if moved:

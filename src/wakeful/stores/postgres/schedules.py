@@ -62,6 +62,12 @@ SELECT {_COLUMNS} FROM schedules
 WHERE deleted_at IS NULL AND strpos(definition, '"afterReset"') > 0 AND schedule_id > $1 ORDER BY schedule_id LIMIT $2
 """
 
+# The living that name a quota slot, in id order.
+NAMING_SLOT = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE deleted_at IS NULL AND strpos(definition, '"slot":"') > 0 AND schedule_id > $1 ORDER BY schedule_id LIMIT $2
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules WHERE deleted_at IS NULL"
 
@@ -119,6 +125,9 @@ class PostgresSchedules:
 
     def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._session.rows(AFTER_RESET, after_id, limit)))
+
+    def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._session.rows(NAMING_SLOT, after_id, limit)))
 
     def count(self) -> int:
         return int(self._session.rows(COUNT)[0][0])

@@ -78,6 +78,12 @@ SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_after_reset
 WHERE deleted_at IS NULL AND instr(definition, '"afterReset"') > 0 AND schedule_id > ? ORDER BY schedule_id LIMIT ?
 """
 
+# The living that name a quota slot, in id order.
+NAMING_SLOT = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_naming_slot
+WHERE deleted_at IS NULL AND instr(definition, '"slot":"') > 0 AND schedule_id > ? ORDER BY schedule_id LIMIT ?
+"""
+
 # How many live.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
@@ -146,6 +152,9 @@ class SqliteSchedules:
 
     def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._connection.execute(AFTER_RESET, (after_id, limit))))
+
+    def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._connection.execute(NAMING_SLOT, (after_id, limit))))
 
     def count(self) -> int:
         (count,) = self._connection.execute(COUNT).fetchone()

@@ -87,6 +87,7 @@ export default async function slots(visit) {
           ["Quota errors", slot.quotaErrors || null],
           ["Waking", slot.wakeDisabled ? "off, after too many errors" : null],
           ["Read", slot.lastPoll ? when(slot.lastPoll) : null],
+          ...usage(slot),
         ]),
         history(slot.history),
         h(
@@ -110,6 +111,25 @@ export default async function slots(visit) {
   await visit.keep(["slots"], load);
   visit.every(1_000, tick);
   return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS), cards, none) };
+}
+
+/** What was used of a plan, as far as the provider tells: calls, tokens, tools and limits. */
+function usage({ limits, stats }) {
+  const count = (n, what) => (typeof n === "number" ? `${n.toLocaleString()} ${what}` : null);
+  const list = (...parts) => parts.filter(Boolean).join(", ") || null;
+  const calls = (part) => list(count(part?.calls, "calls"), count(part?.tokens, "tokens"));
+  const tools = Object.entries(stats?.tools ?? {}).map(([name, n]) => count(n, name));
+  return [
+    ["This window", calls(stats?.window)],
+    ["Last 24 hours", calls(stats?.day)],
+    ["Tools, 24 hours", list(...tools)],
+    ...(limits ?? [])
+      .filter((one) => typeof one?.usage === "number")
+      .map((one) => [
+        one.type === "TIME_LIMIT" ? "Tool calls of the plan" : one.type,
+        `${(one.currentValue ?? 0).toLocaleString()} of ${one.usage.toLocaleString()}`,
+      ]),
+  ];
 }
 
 function clockOf(ms) {

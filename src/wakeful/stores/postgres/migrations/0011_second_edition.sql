@@ -3,6 +3,9 @@
 -- Quota slots: wakes that did not arrive, and since when the provider cannot be reached.
 ALTER TABLE slots ADD COLUMN unsent bigint NOT NULL DEFAULT 0;
 ALTER TABLE slots ADD COLUMN unreachable_since bigint;
+-- Schedules that name a slot are found without a walk, so that one that is gone is noticed.
+CREATE INDEX schedules_naming_slot ON schedules (schedule_id)
+  WHERE deleted_at IS NULL AND strpos(definition, '"slot":"') > 0;
 ALTER TABLE slots ADD COLUMN wake_errors_before bigint NOT NULL DEFAULT 0;
 
 -- Workflows: several consumers on a topic. Each message has a row per consumer, with its own status; how far a consumer
