@@ -9,6 +9,7 @@ from wakeful.audit import audit
 from wakeful.core.active_hours import ActiveHours
 from wakeful.core.heartbeat import BeatRules
 from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.core.results import Throttled
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.terms import HeartbeatTerms
 from wakeful.stores.sqlite.store import SqliteStore
@@ -167,6 +168,23 @@ async def test_a_busy_agent_skips_the_beat_without_an_error(world: World) -> Non
     assert await ledger(app, "heartbeat") == ["01-01 00:30:00 skipped (busy)", "01-01 01:00:00 succeeded (ok-ack)"]
     view, _ = await app.heartbeat()
     assert view.errors_in_a_row == 0
+
+
+@virtual
+async def test_a_beat_waits_for_the_reset_of_a_limit(world: World) -> None:
+    """No error; asked again right at the reset, and the beats in between fall on it."""
+    voice = Voice(world)
+    reset_at = world.now + 2 * HOUR + 10 * MINUTE
+    voice.script = [Throttled("claude: its usage limit is used up", reset_at, reason="quota")]
+    app = await beating(world, voice)
+    await world.sleep("2h9m")
+    assert len(voice.heard) == 1
+    assert (await ledger(app, "heartbeat"))[0] == "01-01 00:30:00 waiting (quota)"
+    view, _ = await app.heartbeat()
+    assert view.errors_in_a_row == 0
+    await world.sleep("2m")
+    assert len(voice.heard) == 2
+    assert (await ledger(app, "heartbeat"))[0] == "01-01 00:30:00 succeeded (ok-ack)"
 
 
 @virtual

@@ -7,8 +7,8 @@ from features.kit import Bench, World, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
 from wakeful.core.conversations import conversation
 from wakeful.core.effects import TakeMessage
-from wakeful.core.instants import SECOND
-from wakeful.core.results import Done, Unconfirmed
+from wakeful.core.instants import HOUR, SECOND
+from wakeful.core.results import Done, Throttled, Unconfirmed
 from wakeful.features.heartbeat.terms import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)
@@ -142,3 +142,17 @@ async def test_late_proof_of_a_message_brings_its_reply_after_the_word_that_ther
     assert run.delivery is not None
     assert [(one.purpose, one.status) for one in run.deliveries] == [("note", "delivered"), ("message", "delivered")]
     assert run.delivery.id == run.deliveries[1].id
+
+
+@virtual
+async def test_a_person_whose_agent_is_out_of_quota_is_told_at_once(world: World) -> None:
+    """With the time of the reset; nobody is alerted, because that is over by itself."""
+    said: list[Any] = []
+    limit = Throttled("claude: its usage limit is used up, and resets at 10:00", world.now + HOUR, reason="quota")
+    voice = Voice(world, limit)
+    app = await beating(world, voice, QUIET, said=said)
+    await say(app, "phone", "ann", "hello?")
+    await world.sleep("2h")
+    assert [(one.text, one.to) for one in said] == [(f"Your message could not be answered: {limit.error}", "ann")]
+    assert len(voice.heard) == 1
+    assert world.query("SELECT outcome, reason FROM runs") == [("failed", "quota")]

@@ -63,10 +63,10 @@ def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str
     return None
 
 
-def for_people(printed: Printed, *, limit: int = KEPT_MAX) -> str | None:
+def for_people(printed: Printed) -> str | None:
     """Both streams, the end of each, for a person who wants to know what was printed."""
     parts = [
-        f"[{name}]\n{cap(fit(text.strip()), limit)}"
+        f"[{name}]\n{cap(fit(text.strip()), KEPT_MAX)}"
         for name, text in (("stdout", printed.stdout), ("stderr", printed.stderr))
         if text.strip()
     ]

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.threads import in_thread
-from wakeful.agents.headless import KEPT_MAX, Headless, for_people, wrong_launch
+from wakeful.agents.headless import Headless, for_people, wrong_launch
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.presets.preset import Ask, Now, Preset, Printed, Reading
 from wakeful.agents.reply import marked, reply_of, session_id_of
@@ -27,8 +27,6 @@ from wakeful.core.usage import Usage, since
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 from wakeful.ports.clock import Clock
-
-_KEPT_OF_SUCCESS: Final = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +124,10 @@ class PresetAgent:
                 f"[{preset.program} refused these tools for lack of permission: {', '.join(reading.refused)[:500]}; "
                 "set permissions or args of this agent to allow them]"
             )
-        shown = "\n".join((*notes, for_people(printed, limit=_KEPT_OF_SUCCESS) or "")).strip() or None
-        if reading.kind == "answered":
+        if reading.kind == "answered":  # what it printed besides is for programs: events, warnings about colours
             self._limits.pop(model, None)
-            return Replied(reply_of(reading.text), now_in, usage, reply_of(shown))
-        shown = reply_of("\n".join((*notes, for_people(printed, limit=KEPT_MAX) or "")).strip() or None)
+            return Replied(reply_of(reading.text), now_in, usage, reply_of("\n".join(notes) or None))
+        shown = reply_of("\n".join((*notes, for_people(printed) or "")).strip() or None)
         if reading.kind == "limited" and reading.reset_at is not None:
             error = f"{preset.program}: its usage limit is used up, and resets at {format_instant(reading.reset_at)}"
             self._limits[model] = _Limit(error, reading.reset_at)

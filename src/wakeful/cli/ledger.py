@@ -224,6 +224,8 @@ def _record(slug: str, answer: Mapping[str, Any]) -> None:
             ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
             ("took", _took(answer)),
             ("in a row", f"{max(streak, 0)} succeeded" if streak >= 0 else f"{-streak} failed"),
+            ("tokens", f"{answer['tokens']:,}" if answer.get("tokens") is not None else "unknown"),
+            ("cost", f"${answer['cost']:.4f}" if answer.get("cost") is not None else "unknown"),
             ("last", times.when(answer.get("lastRun"), since)),
             ("next", times.when(answer.get("nextRun"), since)),
         ]

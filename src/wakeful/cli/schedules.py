@@ -147,6 +147,10 @@ def _tell_end(run: Mapping[str, Any]) -> None:
     for name in ("reply", "output"):
         if run.get(name):
             say(str(run[name]).rstrip("\n"))
+    used = run.get("usage")
+    if used is not None and used["total"] is not None:
+        cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.4f}"
+        say(f"used {used['total']:,} tokens, {cost}")
 
 
 def _list(found: list[dict[str, Any]]) -> None:

@@ -378,6 +378,8 @@ class Stats(Shape):
     streak: Annotated[int, Field(description="successes in a row; negative: errors in a row")]
     next_run: At | None
     last_run: At | None
+    tokens: Annotated[int | None, Field(description="of all runs that told; null: none did")]
+    cost: Annotated[float | None, Field(description="in US dollars, likewise")]
 
 
 class NextTimes(Shape):

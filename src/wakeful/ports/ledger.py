@@ -48,6 +48,8 @@ class Tallied(NamedTuple):
     by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts as many as it covers
     durations: Sequence[Duration]  # of closed runs that started, newest first, bounded
     last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, bounded
+    tokens: int | None = None  # of all runs that told; None: none did
+    cost: float | None = None  # in US dollars, likewise
 
 
 class Runs(Protocol):

@@ -328,6 +328,20 @@ class TestReadingTheLedger:
             of_one = await store.read(lambda tx: tx.runs.page(limit=9, outcome=outcome, schedule_id=2))
             assert [row.run_id for row in of_one] == [row_id for row_id in ids if row_id // 9 % 2 == 1]
 
+    async def test_statistics_sum_up_what_runs_used(self, make_store: MakeStore) -> None:
+        """Also under the names of 0.1; what no run told is not known."""
+        store = await make_store()
+        kept = ['{"usage": {"total": 10, "cost": 0.5}}', '{"usage": {"totalTokens": 5}}', '{"reply": "x"}']
+        rows = [
+            closed(number + 1, 5, occurrence=NOW + number, planned_at=NOW + number, result=result)
+            for number, result in enumerate(kept)
+        ]
+        await store.write(lambda tx: put_runs(tx, *rows))
+        tallied = await store.read(lambda tx: tx.runs.tallied(1, since=NOW, limit=9))
+        assert (tallied.tokens, tallied.cost) == (15, 0.5)
+        later = await store.read(lambda tx: tx.runs.tallied(1, since=NOW + 2, limit=9))
+        assert (later.tokens, later.cost) == (None, None)
+
     async def test_statistics_count_instants_since_a_time(self, make_store: MakeStore) -> None:
         """A stretch counts as many as it covers, also when it began before; durations are of runs that started."""
         store = await make_store()

@@ -17,7 +17,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.instants import Instant
 from wakeful.core.policies import SECOND, Retry, ladder_delay
-from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
+from wakeful.core.results import Busy, Done, Ending, Throttled, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import PRIORITY_PERSON, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.timing import Manual
@@ -144,6 +144,8 @@ class MessageRuns:
         if close.outcome != "succeeded":
             text = f"Your message could not be answered: {close.error or close.reason or close.outcome}"
             note = Deliver(text, channel, to, run.run_id, conversation(channel, to), is_note=True)
+            if close.reason == "quota":  # known, and over by itself
+                return close, (note,)
             return close, (note, Alert(f"unanswered:{run.schedule_id}", f"run {run.run_id}: {close.error}"))
         reply = ending.reply if isinstance(ending, Done) else None
         text = "" if reply is None else stripped(reply, self._terms().ack.token)
@@ -157,7 +159,10 @@ class MessageRuns:
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
-    """A busy agent is asked again soon, not in an hour as by a schedule; a person who waits in vain is told."""
+    """A busy agent is asked again soon, not in an hour as by a schedule; a person who waits in vain is told. So is one
+    whose agent has used up its limit: hours later the answer may mean nothing to them."""
+    if isinstance(ending, Throttled) and ending.reason == "quota":
+        return Close("failed", run.rung, ending.error, "quota", is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
     if run.waits >= BUSY_MAX:

@@ -45,6 +45,8 @@ class Stats:
     streak: int  # successes in a row; negative: errors in a row
     next_run: datetime | None
     last_run: datetime | None
+    tokens: int | None = None  # None: no run told
+    cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -56,6 +58,8 @@ class Stats:
             "streak": self.streak,
             "nextRun": as_text(self.next_run),
             "lastRun": as_text(self.last_run),
+            "tokens": self.tokens,
+            "cost": self.cost,
         }
 
 
@@ -183,6 +187,8 @@ def stats(tx: Tx, slug: str, *, since: Instant) -> Stats:
         streak=_streak(tallied.last_outcomes),
         next_run=view.next_run,
         last_run=view.last_run,
+        tokens=tallied.tokens,
+        cost=tallied.cost,
     )
 
 

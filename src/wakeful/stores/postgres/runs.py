@@ -233,6 +233,14 @@ TALLY = f"""
 SELECT outcome, sum(instants)::bigint FROM recent WHERE coalesce(planned_until, planned_at) >= $2 GROUP BY outcome
 """
 
+# What runs used, as far as they told. Rows of 0.1 have another name for the total.
+USED = f"""
+{_SINCE}
+SELECT sum(coalesce(result::json #>> '{{usage,total}}', result::json #>> '{{usage,totalTokens}}')::bigint)::bigint,
+       sum((result::json #>> '{{usage,cost}}')::float8)
+FROM recent WHERE planned_at >= $2 AND result IS NOT NULL
+"""
+
 # How long closed runs that started took and how they ended, newest first.
 ENDINGS = f"""
 {_SINCE}
@@ -398,7 +406,9 @@ class PostgresRuns:
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
         by_outcome = dict(self._session.rows(TALLY, schedule_id, since))
         endings = self._session.rows(ENDINGS, schedule_id, since, limit)
-        return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
+        ((tokens, cost),) = self._session.rows(USED, schedule_id, since)
+        durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
+        return Tallied(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int) -> int:
         held = self._session.rows(PRUNED_THROUGH)

@@ -207,6 +207,14 @@ SELECT outcome, sum(instants) FROM recent CROSS JOIN runs USING (run_id)
 WHERE coalesce(planned_until, planned_at) >= :since GROUP BY outcome
 """
 
+# What runs used, as far as they told. Rows of 0.1 have another name for the total.
+USED = f"""
+{_SINCE}
+SELECT sum(coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens'))),
+       sum(json_extract(result, '$.usage.cost'))
+FROM recent CROSS JOIN runs USING (run_id) WHERE planned_at >= :since AND result IS NOT NULL
+"""
+
 # How long closed runs that started took and how they ended, newest first.
 ENDINGS = f"""
 {_SINCE}
@@ -350,7 +358,9 @@ class SqliteRuns:
         asked = {"schedule_id": schedule_id, "since": since, "limit": limit}
         by_outcome = dict(self._connection.execute(TALLY, asked).fetchall())
         endings = self._connection.execute(ENDINGS, asked).fetchall()
-        return Tallied(by_outcome, [duration for duration, _ in endings], [outcome for _, outcome in endings])
+        tokens, cost = self._connection.execute(USED, asked).fetchone()
+        durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
+        return Tallied(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int) -> int:
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
