@@ -11,6 +11,7 @@ import pytest
 from simulation.breaking import first_violation
 from wakeful.core import heartbeat as core_heartbeat
 from wakeful.core import slot_wakes, workflow_rules
+from wakeful.core.definition import addressees_of
 from wakeful.core.heartbeat import Heartbeat
 from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.runs import Run
@@ -24,11 +25,13 @@ from wakeful.features.heartbeat import runs as heartbeat_runs
 from wakeful.features.heartbeat import standing
 from wakeful.features.quota import rows, wake_runs, waking
 from wakeful.features.quota.wake_runs import WakeRuns
+from wakeful.features.schedules import replies
 from wakeful.features.workflows import looking, settling
 from wakeful.ports.channel import Letter, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
 from wakeful.simulation.faults import Climate
+from wakeful.stores.sqlite import deliveries
 from wakeful.stores.sqlite.deliveries import SqliteDeliveries
 from wakeful.stores.sqlite.messages import SqliteMessages
 from wakeful.stores.sqlite.slots import SqliteSlots
@@ -116,6 +119,19 @@ def a_new_id_each_time(patch: Patch) -> None:
 def dead_letters_are_thrown_away(patch: Patch) -> None:
     """What is given up leaves no trace."""
     patch.setattr(Attempts, "_bury", lambda _, tx, head, *__: tx.deliveries.remove(head.delivery_id))
+
+
+def only_the_first_is_told(patch: Patch) -> None:
+    """A reply that should go to several people goes to one of them."""
+    patch.setattr(replies, "addressees_of", lambda definition: addressees_of(definition)[:1])
+
+
+def everyone_is_told_the_same_twice(patch: Patch) -> None:
+    """Neither the queue nor the store looks whether a run has told an addressee before."""
+    patch.setattr(replies, "addressees_of", lambda definition: addressees_of(definition) * 2)
+    patch.setattr(queue, "_is_told", lambda *_: False)
+    add = deliveries.ADD.replace(":run_id IS NULL OR", "1 OR")
+    patch.setattr(deliveries, "ADD", add)
 
 
 def a_delivery_without_an_alarm(patch: Patch) -> None:
@@ -381,6 +397,8 @@ def silence_holds_up_the_others(patch: Patch) -> None:
         pytest.param(a_new_id_each_time, "L7 outbox", POST, id="a new id each time"),
         pytest.param(dead_letters_are_thrown_away, "L7 outbox", POST, id="dead letters thrown away"),
         pytest.param(a_delivery_without_an_alarm, "L1 outbox", POST, id="no alarm"),
+        pytest.param(only_the_first_is_told, "L8 outbox: run", POST, id="only the first addressee"),
+        pytest.param(everyone_is_told_the_same_twice, "L2 outbox: run", POST, id="told twice"),
         pytest.param(the_clock_came_back_unnoticed, "L3 outbox", POST, id="clock came back"),
         pytest.param(acknowledge_everything, "L7 heartbeat", BEATS, id="events of others acknowledged"),
         pytest.param(acknowledge_whatever_became_of_it, "L7 heartbeat", BEATS, id="acknowledged before it was heard"),

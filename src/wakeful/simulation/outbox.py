@@ -1,6 +1,7 @@
 """The outbox as an inhabitant: people who send, receivers that fail, hang and lie, and what really arrived."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -13,7 +14,7 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.runs import Run
 from wakeful.features.delivery import commands
 from wakeful.features.delivery.feature import plug
-from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.registry import LAST, ChannelRegistry
 from wakeful.ports.action import Action
 from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 from wakeful.ports.handlers import Plug
@@ -23,6 +24,8 @@ from wakeful.ports.store import Tx
 from wakeful.simulation import outbox_laws as laws
 from wakeful.simulation.inhabitants import Act, Boot, Surroundings, Touch, draw_times
 from wakeful.simulation.outbox_laws import ASKED_MAX, Answer, Sending
+from wakeful.simulation.performers import output_of
+from wakeful.simulation.system import addressees_for
 
 T = TypeVar("T")
 
@@ -30,6 +33,7 @@ NAME: Final = "outbox"
 CHANNELS: Final = ("phone", "mail")
 PEOPLE: Final = (None, "ann", "bob")
 LETTER: Final = "letter"
+_RUNS_MAX: Final = 10_000
 ACK_TOKEN: Final = "HEARTBEAT_OK"  # noqa: S105 - a word, no secret
 
 Manner: TypeAlias = Literal["sent", "unsent", "raises", "refused", "asks", "lies", "hangs", "hangs after it"]
@@ -139,6 +143,7 @@ class Outbox:
         self._entries: dict[int, _Entry] = {}
         self._newest: dict[tuple[str, str | None], int] = {}  # the newest that arrived, by addressee
         self._under_way: dict[tuple[str, str | None], list[Sending]] = {}
+        self._told: set[int] = set()  # runs that succeeded and were held against what they should have said
         self._due: dict[int, tuple[Delivery, Instant]] = {}  # what is first in line, by addressee, and its alarm
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -225,6 +230,8 @@ class Outbox:
         self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
     ) -> Iterator[str]:
         tx = self._world.seen_tx
+        for run in runs.values():
+            yield from self._judge_run(tx, run)
         addressees = set(touched.get(ALARM_DELIVERY, ()))
         for number in sorted(touched.get(LETTER, ())):
             row, entry = tx.deliveries.get(number), self._entries.get(number)
@@ -238,6 +245,20 @@ class Outbox:
             entry.row = row
         if addressees:
             yield from self._judge_addressees(tx, sorted(addressees), now)
+
+    def _judge_run(self, tx: Tx, run: Run) -> Iterator[str]:
+        """A run that succeeded with something to say has said it to everyone its schedule names."""
+        if run.outcome != "succeeded" or run.schedule_id < 0 or run.run_id in self._told:
+            return
+        self._told.add(run.run_id)
+        schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
+        wanted = None if schedule is None else addressees_for(schedule.slug)
+        if not wanted or "output" not in json.loads(run.result or "{}"):
+            return
+        listed = wanted if isinstance(wanted, list) else [wanted]
+        named = frozenset((one["channel"], one.get("to")) for one in listed if one["channel"] != LAST)
+        told = laws.Told(run.run_id, output_of(run.run_id), named, sum(one["channel"] == LAST for one in listed))
+        yield from laws.run_tells_everyone_named(told, tx.deliveries.of_runs([run.run_id]).get(run.run_id, ()))
 
     def _judge_move(self, entry: _Entry, row: Delivery | None, now: Instant, pruned_before: Instant) -> Iterator[str]:
         before = entry.row
@@ -277,6 +298,9 @@ class Outbox:
         for number, entry in self._entries.items():
             if entry.row != tx.deliveries.get(number):
                 yield f"L7 outbox: delivery {number} changed unnoticed: {entry.row}"
+        # A run that told nobody touched no table of ours when it closed.
+        for run in tx.runs.page(limit=_RUNS_MAX, outcome="succeeded"):
+            yield from self._judge_run(tx, run)
 
 
 class OutboxTenant:

@@ -5,7 +5,7 @@ delivery was first in line, and what it says became of it.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.delivery import RETRY_DELAYS, DeliveryLimits
 from wakeful.core.instants import MINUTE, Duration, Instant, format_instant
@@ -24,6 +24,31 @@ LEFT_LYING_MAX: Final[Duration] = MINUTE
 
 WAIT_MAX: Final[Duration] = max(*RETRY_DELAYS, ASKED_MAX)
 """The longest that a letter waits for its next attempt."""
+
+
+class Told(NamedTuple):
+    """What a run that succeeded should have said, and to whom."""
+
+    run_id: int
+    text: str
+    named: frozenset[tuple[str, str | None]]  # channels and recipients, without `last`
+    lasts: int  # how often `last` is among them: that may be anyone
+
+
+def run_tells_everyone_named(told: Told, rows: Sequence[Delivery]) -> Iterator[str]:
+    """One delivery for each addressee, of the run's own text, with the commit that closed the run; none for others."""
+    places = [(row.channel, row.recipient) for row in rows if row.purpose == "message"]
+    missing = told.named - set(places)
+    if missing:
+        yield f"L8 outbox: run {told.run_id} succeeded and said nothing to {sorted(missing, key=str)}"
+    if len(set(places)) < len(places):
+        yield f"L2 outbox: run {told.run_id} told an addressee twice: {places}"
+    if len(set(places) - told.named) > told.lasts:
+        names = sorted(told.named, key=str)
+        yield f"L8 outbox: run {told.run_id} told someone it does not name: {places}, not of {names}"
+    for row in rows:
+        if row.purpose == "message" and row.text != told.text:
+            yield f"L8 outbox: {describe(row)} is of run {told.run_id} and says {row.text!r}"
 
 
 class Sending:

@@ -27,6 +27,11 @@ REMAINS: Final = 0.1
 Sort: TypeAlias = Literal["call", "request", "program"]
 
 
+def output_of(run_id: int) -> str:
+    """What an attempt at a run gives back: whoever gets it knows which run it is of."""
+    return f"output of run {run_id}"
+
+
 class Witness(Protocol):
     """Who is told what really happened."""
 
@@ -145,7 +150,7 @@ class SimAction:
             case "throttled":
                 return Throttled("too many requests", self._clock.read().now + self._rng.randrange(10 * MINUTE))
             case _:
-                return Done()
+                return Done(output=output_of(key[0]))
 
     async def _until_told(self, lingers: int) -> None:
         try:
