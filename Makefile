@@ -43,7 +43,7 @@ test: $(STAMP) ## all tests
 
 test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; twenty minutes)
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
-	$(BIN)/pytest -q -s -m agents tests/real_agents
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m agents tests/real_agents
 
 record-agents: $(STAMP) ## record again what the real agents print, for the fast tests
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py

@@ -1,12 +1,12 @@
 """A usage limit with a known reset: waited for, and asked again right after it."""
 
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
 
+from real_agents.conftest import OUTCOME
 from real_agents.house import House, installed, serving, until
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
@@ -33,9 +33,12 @@ pass_env = ["LOCAL_MODEL_KEY"]
             yield house
 
 
-def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(house: House) -> None:
+def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(
+    house: House, record_property: Callable[[str, object], None]
+) -> None:
     house.server.manner = "limit"
-    slack = EXACT[house.wakeful("agents", "default", "-o", "json").json["adapter"]]
+    name = house.wakeful("agents", "default", "-o", "json").json["adapter"]
+    slack = EXACT[name]
     reset = int(time.time()) + AHEAD
     if slack:
         reset += 60 - reset % 60  # on the minute: the printed one is then exact
@@ -47,12 +50,14 @@ def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(house
     assert refused >= 1
     planned = datetime.fromisoformat(str(newest(house)["nextAttemptAt"])).timestamp()
     assert reset <= planned <= reset + 5 + slack
-    assert "quota until" in house.wakeful("why", "later").out
+    why = house.wakeful("why", "later").out
+    assert "quota until" in why
     assert "{" not in str(newest(house)["error"])
     until(lambda: newest(house).get("outcome") == "succeeded")
     again = min(one.at for one in house.server.asked[refused:])
     assert again >= reset
-    sys.stdout.write(f"planned {planned - reset:.1f} s, asked {again - reset:.1f} s after the reset\n")
+    after = f"planned {planned - reset:.1f} s, asked {again - reset:.1f} s after the reset; why: {why.strip()}"
+    record_property(OUTCOME, f"{name} | limit | waiting, then succeeded | {after}")
 
 
 def newest(house: House) -> dict[str, object]:

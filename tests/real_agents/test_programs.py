@@ -1,13 +1,13 @@
 """Each real program through its preset and a real daemon, against a model that answers and models that fail."""
 
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from agents.model_server import REPLY, Manner
 from agents.real_programs import PROGRAMS
+from real_agents.conftest import OUTCOME
 from real_agents.house import House, installed, serving
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
@@ -20,7 +20,10 @@ CAUSES = {
 }
 
 
-@pytest.fixture(scope="module", params=list(PROGRAMS))
+ONE_AT_A_TIME = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PROGRAMS]
+
+
+@pytest.fixture(scope="module", params=ONE_AT_A_TIME)
 def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A daemon whose default agent is one of the programs, at home and with access."""
     program = installed(request.param)
@@ -48,7 +51,9 @@ def program_of(house: House) -> str:
     return str(house.wakeful("agents", "default", "-o", "json").json["adapter"])
 
 
-def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(house: House) -> None:
+def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(
+    house: House, record_property: Callable[[str, object], None]
+) -> None:
     house.server.manner = "well"
     program = PROGRAMS[program_of(house)]
     for prompt in ("Remember the word tangerine.", "Which word was it?"):
@@ -59,7 +64,10 @@ def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(house
         assert run["reply"].strip() == REPLY
         assert prompt in house.server.texts()
         counted = house.server.counted()
-        usage = run["usage"]
+        usage = run.get("usage")
+        record_property(
+            OUTCOME, f"{program.name} | {'first' if is_first else 'second'} turn | {run['outcome']} | {usage}"
+        )
         if usage is None or usage["input"] is None:
             assert run["priced"] == "unknown"
             assert not program.reports_usage
@@ -71,13 +79,15 @@ def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(house
 
 
 @pytest.mark.parametrize("manner", ["400", "401", "429", "500", "cut"])
-def test_a_model_that_fails_is_a_failure_with_cause_and_cure(house: House, manner: Manner) -> None:
+def test_a_model_that_fails_is_a_failure_with_cause_and_cure(
+    house: House, manner: Manner, record_property: Callable[[str, object], None]
+) -> None:
     house.server.manner = manner
     name = program_of(house)
     run = house.run(f"fails-{manner}", "What is new today?")
     assert run["outcome"] in ("failed", "waiting"), run
     said = run["error"]
-    sys.stdout.write(f"{name} | {manner} | {run['outcome']} | {said}\n")
+    record_property(OUTCOME, f"{name} | {manner} | {run['outcome']} | {said}")
     assert said.startswith(f"{name}:")
     assert not re.search(r'[{}]|":|Traceback|File "|\bat async\b|\n', said), said
     assert re.search(CAUSES[manner], said, re.IGNORECASE), said
