@@ -45,11 +45,13 @@ class House:
         self.home = folder / ".wakeful"
         self.project = folder / "project"
         self.env: dict[str, str] = {}
+        self.program = ""  # the one that moved in last
         self.home.mkdir(mode=0o700, parents=True)
         self.project.mkdir()
 
     def move_in(self, program: Program, *, has_subscription: bool = False) -> None:
         """Make a program usable in this home, as its user would."""
+        self.program = program.name
         self.env |= program.move_in(self.user_home, self.server.url, has_subscription=has_subscription)
         self.env["WAKEFUL_HOME"] = str(self.home)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.model_server import REPLY
-from real_agents.house import House, installed, serving
+from real_agents.house import House, installed, serving, until
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
 
@@ -37,8 +37,7 @@ def test_from_init_to_an_answer(tmp_path: Path) -> None:
             rungs = [line.split()[0] for line in said.out.splitlines() if line.startswith("  ")]
             assert (rungs[0], rungs[-1]) == ("claimed", "finished")
             assert REPLY in said.out
-            listed = {one["name"]: one for one in house.wakeful("agents", "-o", "json").json["agents"]}
-            assert listed["default"]["version"] and listed["codex"]["version"]
+            until(lambda: all(one["version"] for one in house.wakeful("agents", "-o", "json").json["agents"]))
 
             assert house.wakeful("add", "hello", "--manual", "--prompt", "Good morning").code == 0
             said = house.wakeful("run", "hello", "--wait")

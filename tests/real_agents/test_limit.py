@@ -37,8 +37,7 @@ def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(
     house: House, record_property: Callable[[str, object], None]
 ) -> None:
     house.server.manner = "limit"
-    name = house.wakeful("agents", "default", "-o", "json").json["adapter"]
-    slack = EXACT[name]
+    slack = EXACT[house.program]
     reset = int(time.time()) + AHEAD
     if slack:
         reset += 60 - reset % 60  # on the minute: the printed one is then exact
@@ -57,7 +56,7 @@ def test_it_is_asked_again_within_5_seconds_after_the_reset_and_not_before(
     again = min(one.at for one in house.server.asked[refused:])
     assert again >= reset
     after = f"planned {planned - reset:.1f} s, asked {again - reset:.1f} s after the reset; why: {why.strip()}"
-    record_property(OUTCOME, f"{name} | limit | waiting, then succeeded | {after}")
+    record_property(OUTCOME, f"{house.program} | limit | waiting, then succeeded | {after}")
 
 
 def newest(house: House) -> dict[str, object]:

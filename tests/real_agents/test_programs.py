@@ -47,15 +47,11 @@ agent_interval_min = "1s"
             yield house
 
 
-def program_of(house: House) -> str:
-    return str(house.wakeful("agents", "default", "-o", "json").json["adapter"])
-
-
 def test_an_answer_is_a_success_and_the_second_turn_goes_on_in_its_session(
     house: House, record_property: Callable[[str, object], None]
 ) -> None:
     house.server.manner = "well"
-    program = PROGRAMS[program_of(house)]
+    program = PROGRAMS[house.program]
     for prompt in ("Remember the word tangerine.", "Which word was it?"):
         is_first = "Remember" in prompt
         run = house.run("talk", prompt, is_new=is_first)
@@ -83,7 +79,7 @@ def test_a_model_that_fails_is_a_failure_with_cause_and_cure(
     house: House, manner: Manner, record_property: Callable[[str, object], None]
 ) -> None:
     house.server.manner = manner
-    name = program_of(house)
+    name = house.program
     run = house.run(f"fails-{manner}", "What is new today?")
     assert run["outcome"] in ("failed", "waiting"), run
     said = run["error"]
@@ -105,7 +101,7 @@ def test_a_slow_model_is_waited_for(house: House) -> None:
 
 def test_a_lost_session_is_begun_again(house: House) -> None:
     house.server.manner = "well"
-    if not PROGRAMS[program_of(house)].resume:
+    if not PROGRAMS[house.program].resume:
         pytest.skip("it has no sessions of its own to lose")
     first = house.run("forgetful", "Remember the word tangerine.")
     assert first["outcome"] == "succeeded", first["error"]

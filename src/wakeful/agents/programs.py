@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from wakeful.agents.presets.catalogue import PRESETS
 from wakeful.settings import agents as written
 
-VERSION_WITHIN: Final = 20.0
+VERSION_WITHIN: Final = 60.0
 """Seconds that a program gets to print its version: some unpack themselves at their first start."""
 
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]{1,40})?")

@@ -24,6 +24,8 @@ from wakeful.settings.agents import Agent
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 PROMPT_MAX: Final = 10_000
+VERSION_WAIT: Final = 2.0
+"""Seconds that a list waits for versions; a program that takes longer is shown without one until it has told it."""
 
 NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["default"])]
 
@@ -31,13 +33,14 @@ NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$
 def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
     """The routes, over the agents of one process; without settings, all of them are functions of its program."""
     router = APIRouter(prefix="/api/agents", tags=["agents"])
-    versions = Versions()
+    probes = _Probes(Versions())
 
     @router.get("", summary="List agents", responses={200: answer(agent_shapes.AgentList, "By name."), **problems()})
     async def list_agents() -> Response:
-        """A program is asked for its version once, and again when its file changes."""
+        """A program is asked for its version once, and again when its file changes. The list does not wait for one that
+        is slow to tell: its version is null until it has."""
         written = {} if settings is None else settings().loaded.settings.agents
-        told = [_told(view, written.get(view.name), versions) for view in await app.agents()]
+        told = [_told(view, written.get(view.name), probes) for view in await app.agents()]
         return JSONResponse({"agents": await asyncio.gather(*told)})
 
     @router.post(
@@ -60,14 +63,31 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
     return router
 
 
-async def _told(view: AgentView, written: Agent | None, versions: Versions) -> dict[str, Any]:
+class _Probes:
+    """Asks programs for their versions in threads, one question at a time for each program."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._under_way: dict[str, asyncio.Task[str | None]] = {}
+
+    async def version(self, path: str) -> str | None:
+        """The version, if it is known within `VERSION_WAIT`; the question goes on otherwise."""
+        task = self._under_way.get(path)
+        if task is None:
+            task = self._under_way[path] = asyncio.create_task(asyncio.to_thread(self._versions.of, path))
+            task.add_done_callback(lambda _: self._under_way.pop(path, None))
+        await asyncio.wait({task}, timeout=VERSION_WAIT)
+        return task.result() if task.done() and not task.cancelled() else None
+
+
+async def _told(view: AgentView, written: Agent | None, probes: _Probes) -> dict[str, Any]:
     program = None if written is None else program_of(written)
     path = None if program is None else find_program(program)
     return {
         "name": view.name,
         "adapter": "call" if written is None else written.adapter,
         "program": path or program,
-        "version": None if path is None else await asyncio.to_thread(versions.of, path),
+        "version": None if path is None else await probes.version(path),
         "found": program is None or path is not None,
         "problem": None if program is None else missing(program),
         "proves": view.proves,

@@ -106,6 +106,20 @@ def test_the_list_shows_program_and_last_turn(cli: Cli) -> None:
     assert "agent-test.clerk" in shown
 
 
+def test_a_program_that_is_slow_to_tell_its_version_does_not_hold_up_the_list(cli: Cli, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    program = tmp_path / "slow-agent"
+    program.write_text(f"#!/bin/sh\nwhile ! test -e {told}; do sleep 0.1; done\necho 4.5.6\n")
+    program.chmod(0o700)
+    settings = cli.home / "wakeful.toml"
+    settings.write_text(SETTINGS + f'\n[agents.slow]\nadapter = "command"\nargv = ["{program}"]\n')
+    cli.until(lambda: "slow" in cli.ask("agents").out)
+    assert cli.ask("agents", "slow", "-o", "json").json["version"] is None
+    told.touch()
+    cli.until(lambda: cli.ask("agents", "slow", "-o", "json").json["version"] == "4.5.6")
+    settings.write_text(SETTINGS)
+
+
 def test_sessions_are_counted(cli: Cli) -> None:
     program = ["sh", "-c", 'cat >/dev/null; echo \'{"reply": "well", "id": "s-1"}\'']
     settings = cli.home / "wakeful.toml"
