@@ -12,8 +12,12 @@ PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 # More than there are processors: half of the tests wait for a process, a server or a browser.
 JOBS ?= 4
+# Of `make worlds`.
+FIRST ?= 1
+SEEDS ?= 400
+MINUTES ?= 240
 
-.PHONY: help venv up check test test-agents record-agents torture bench audit pictures format lock clean
+.PHONY: help venv up check test test-agents record-agents torture worlds bench audit pictures format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +55,9 @@ record-agents: $(STAMP) ## record again what the real agents print, for the fast
 
 torture: $(STAMP) ## the long fault tests
 	$(BIN)/pytest -q -m torture
+
+worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FIRST=1 MINUTES=240)
+	$(BIN)/python -m wakeful.simulation --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)
 
 bench: $(STAMP) $(PEERS_STAMP) ## ours beside its peers, in one run (QUICK=1: three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)

@@ -6,12 +6,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite import DatabaseRefused, SqliteStore, files
+from wakeful.stores.sqlite import store as sqlite_store
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.migrate import Migration, migrate, migrations, version_of
 from wakeful.testing.conformance_rows import a_schedule
@@ -277,3 +279,22 @@ async def test_one_schema_ahead_is_accepted_and_two_are_not(path: Path, ahead: i
         await store.close()
     else:
         await refused(path, f"has schema {version}")
+
+
+async def test_a_log_that_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody reads an old state and the write-ahead log grows: it is said, and when the reader ends it is emptied."""
+    monkeypatch.setattr(sqlite_store, "LOG_LARGE_BYTES", 1_000_000)
+    store = await SqliteStore.open(tmp_path / "wakeful.db")
+    try:
+        with closing(sqlite3.connect(tmp_path / "wakeful.db")) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM meta").fetchone()
+            for n in range(400):
+                await store.write(lambda tx, n=n: tx.meta.set(f"n{n}", "x" * 3_000))  # type: ignore[misc]
+            assert "write-ahead log has grown" in (store.trouble() or "")
+        await store.write(lambda tx: tx.meta.set("last", "1"))
+        with closing(sqlite3.connect(tmp_path / "wakeful.db")) as other:
+            assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        assert store.trouble() is None
+    finally:
+        await store.close()

@@ -106,9 +106,12 @@ async def test_fifty_wait_and_the_oldest_is_evicted_visibly(world: World) -> Non
     await app.add("first", every("1d"), event="the first")
     await app.run_now("first")
     await world.sleep("1s")
+    evicted_by = []
     for number in range(51):
-        await app.request_wake("hook", f"event {number}")
+        woken = await app.wake("hook", f"event {number}")
+        evicted_by += [number] * len(woken.evicted)
         await world.sleep("1s")
+    assert evicted_by == [49, 50]  # whoever leaves no room is told
     waiting = await app.system_events()
     assert [event.text for event in waiting] == [f"event {number}" for number in range(1, 51)]
     (run,) = await app.runs("first")

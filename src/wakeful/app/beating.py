@@ -7,7 +7,7 @@ from wakeful.core.heartbeat import WINDOW
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
 from wakeful.core.upcoming import Upcoming
-from wakeful.features.heartbeat.commands import reason_of, request_wake
+from wakeful.features.heartbeat.commands import Woken, reason_of, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.queries import HeartbeatView, next_beats, standing
 from wakeful.features.heartbeat.terms import HEARTBEAT
@@ -35,14 +35,14 @@ class Beating:
         context_key: str | None,
         source: str | None = None,
         run: tuple[int, str] | None = None,
-    ) -> bool:
+    ) -> Woken:
         """Ask for a turn; `run` is the id and the token of the turn that asks, if one does."""
         wanted, parts = reason_of(reason), self._parts
         is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)
         if run is not None and not is_own:
             raise Conflict("the token is not that run's; leave both out, or give those the turn was given")
         now = parts.clock.read().now
-        coalesced = await parts.store.write(
+        woken = await parts.store.write(
             lambda tx: request_wake(
                 tx,
                 wanted,
@@ -55,7 +55,7 @@ class Beating:
             )
         )
         parts.engine.ring_bell()
-        return coalesced
+        return woken
 
     async def standing(self) -> tuple[HeartbeatView, list[RunView]]:
         """How it stands, with its last turns."""

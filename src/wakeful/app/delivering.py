@@ -146,7 +146,7 @@ class Delivering:
 
     def number_of(self, delivery_id: str) -> int:
         """The number in an id of ours; people may write just the number."""
-        store_id, dash, number = delivery_id.rpartition("-")
+        store_id, dash, number = delivery_id.partition(".")[0].rpartition("-")
         is_ours = not dash or store_id == self._open.store_id
         if not is_ours or not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise NotFound(f"there is no delivery {shown(delivery_id)}")
@@ -255,4 +255,4 @@ class Delivering:
         return answer
 
     def _view(self, row: Delivery) -> DeliveryView:
-        return view_delivery(row, public_id(self._open.store_id, row.delivery_id))
+        return view_delivery(row, public_id(self._open.store_id, row))

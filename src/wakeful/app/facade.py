@@ -15,6 +15,7 @@ from wakeful.channels.program import DeliverFunction
 from wakeful.core.actions import Call
 from wakeful.core.timing import Timing
 from wakeful.features.delivery.views import DeliveryView
+from wakeful.features.heartbeat.commands import Woken
 from wakeful.features.heartbeat.queries import HeartbeatView
 from wakeful.features.schedules.views import RunView
 from wakeful.features.workflows.feature import Workflows
@@ -107,6 +108,18 @@ class Wakeful(Schedules, Runs, Questions, Agents):
 
         Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
         `context_key`. A turn that asks through its tools gives its `run`: id and token."""
+        return (await self.wake(reason, text, context_key, source=source, run=run)).is_coalesced
+
+    async def wake(
+        self,
+        reason: str = "manual",
+        text: str | None = None,
+        context_key: str | None = None,
+        *,
+        source: str | None = None,
+        run: tuple[int, str] | None = None,
+    ) -> Woken:
+        """`request_wake`, with the events that were evicted to make room for `text`."""
         return await self._beats.request_wake(reason, text=text, context_key=context_key, source=source, run=run)
 
     async def heartbeat(self) -> tuple[HeartbeatView, list[RunView]]:

@@ -21,7 +21,7 @@ from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.app.writing import Writing
 from wakeful.core.delivery import DeliveryLimits
-from wakeful.core.instants import Duration
+from wakeful.core.instants import Duration, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.heartbeat.feature import HeartbeatFeature
@@ -145,7 +145,12 @@ class Life:
             self._beating = Beating(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
-            await adopt_copy(parts.store, parts.seams, parts.compilations, now=self._clock.read().now, also=also)
+
+            async def adopt(now: Instant) -> None:
+                await adopt_copy(parts.store, parts.seams, parts.compilations, now=now, also=also)
+
+            await adopt(self._clock.read().now)
+            parts.engine.adopt = adopt
             await self._writing.add_many(self._declared)
             mirror = [] if self._make_beside is None else [self._make_beside(parts)]
             for beside in (*parts.besides, *mirror, *self._telling(store)):

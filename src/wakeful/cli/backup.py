@@ -15,7 +15,7 @@ from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, say
 from wakeful.engine.clock import SystemClock
-from wakeful.features.schedules.adopting import COPIED_AT
+from wakeful.engine.going_back import COPIED_AT
 
 PAGES_AT_ONCE: Final = 1000
 

@@ -33,6 +33,8 @@ def wake_command(asked: Invocation, reason: str, text: str | None, key: str | No
         click.echo("a turn was asked for already, and this goes with it; see it with: wakeful heartbeat")
     else:
         click.echo("a turn follows; see it with: wakeful heartbeat")
+    if not asked.is_json and (evicted := answer.get("evicted")):
+        click.echo(f"{len(evicted)} older event was dropped unheard, because too many wait for a turn", err=True)
 
 
 @command("heartbeat")

@@ -104,6 +104,12 @@ class Attempt(NamedTuple):
     owner: int | None
 
 
+def unplanned(run_id: int, at: Instant) -> int:
+    """The occurrence of a run that was asked for and not planned. It is part of the idempotency key, so it must not
+    repeat when a store that lost its last minutes gives the same id again: the moment makes the difference."""
+    return -(run_id << 32 | at & 0xFFFF_FFFF)
+
+
 def may_become(outcome: Outcome, target: Outcome) -> bool:
     """Whether the transition table allows it."""
     return target in TRANSITIONS[outcome]

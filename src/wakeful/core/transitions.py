@@ -14,6 +14,7 @@ from wakeful.core.runs import (
     RunKind,
     Trigger,
     may_become,
+    unplanned,
 )
 from wakeful.core.settlement import Close, Wait
 
@@ -32,8 +33,9 @@ def planned(
 ) -> Run:
     """A run that its instant, or a person, has brought forth; it has not started."""
     is_manual = trigger == "manual"
+    occurrence = unplanned(run_id, planned_at) if is_manual else planned_at
     return Run._make((
-        run_id, kind, schedule_id, -run_id if is_manual else planned_at, planned_at, None, 1, due_at, trigger,
+        run_id, kind, schedule_id, occurrence, planned_at, None, 1, due_at, trigger,
         "waiting", reason, None, 0, 0, 0, PRIORITY_PERSON if is_manual else PRIORITY_PLANNED, lane, None, 0, version,
         None, None, None, None, due_at, None, None, None, None, None, None, 0,
     ))  # fmt: skip

@@ -29,6 +29,7 @@ class Asking(NamedTuple):
     room: int
     gap_reason: str
     is_ringing: bool  # not while the clock is not set yet
+    lease_until: Instant = 0  # as this node last wrote it: a store that lacks it has gone back
 
 
 class Claim(NamedTuple):
@@ -58,13 +59,13 @@ class _Sorted(NamedTuple):
 
 def claim(tx: Tx, seams: Seams, asking: Asking, *, only: str | None = None) -> Claimed:
     """Ring and claim what is due by now, at most `room` runs; `only` the first alarm of one kind, if it is named."""
-    node_id, now, room, gap_reason, is_ringing = asking
+    node_id, now, room, gap_reason, is_ringing, lease_until = asking
     claims: list[Claim] = []
     errands: list[Errand] = []
     full: list[str] = []
     next_looks: list[Instant] = []
     alerts: list[Alert] = []
-    if not tx.nodes.hold(node_id):
+    if not tx.nodes.hold(node_id, lease_until=lease_until):
         return Claimed([], False, None, [], [], is_lost=True)
     due_kinds = tx.alarms.due_kinds(now=now)
     if only is not None:

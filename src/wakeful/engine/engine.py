@@ -7,13 +7,13 @@ somebody rings the bell (a command wrote something, an attempt ended, room came 
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.effects import Alert
-from wakeful.core.instants import INSTANT_MAX, Duration, Instant
+from wakeful.core.instants import INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.core.policies import DAY, SECOND
 from wakeful.core.results import Ending
 from wakeful.core.runs import Run
@@ -22,6 +22,7 @@ from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Asking, Claimed, claim
 from wakeful.engine.claiming_apart import claim_apart, hold_off_each
 from wakeful.engine.errands import Errands
+from wakeful.engine.going_back import has_gone_back, mark
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
@@ -56,6 +57,13 @@ class Identity(NamedTuple):
     pid: int
 
 
+class Leased(NamedTuple):
+    """A lease as it was written."""
+
+    at: Instant
+    until: Instant
+
+
 class Engine:
     """Ticks over one store. Several may tick over a store that is made for it."""
 
@@ -78,6 +86,9 @@ class Engine:
         self._sink = sink  # hears of time and leases; what is written, the store itself tells (`telemetry.told_store`)
         self._bell = asyncio.Event()
         marks: Batcher[Mark, bool] = Batcher(self._mark)
+        # Called before this node enters: a store that is a copy, or went back, is put in order first.
+        self.adopt: Callable[[Instant], Awaitable[object]] | None = None
+        self._leased = Leased(0, 0)  # what this node last wrote of its lease
         self._lease = Lease(clock, self._limits.lease, self._renew_now)
         self._runner = Runner(
             seams, clock, marks, self._lease, self._ended, self._bell.set, ending_grace=self._limits.ending_grace
@@ -194,7 +205,7 @@ class Engine:
             return self._next_look(moment, None)
         room = self._limits.concurrency_max - self._runner.count
         is_ringing = not self._is_clock_unset(moment.now)
-        asking = Asking(self._node_id, moment.now, room, self._gap_reason, is_ringing)
+        asking = Asking(self._node_id, moment.now, room, self._gap_reason, is_ringing, self._leased.until)
         claimed, is_apart = await self._claim(asking)
         if claimed.is_lost and not claimed.claims:  # somebody took us for dead: renewing says so, and begins anew
             self._renew_at = moment.monotonic
@@ -293,6 +304,8 @@ class Engine:
         """Take the clock, register as a new incarnation, and look after what earlier ones left."""
         if not await self._store.hold_clock():
             return False
+        if self.adopt is not None:
+            await self.adopt(self._clock.read().now)
         moment = self._clock.read()
 
         def enter(tx: Tx) -> tuple[int, Instant, Instant]:
@@ -325,6 +338,7 @@ class Engine:
         self._renew_at = moment.monotonic + self._limits.renew_every
         self._leases_known_at = moment.monotonic + self._limits.lease
         self._node_id = node_id
+        self._leased = Leased(moment.now, moment.now + self._limits.lease)
         self._lease.renew(moment)
         await self._rescue(moment.now)
         return True
@@ -340,9 +354,14 @@ class Engine:
     async def _renew(self, moment: Moment) -> None:
         """Push the lease out, take those of dead nodes, and rescue their runs. If ours was taken, begin anew."""
         node_id = self._node_id
+        lost: list[Instant | None] = []  # the store went back, to that moment; None: another node has noted it
 
         def renew(tx: Tx) -> tuple[bool, bool]:
             assert node_id is not None  # noqa: S101 - only a registered node renews
+            lost.clear()
+            if has_gone_back(tx, node_id, lease_until=self._leased.until):
+                lost.append(mark(tx, renewed_at=self._leased.at, now=moment.now))
+                return False, False
             is_ours = tx.nodes.renew(
                 node_id,
                 now=moment.now,
@@ -363,6 +382,8 @@ class Engine:
             return True, bool(dead) or bool(tx.nodes.with_leftovers())
 
         is_ours, is_work = await self._store.write(renew)
+        if lost:
+            self._went_back(lost[-1], moment.now)
         self._renew_at = moment.monotonic + self._limits.renew_every
         if not is_ours:
             log.warning("this node lost its lease: its runs were taken, it starts anew")
@@ -378,9 +399,20 @@ class Engine:
             )  # we may be the one to try these runs again
             await self._enter()
             return
+        self._leased = Leased(moment.now, moment.now + self._limits.lease)
         self._lease.renew(moment)
         if is_work:
             await self._rescue(moment.now)
+
+    def _went_back(self, copied_at: Instant | None, now: Instant) -> None:
+        """The store lacks what was committed since: say so, once for all nodes."""
+        log.error("the store went back: what was committed since this node's last renewal is gone from it")
+        if copied_at is not None:
+            text = (
+                f"the store lost what was written after {format_instant(copied_at)}, as after a failover to a copy "
+                "that lagged: runs that were open are unknown, instants since then are missed"
+            )
+            self._alert(Alert("store", text), now)
 
     def _renew_now(self) -> None:
         """An attempt is about to begin, and by our own clock the lease may be over."""

@@ -12,6 +12,7 @@ from wakeful.app import Wakeful
 from wakeful.app.beating import heartbeat_json
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
+from wakeful.features.heartbeat.commands import Woken
 from wakeful.features.heartbeat.queries import event_json
 from wakeful.http import heartbeat_shapes
 from wakeful.http.asking import read_json, read_object, run_id_of, text_of
@@ -37,8 +38,8 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
         """Requests within 250 ms become one turn. With `text` the agent is told it, as a system event. A turn that asks
         for another gives the id and the token of its run: such turns keep `spacing_min` apart."""
         data = await read_object(request, known=("reason", "text", "contextKey", "runId", "token"))
-        coalesced = await app.request_wake(text_of(data, "reason") or "manual", *_about(data), run=_asking_run(data))
-        return JSONResponse({"coalesced": coalesced}, status_code=202)
+        woken = await app.wake(text_of(data, "reason") or "manual", *_about(data), run=_asking_run(data))
+        return JSONResponse(_woken_json(woken), status_code=202)
 
     @router.get(
         "/heartbeat",
@@ -73,10 +74,18 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
             text = "there is no such hook, or its token is another; see [hooks] in wakeful.toml"
             raise Refused(401, text, headers={"WWW-Authenticate": "Bearer"})
         data = await _called_with(request)
-        coalesced = await app.request_wake("hook", *_about(data), source=f"hook:{name}")
-        return JSONResponse({"coalesced": coalesced}, status_code=202)
+        woken = await app.wake("hook", *_about(data), source=f"hook:{name}")
+        return JSONResponse(_woken_json(woken), status_code=202)
 
     return router
+
+
+def _woken_json(woken: Woken) -> dict[str, Any]:
+    """Evicted events are named by id and source; a hook may not read what others told the agent."""
+    out: dict[str, Any] = {"coalesced": woken.is_coalesced}
+    if woken.evicted:
+        out["evicted"] = [{"id": str(event.event_id), "source": event.source} for event in woken.evicted]
+    return out
 
 
 def _about(data: Mapping[str, Any]) -> tuple[str | None, str | None]:

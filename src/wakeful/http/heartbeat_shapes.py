@@ -29,10 +29,20 @@ class HookCall(BaseModel):
     context_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
+class Evicted(Shape):
+    """A system event that was dropped unheard."""
+
+    id: str
+    source: str
+
+
 class Woken(Shape):
     """A turn follows."""
 
     coalesced: Annotated[bool, Field(description="whether one was asked for already")]
+    evicted: Annotated[
+        list[Evicted], Field(description="the oldest waiting events, dropped because too many wait; left out if none")
+    ] = []
 
 
 class Pending(Shape):

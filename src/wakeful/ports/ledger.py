@@ -166,8 +166,9 @@ class Nodes(Protocol):
         """Push the lease out; False when the node was voided meanwhile."""
         ...
 
-    def hold(self, node_id: int) -> bool:
-        """Whether the node still has its lease; if so, nobody takes it before this transaction ends."""
+    def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
+        """Whether the node still has its lease, at least until then; if so, nobody takes it before this transaction
+        ends."""
         ...
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:

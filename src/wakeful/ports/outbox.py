@@ -248,6 +248,8 @@ def by_run(rows: Iterable[Delivery]) -> dict[int, list[Delivery]]:
     return found
 
 
-def public_id(store_id: str, delivery_id: int) -> str:
-    """How a delivery is called outside: unlike those of any other store, and the same each time it is sent."""
-    return f"{store_id}-{delivery_id}"
+def public_id(store_id: str, row: Delivery) -> str:
+    """How a delivery is called outside: unlike any other of this or another store, and the same each time it is sent.
+
+    A store that lost its last minutes gives the same numbers again, so the moment it was queued is part of it."""
+    return f"{store_id}-{row.delivery_id}.{row.enqueued_at:x}"

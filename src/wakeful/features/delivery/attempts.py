@@ -74,7 +74,7 @@ class Attempts:
         limits: Live[DeliveryLimits],
         clock: Clock,
         *,
-        public_id: Callable[[int], str],
+        public_id: Callable[[Delivery], str],
         tell: Raise,
         is_alone: bool = True,
     ) -> None:
@@ -229,7 +229,7 @@ class Attempts:
 
     def _letter(self, head: Delivery) -> Letter:
         return Letter(
-            self._public_id(head.delivery_id),
+            self._public_id(head),
             head.channel,
             head.recipient,
             head.text,
@@ -295,7 +295,7 @@ class Attempts:
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
         tx.deliveries.save(moved)
         _report(tx, "dead", moved)
-        cure = f"`wakeful outbox retry {self._public_id(head.delivery_id)}` sends it again"
+        cure = f"`wakeful outbox retry {self._public_id(head)}` sends it again"
         text = f"a message to {head.channel} could not be delivered: {error}; {cure}"
         self._tell(tx, Alert(of_channel(head.channel), text), now)
 

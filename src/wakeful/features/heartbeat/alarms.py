@@ -8,7 +8,7 @@ from wakeful.core.cadence import Cadence, Rules, turn_back
 from wakeful.core.effects import Alert, Effect, Recovered
 from wakeful.core.heartbeat import WINDOW, Decided, Heartbeat, Turning, look, next_beat, timing_of, turns_within
 from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run
+from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run, unplanned
 from wakeful.core.timing import tally
 from wakeful.core.transitions import planned
 from wakeful.features.heartbeat.planning import taken
@@ -119,7 +119,7 @@ def _run(run_id: int, turning: Turning, cadence: Cadence, terms: HeartbeatTerms)
     )
     kept = {"reason": turning.reason, "reasons": list(turning.reasons), "agent": terms.agent}
     return run._replace(
-        occurrence=-run_id if beat is None else beat.planned_at,
+        occurrence=unplanned(run_id, turning.asked_at) if beat is None else beat.planned_at,
         priority=PRIORITY_PERSON if turning.reason in _PERSONS else PRIORITY_PLANNED,
         definition=json.dumps(kept),
     )

@@ -1,7 +1,8 @@
 """Commands: each is a function of a transaction, under the lock of the heartbeat."""
 
 import json
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from wakeful.core.effects import RaiseEvent
 from wakeful.core.errors import refuse
@@ -10,7 +11,7 @@ from wakeful.core.instants import Instant
 from wakeful.features.heartbeat.events import Apply, check_event, raise_event
 from wakeful.features.heartbeat.standing import Standing, hold, set_alarm
 from wakeful.features.heartbeat.terms import HEARTBEAT
-from wakeful.ports.store import Report, Tx
+from wakeful.ports.store import Report, SystemEvent, Tx
 
 REASONS: Final[tuple[Reason, ...]] = ("cron", "message", "manual", "hook")
 """What may be asked for from outside; beats and retries are the heartbeat's own."""
@@ -20,6 +21,13 @@ def reason_of(text: str) -> Reason:
     """The reason this text names."""
     found = next((reason for reason in REASONS if reason == text), None)
     return found or refuse("reason", f"{text[:50]!r} is not a reason to wake; write one of {', '.join(REASONS)}")
+
+
+class Woken(NamedTuple):
+    """What became of a request for a turn."""
+
+    is_coalesced: bool  # an earlier request already asked for one
+    evicted: Sequence[SystemEvent] = ()  # events that this one left no room for
 
 
 def request_wake(
@@ -32,14 +40,14 @@ def request_wake(
     context_key: str | None = None,
     source: str | None = None,
     is_own: bool = False,
-) -> bool:
-    """Ask for a turn, and queue what it is about; answers whether an earlier request already asked for one."""
+) -> Woken:
+    """Ask for a turn, and queue what it is about."""
     if text is not None:
         check_event(text, context_key)
     is_coalesced = wake(tx, reason, now=now, is_own=is_own)
-    if text is not None:
-        raise_event(tx, RaiseEvent(text, context_key, source or reason), now, apply=apply)
-    return is_coalesced
+    if text is None:
+        return Woken(is_coalesced)
+    return Woken(is_coalesced, raise_event(tx, RaiseEvent(text, context_key, source or reason), now, apply=apply))
 
 
 def wake(tx: Tx, reason: Reason, *, now: Instant, is_own: bool = False) -> bool:

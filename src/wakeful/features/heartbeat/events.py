@@ -8,7 +8,7 @@ from wakeful.core.effects import Effect, Prove, RaiseEvent, RequestWake
 from wakeful.core.errors import refuse
 from wakeful.core.instants import Instant
 from wakeful.core.results import Done, Entrusted, Result, Unconfirmed
-from wakeful.core.runs import RungName
+from wakeful.core.runs import RungName, unplanned
 from wakeful.core.transitions import planned
 from wakeful.features.heartbeat.terms import HEARTBEAT, TURN
 from wakeful.ports.action import Fire, Ladder
@@ -73,8 +73,8 @@ def check_event(text: str, context_key: str | None) -> None:
         refuse("contextKey" if wrong.startswith("the context key") else "text", wrong)
 
 
-def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> SystemEvent:
-    """Queue an event. The caller holds the heartbeat. What it replaces, or what there is no room for, is told."""
+def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> list[SystemEvent]:
+    """Queue an event, and return the ones evicted because too many wait. The caller holds the heartbeat."""
     new = NewEvent(event.context_key, event.source, event.text, now, event.slug, event.run_id)
     row, replaced = tx.system_events.put(new)
     data = {"id": str(row.event_id), "contextKey": row.context_key, "source": row.source, "revision": row.revision}
@@ -82,9 +82,10 @@ def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> Sys
     if replaced is not None and replaced.run_id is not None and replaced.run_id != event.run_id:
         apply(tx, Prove(replaced.run_id, dropped="replaced"), now)
     waiting = tx.system_events.all()
-    for oldest in waiting[: max(len(waiting) - EVENTS_MAX, 0)]:
+    evicted = waiting[: max(len(waiting) - EVENTS_MAX, 0)]
+    for oldest in evicted:
         _evict(tx, oldest, now, apply)
-    return row
+    return evicted
 
 
 def forget_all(tx: Tx, *, now: Instant, apply: Apply) -> None:
@@ -119,5 +120,7 @@ def _let_go(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, ap
         trigger="wake",
         lane=None,
     )
-    row = run._replace(occurrence=-run_id, outcome="skipped", reason=reason, error=f"{said}: {about}")
+    row = run._replace(
+        occurrence=unplanned(run_id, event.raised_at), outcome="skipped", reason=reason, error=f"{said}: {about}"
+    )
     tx.runs.add_many([row._replace(ended_at=now, next_attempt_at=None)])

@@ -18,7 +18,7 @@ from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.instants import Instant
 from wakeful.core.policies import SECOND, Retry, ladder_delay
 from wakeful.core.results import Busy, Done, Ending, Throttled, kept_of, kept_while_waiting, session_of
-from wakeful.core.runs import PRIORITY_PERSON, Run
+from wakeful.core.runs import PRIORITY_PERSON, Run, unplanned
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.timing import Manual
 from wakeful.core.transitions import planned
@@ -67,7 +67,9 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
         reason=MESSAGE,
     )
     kept = {"reasons": [MESSAGE], "agent": terms.agent, "channel": channel, "to": to, "text": text}
-    run = run._replace(occurrence=-run_id, priority=PRIORITY_PERSON, definition=json.dumps(kept, ensure_ascii=False))
+    run = run._replace(
+        occurrence=unplanned(run_id, now), priority=PRIORITY_PERSON, definition=json.dumps(kept, ensure_ascii=False)
+    )
     tx.runs.add_many([run])
     tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, run.lane, 0)])
     tx.report(Report("messages", "received", {"runId": str(run_id), "channel": channel}))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from wakeful.core.cadence import Gap, stretch_of
 from wakeful.core.instants import Instant
 from wakeful.core.policies import GRACE
-from wakeful.core.runs import Run, Trigger
+from wakeful.core.runs import Run, Trigger, unplanned
 from wakeful.core.slot_polls import turned_back as poll_turned_back
 from wakeful.core.slot_wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.slots import Slot
@@ -80,7 +80,7 @@ def _run(tx: Tx, slot: Slot, wake: Wake, now: Instant) -> Run:
         lane=None,
     )
     # Not the instant: two modes may plan the same one, and the slot's markers decide what happens once.
-    return run._replace(occurrence=-run_id)
+    return run._replace(occurrence=unplanned(run_id, wake.planned_at))
 
 
 def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Instant) -> Slot:
@@ -101,7 +101,7 @@ def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Ins
             schedule_id=owner,
             version=after.version,
             now=now,
-        )._replace(occurrence=-run_id)
+        )._replace(occurrence=unplanned(run_id, now))
         tx.runs.add_many([last])
         after = after._replace(last_row_id=run_id)
     return after

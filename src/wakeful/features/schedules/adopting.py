@@ -15,6 +15,7 @@ from wakeful.core.cadence import Gap, forgo
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.results import Forgotten
 from wakeful.core.runs import Run
+from wakeful.engine.going_back import COPIED_AT
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import decided, record, taken_ahead
 from wakeful.features.schedules.compiled import Compilations, Compiled
@@ -23,7 +24,6 @@ from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.schedules")
 
-COPIED_AT: Final = "copied_at"
 RESTORED: Final = "restored"
 STEP: Final = 200
 
@@ -49,17 +49,17 @@ async def adopt_copy(
         return None
     copied_at = int(written)
     runs = 0
-    while closed := await store.write(lambda tx: _close_open(tx, seams, copied_at, now)):
+    while closed := await store.write(lambda tx: _close_open(tx, seams, written, now)):
         runs += closed
     instants = 0
     after: str | None = ""
     while after is not None:
-        step = await store.write(lambda tx, after=after: _forgo(tx, compilations, after, now))  # type: ignore[misc]
+        step = await store.write(lambda tx, after=after: _forgo(tx, compilations, written, after, now))  # type: ignore[misc]
         after, counted = step
         instants += counted
     for forgo_its_own in also:
-        instants += await store.write(partial(_with_now, forgo_its_own, now))
-    await store.write(lambda tx: tx.meta.set(COPIED_AT, ""))
+        instants += await store.write(partial(_unless_done, written, forgo_its_own, now))
+    await store.write(partial(_clear, written))
     adopted = Adopted(copied_at, runs, instants)
     log.warning(
         "this store is a copy made at %s: %d runs that were open are unknown, %d instants since are missed",
@@ -70,12 +70,25 @@ async def adopt_copy(
     return adopted
 
 
-def _with_now(forgo_its_own: Forgo, now: Instant, tx: Tx) -> int:
-    return forgo_its_own(tx, now)
+def _is_done(tx: Tx, written: str) -> bool:
+    """Whether another node, which adopted the same copy at the same time, is done: what is open by now is its own."""
+    return tx.meta.get(COPIED_AT) != written
 
 
-def _close_open(tx: Tx, seams: Seams, copied_at: Instant, now: Instant) -> int:
+def _unless_done(written: str, forgo_its_own: Forgo, now: Instant, tx: Tx) -> int:
+    return 0 if _is_done(tx, written) else forgo_its_own(tx, now)
+
+
+def _clear(written: str, tx: Tx) -> None:
+    if not _is_done(tx, written):
+        tx.meta.set(COPIED_AT, "")
+
+
+def _close_open(tx: Tx, seams: Seams, written: str, now: Instant) -> int:
     """One step: runs that were under way or waited when the copy was made."""
+    if _is_done(tx, written):
+        return 0
+    copied_at = int(written)
     rows = tx.runs.page(limit=STEP, outcome="running") + tx.runs.page(limit=STEP, outcome="waiting")
     by_kind: dict[str, list[Run]] = {}
     for row in rows:
@@ -93,8 +106,10 @@ def _close_open(tx: Tx, seams: Seams, copied_at: Instant, now: Instant) -> int:
     return closed
 
 
-def _forgo(tx: Tx, compilations: Compilations, after: str, now: Instant) -> tuple[str | None, int]:
+def _forgo(tx: Tx, compilations: Compilations, written: str, after: str, now: Instant) -> tuple[str | None, int]:
     """One step over the schedules in slug order; answers where to go on, and how many instants were missed."""
+    if _is_done(tx, written):
+        return None, 0
     schedules = tx.schedules.page(after=after or None, limit=STEP)
     if not schedules:
         return None, 0

@@ -240,7 +240,7 @@ def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
     """What became of a run's reply."""
     return RunDelivery(
         delivery.status,
-        public_id(store_id, delivery.delivery_id),
+        public_id(store_id, delivery),
         delivery.channel,
         delivery.recipient,
         delivery.attempts,

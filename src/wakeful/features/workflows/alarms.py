@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.cadence import Gap, stretch_of
 from wakeful.core.instants import HOUR, SECOND, Instant
-from wakeful.core.runs import Outcome, Run, Trigger
+from wakeful.core.runs import Outcome, Run, Trigger, unplanned
 from wakeful.core.timing import latest_until, next_after, tally
 from wakeful.core.transitions import planned
 from wakeful.core.workflow_definition import Producer
@@ -165,7 +165,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
             trigger=start.trigger,
             lane=None,  # the workflow's own row is the lane: one open run
         )
-        due.append(Due(run._replace(occurrence=-run_id)))
+        due.append(Due(run._replace(occurrence=unplanned(run_id, start.planned_at))))
         rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
         begins = handler._replace(last_run_id=run_id, last_run_at=now)
         after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.runs import Run, unplanned
 from wakeful.core.workflow_rows import (
     Handler,
     HandlerRun,
@@ -131,7 +131,9 @@ def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) ->
 def of_handler(row: Run, handler: str) -> Run:
     """A row of the ledger for times at which a producer did not run, with the producer's name. Several producers may
     have had the same instant."""
-    return row._replace(occurrence=-row.run_id, result=json.dumps({HANDLER: handler}, separators=(",", ":")))
+    return row._replace(
+        occurrence=unplanned(row.run_id, row.planned_at), result=json.dumps({HANDLER: handler}, separators=(",", ":"))
+    )
 
 
 def end_session(tx: Tx, flow: Flow, result: SessionResult, error: str | None, now: Instant) -> Flow:

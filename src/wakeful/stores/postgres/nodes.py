@@ -25,7 +25,7 @@ WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 """
 
 # Whether a node has its lease; whoever wants to take it waits until our commit, and then finds what we claimed.
-HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL FOR SHARE"
+HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL AND lease_until >= $2 FOR SHARE"
 
 # Those whose lease is over, or cannot be true, and was not yet taken.
 LOOK_EXPIRED = f"""
@@ -82,8 +82,8 @@ class PostgresNodes:
             return False
         return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running, capacity))
 
-    def hold(self, node_id: int) -> bool:
-        return bool(self._session.rows(HOLD, node_id))
+    def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
+        return bool(self._session.rows(HOLD, node_id, lease_until))
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
         query = LOOK_EXPIRED if self._session.is_reading else EXPIRED

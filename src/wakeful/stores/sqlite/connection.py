@@ -18,6 +18,9 @@ CACHE_KIB: Final = 16_384
 # A checkpoint writes each changed page once, however often it changed since the last: 4,000 pages are 16 MB of log.
 CHECKPOINT_PAGES: Final = 4_000
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
+# A commit writes whole pages: one fire of its own costs 8 to 16 of them in its commits, 200 fires together 1 or 2 each.
+# So a log that cannot be emptied, because a reader holds an old state, grows by up to 64 KB for each fire.
+LOG_LARGE_BYTES: Final = 2 * LOG_KEPT_BYTES
 
 # Errors that are about the place and not about the operation.
 _OF_THE_PLACE: Final = frozenset(

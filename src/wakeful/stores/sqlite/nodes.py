@@ -22,7 +22,7 @@ WHERE node_id = ? AND voided_at IS NULL
 """
 
 # Whether a node has its lease. The one writer holds every row, so looking is holding.
-HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL"
+HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL AND lease_until >= ?"
 
 # Those whose lease is over, or cannot be true, and was not yet taken.
 EXPIRED = f"""
@@ -74,8 +74,8 @@ class SqliteNodes:
     ) -> bool:
         return self._connection.execute(RENEW, (now, lease_until, lag, running, capacity, node_id)).rowcount == 1
 
-    def hold(self, node_id: int) -> bool:
-        return self._connection.execute(HOLD, (node_id,)).fetchone() is not None
+    def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
+        return self._connection.execute(HOLD, (node_id, lease_until)).fetchone() is not None
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
         return list(map(Node._make, self._connection.execute(EXPIRED, (now, beyond))))

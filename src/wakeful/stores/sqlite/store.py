@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.sqlite.clock_hold import ClockHold
-from wakeful.stores.sqlite.connection import Opened, Synchronous, connect, is_damage, set_up_writer, unavailable
+from wakeful.stores.sqlite.connection import (
+    LOG_LARGE_BYTES,
+    Opened,
+    Synchronous,
+    connect,
+    is_damage,
+    set_up_writer,
+    unavailable,
+)
 from wakeful.stores.sqlite.files import check, create, faults_in, inspect, place
 from wakeful.stores.sqlite.group import Call, GroupCommit
 from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate, migrations
@@ -122,8 +130,17 @@ class SqliteStore:
         return await asyncio.to_thread(_check_whole, self._path)
 
     def trouble(self) -> str | None:
-        """Nothing lies between us and the file: what goes wrong is said at once."""
-        return None
+        """A write-ahead log that grows without end: while somebody reads from an old state, it cannot be emptied."""
+        try:
+            size = self._path.with_name(f"{self._path.name}-wal").stat().st_size
+        except OSError:
+            return None
+        if size <= LOG_LARGE_BYTES:
+            return None
+        return (
+            f"its write-ahead log has grown to {size // 1_048_576} MB, because a program (a backup, a shell) has been "
+            "reading the database for long; it shrinks when that ends"
+        )
 
     async def close(self) -> None:
         """Finish what was asked, then let everything go. Asking twice is harmless."""
