@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.runs import RUNGS, TRANSITIONS, Outcome, Run
+from wakeful.core.runs import RUNGS, TRANSITIONS, Outcome, Run, unplanned
 from wakeful.core.settlement import Close, Wait
 from wakeful.core.transitions import claimed, climbed, closed, ended_attempt, planned, waiting
 
@@ -50,7 +50,7 @@ def test_a_planned_run_waits_for_its_due_time_under_the_key_of_its_instant() -> 
 def test_a_manual_run_has_a_key_of_its_own_and_a_person_s_priority() -> None:
     """So it can never take the place of an instant."""
     run = fresh("manual")
-    assert (run.occurrence, run.priority, run.planned_at) == (-7, 0, NOW)
+    assert (run.occurrence, run.priority, run.planned_at) == (unplanned(7, NOW), 0, NOW)
 
 
 def test_claiming_begins_the_next_attempt_under_a_new_fence() -> None:
@@ -154,3 +154,9 @@ def test_an_ended_attempt_is_recorded_as_it_was() -> None:
     run = claim(fresh())
     attempt = ended_attempt(run, WAIT, now=NOW + 20)
     assert attempt == (7, 1, NOW + 10, NOW + 20, "failed", "sent", "boom", 1)
+
+
+def test_an_id_that_is_given_again_makes_another_key() -> None:
+    """A store that lost its last minutes counts from where it was; the moment tells the runs apart, in their order."""
+    assert unplanned(7, NOW) != unplanned(7, NOW + 1)
+    assert unplanned(8, NOW) < unplanned(7, NOW + 1) < 0
