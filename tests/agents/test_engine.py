@@ -94,7 +94,8 @@ async def test_silence_is_visible_and_alerted(world: World) -> None:
     await world.sleep("2m")
     ((_, outcome, rung, error),) = await office.told()
     assert (outcome, rung) == ("unconfirmed", "accepted") and error is not None and "no sign of life within 5m" in error
-    assert [alert.incident.split(":")[0] for alert in office.app.alerts] == ["unconfirmed"]
+    await world.sleep("2h")
+    assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
     assert len(office.puppet.turns) == 1
 
 
@@ -147,7 +148,7 @@ async def test_with_success_accepted_an_accepted_prompt_is_enough(world: World) 
     await office.open(success="accepted")
     await world.sleep("6h6m")
     assert await office.told() == [("01-01 06:00:00", "succeeded", "accepted", None)]
-    assert office.app.alerts == []
+    assert office.app.alerted == []
     office.puppet.sights = at((0, Working()), (MINUTE, Broken("out of tokens")))
     await world.sleep("6h")
     assert (await office.app.runs("standup", limit=1))[0].error == "out of tokens"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from wakeful.core.cadence import Cadence
+from wakeful.core.incidents import Incident
 from wakeful.core.runs import Attempt, Run
 from wakeful.core.slots import Slot
 from wakeful.ports.slots import Read
@@ -103,7 +104,7 @@ WHOLE = (
     "SCAN started",
     "SCAN new",
     "SCAN CONSTANT",
-    "SCAN cadences USING INDEX cadences_amiss",  # an index of the few
+    "SCAN cadences USING INDEX cadences_troubled",  # an index of the few
 )
 # These sort a handful: what is due, what a node holds, what lies ahead, what is amiss.
 MAY_SORT = {
@@ -157,6 +158,7 @@ def test_columns_stand_in_the_order_of_the_rows(connection: sqlite3.Connection) 
         "runs": Run,
         "attempts": Attempt,
         "nodes": Node,
+        "incidents": Incident,
         "slots": Slot,
         "slot_readings": Read,
     }.items():

@@ -180,6 +180,7 @@ def test_the_shape_in_the_contract_reads_back_as_it_stands() -> None:
         "success": None,
         "slot": None,
         "lane": None,
+        "alert": None,
     }
     assert definition_to_json(read(contract), full=True) == contract
 

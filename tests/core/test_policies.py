@@ -26,6 +26,7 @@ from wakeful.core.policies import (
     stagger_offset,
 )
 from wakeful.core.runs import RUNGS, RungName
+from wakeful.core.settlement import Policy
 from wakeful.core.timing import Cron, Every, Once
 
 NOW = 1_769_763_600_000
@@ -123,7 +124,7 @@ def test_agents_are_tried_again_and_nothing_else_is_unless_its_owner_says_so() -
         assert retry_of(Definition("a", timing, action)) == NO_RETRY
     assert retry_of(Definition("a", timing, Prompt("hi"))) == AGENT_RETRY
     own = Retry(2, MINUTE)
-    assert policy_of(Definition("a", timing, Prompt("hi"), retry=own)) == (own, "retry", 5, None)
+    assert policy_of(Definition("a", timing, Prompt("hi"), retry=own)) == Policy(own, "retry", 5, None)
 
 
 def test_rules_are_the_part_of_a_definition_that_plans() -> None:

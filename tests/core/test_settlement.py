@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.core.cadence import Cadence, Rules, begin, due_at, ring
-from wakeful.core.effects import Alert
+from wakeful.core.effects import Observed
+from wakeful.core.incidents import BAD, RECOVERING, WELL
 from wakeful.core.instants import parse_instant
 from wakeful.core.policies import (
     BUSY_WAIT,
@@ -40,7 +41,16 @@ from wakeful.core.results import (
     kept_while_waiting,
 )
 from wakeful.core.runs import ERRORS, NOT_RUN, RUNGS, Run, RungName, Trigger
-from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close, release
+from wakeful.core.settlement import (
+    Close,
+    Policy,
+    Settlement,
+    Wait,
+    after_attempt,
+    after_close,
+    after_failed_attempt,
+    release,
+)
 from wakeful.core.timing import Every, Once
 from wakeful.core.transitions import claimed, closed, planned, waiting
 
@@ -140,7 +150,6 @@ def test_green_means_at_least_the_rung_the_schedule_names(wanted: RungName, reac
     else:
         assert close.outcome == "unconfirmed"
         assert close.error == f"got as far as {reached}, and {wanted} counts as success"
-        assert close.alert == Alert("unconfirmed:1", close.error)
 
 
 def test_a_failure_without_retry_closes_with_its_error() -> None:
@@ -269,7 +278,7 @@ def test_what_could_not_be_ended_is_unknown_and_stuck() -> None:
     close = settled(Unproven("process 4711 does not die"))
     assert isinstance(close, Close)
     assert (close.outcome, close.stuck, close.error) == ("unknown", True, "process 4711 does not die")
-    assert close.alert is not None and close.alert.incident == "stuck:1"
+    assert close.is_urgent
 
 
 def test_what_was_stuck_and_then_seen_to_end_has_timed_out() -> None:
@@ -283,7 +292,7 @@ def test_accepted_without_any_sign_is_unconfirmed_and_alerted() -> None:
     close = settled(Unconfirmed("accepted, then silence"), rung="accepted")
     assert isinstance(close, Close)
     assert (close.outcome, close.rung) == ("unconfirmed", "accepted")
-    assert close.alert == Alert("unconfirmed:1", "accepted, then silence")
+    assert not close.is_urgent
 
 
 # -- crashes ----------------------------------------------------------------------------------------------------------
@@ -308,7 +317,7 @@ def test_a_crash_after_sending_is_decided_by_on_crash(ending: Ending, rung: Rung
     close = settled(ending, POLICY._replace(on_crash="unknown"), rung=rung)
     assert isinstance(close, Close)
     assert (close.outcome, close.rung, close.stuck) == ("unknown", rung, False)
-    assert close.alert is not None and close.alert.incident == "unknown:1"
+    assert close.is_urgent
 
 
 @pytest.mark.parametrize("ending", CRASHES, ids=_name)
@@ -318,7 +327,7 @@ def test_a_second_crash_is_always_unknown_with_an_alert(ending: Ending, on_crash
     """L2: a crash costs at most one more attempt."""
     close = settled(ending, POLICY._replace(on_crash=on_crash), rung=rung, crashes=1)
     assert isinstance(close, Close)
-    assert close.outcome == "unknown" and close.alert is not None
+    assert close.outcome == "unknown" and close.is_urgent
 
 
 @pytest.mark.parametrize(("rung", "outcome"), [(None, "failed"), ("claimed", "failed"), ("sent", "unknown")])
@@ -346,7 +355,7 @@ def test_a_run_dropped_before_its_first_attempt_is_skipped_with_the_reason() -> 
 def test_a_run_dropped_between_two_attempts_has_failed() -> None:
     """With the error it had."""
     close = settled(Dropped("paused"), attempt=2, error="boom", outcome="waiting")
-    assert close == Close("failed", "claimed", "boom", "paused")
+    assert close == Close("failed", "claimed", "boom", "paused", is_observed=False)
 
 
 # -- the schedule afterwards ------------------------------------------------------------------------------------------
@@ -359,8 +368,8 @@ def test_the_ladder_counts_closed_instants_and_delays_the_next() -> None:
     policy = POLICY._replace(errors_max=0)
     for count in range(1, 8):
         cadence, effects = after_close(cadence, rules, policy, running(), FAILURE, now=NOW)
-        told = (Alert("failing:1", "5 errors in a row, the last: boom"),) if count == 5 else ()
-        assert (cadence.consecutive_errors, effects) == (count, told)
+        assert cadence.consecutive_errors == count
+        assert [effect.is_urgent for effect in effects if isinstance(effect, Observed)] == [False]
         assert cadence.backoff_until == NOW + LADDER[min(count, 5) - 1]
         cadence = cadence._replace(open_run_id=7, backoff_until=None)
 
@@ -403,16 +412,53 @@ def test_five_errors_in_a_row_disable_with_the_reason_and_an_alert() -> None:
     moved, effects = after_close(active(consecutive_errors=4), RULES, POLICY, running(), FAILURE, now=NOW)
     assert (moved.state, moved.state_at) == ("disabled", NOW)
     assert moved.state_reason == "5 errors in a row, the last: boom"
-    assert effects == (Alert("disabled:1", "5 errors in a row, the last: boom"),)
+    (observed,) = effects
+    assert isinstance(observed, Observed) and (observed.incident, observed.is_urgent) == ("failing:1", True)
     assert due_at(moved, RULES) is None
 
 
-def test_the_alert_of_the_run_and_that_of_the_schedule_are_both_told() -> None:
-    """Neither replaces the other."""
-    own = Alert("unknown:1", "nobody knows")
-    close = Close("unknown", "sent", "lost", alert=own)
-    _, effects = after_close(active(consecutive_errors=4), RULES, POLICY, running(), close, now=NOW)
-    assert [type(effect) for effect in effects] == [Alert, Alert] and effects[0] == own
+def test_a_bad_instant_is_observed_once_whatever_else_follows() -> None:
+    """A run nobody knows the end of, and a schedule that is disabled by it, are one trouble."""
+    close = Close("unknown", "sent", "lost", is_urgent=True)
+    moved, effects = after_close(active(consecutive_errors=4), RULES, POLICY, running(), close, now=NOW)
+    assert [type(effect) for effect in effects] == [Observed] and moved.trouble == BAD
+
+
+def test_good_instants_are_observed_only_while_there_is_trouble() -> None:
+    """Two in a row end it, and a schedule that is well observes nothing."""
+    done = Close("succeeded", "finished")
+    well, effects = after_close(active(), RULES, POLICY, running(), done, now=NOW)
+    assert (well.trouble, effects) == (WELL, ())
+    first, effects = after_close(active(trouble=BAD), RULES, POLICY, running(), done, now=NOW)
+    assert first.trouble == RECOVERING and [type(effect) for effect in effects] == [Observed]
+    second, effects = after_close(first._replace(open_run_id=7), RULES, POLICY, running(), done, now=NOW)
+    assert second.trouble == WELL and [type(effect) for effect in effects] == [Observed]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "succeeded"])
+def test_a_manual_run_is_no_instant(outcome: Any) -> None:
+    """It neither opens nor ends an incident."""
+    close = Close(outcome, "finished", "boom")
+    moved, effects = after_close(active(trouble=BAD), RULES, POLICY, running(trigger="manual"), close, now=NOW)
+    assert (moved.trouble, effects) == (BAD, ())
+
+
+@pytest.mark.parametrize(
+    ("attempt_outcome", "is_bad"),
+    [
+        ("failed", True),
+        ("timedOut", True),
+        ("busy", False),
+        ("throttled", False),
+        ("crashed", False),
+        ("accepted", False),
+    ],
+)
+def test_an_open_run_is_bad_after_a_failed_attempt(attempt_outcome: str, is_bad: bool) -> None:
+    """Waiting for a busy target, a quota or another part of ours is not."""
+    wait = Wait(NOW + HOUR, "retry", attempt_outcome, "sent", "boom")
+    moved, effects = after_failed_attempt(active(), RULES, POLICY, running(), wait)
+    assert (moved.trouble == BAD, bool(effects)) == (is_bad, is_bad)
 
 
 @pytest.mark.parametrize("errors_max", [0, 6])

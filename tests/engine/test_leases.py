@@ -151,7 +151,7 @@ async def test_a_suspended_machine_renews_before_it_scans(world: World) -> None:
     app.machine.thaw()
     await world.until("01-01 01:35:00")
     assert bot.planned == ["01-01 00:10:00", "01-01 01:10:00", "01-01 01:20:00", "01-01 01:30:00"]
-    assert (await ledger(app, "job"))[1] == "01-01 00:20:00 missed (clock) x5"
+    assert (await ledger(app, "job"))[1] == "01-01 00:20:00 missed (suspended) x5"
 
 
 @virtual

@@ -130,7 +130,7 @@ class Bench(Wakeful):
     ) -> None:
         self.clock = clock or world.clock
         super().__init__(world.path, name=name, clock=self.clock, **{"timezone": "UTC", **settings})
-        self.alerts: list[Alert] = []
+        self.alerted: list[Alert] = []
         self.orphans = NoOrphans()
         self.machine = Machine(world.loop, name)
         self.tap: Tap | None = None
@@ -205,7 +205,7 @@ class Bench(Wakeful):
             features=[gates, *features],
             receipts=Receipts(b"a secret of the bench"),
             sink=sink,
-            on_alert=self.alerts.append,
+            on_alert=self.alerted.append,
             redact=redact,
             standby=standby,
             agent_lane=agent_lane,
@@ -319,6 +319,11 @@ class World:
             return connection.execute(sql, values).fetchall()
         finally:
             connection.close()
+
+    def reported(self) -> list[str]:
+        """The names of incidents that people were told of, oldest first."""
+        rows = self.query("SELECT name FROM incidents WHERE told_at IS NOT NULL ORDER BY incident_id")
+        return [str(name) for (name,) in rows]
 
     def tamper(self, sql: str, *values: Any) -> None:
         """Change the database behind everyone's back."""

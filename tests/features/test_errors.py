@@ -78,7 +78,7 @@ async def test_five_errors_in_a_row_disable_with_reason_and_alert(world: World) 
     assert len(bot.fires) == 5
     assert (schedule.status, schedule.enabled, schedule.next_run) == ("disabled", False, None)
     assert schedule.status_reason == "5 errors in a row, the last: RuntimeError: no route to host"
-    assert [alert.incident.partition(":")[0] for alert in app.alerts] == ["disabled"]
+    assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
 
 
 @virtual

@@ -233,7 +233,7 @@ async def test_a_failed_turn_is_tried_again_after_a_second_then_by_the_ladder(wo
     ]
     runs = list(reversed(await app.runs("heartbeat")))
     assert [run.reasons for run in runs] == [("manual",), *[("retry",)] * 6]
-    assert [alert.incident for alert in app.alerts] == ["heartbeat:failing"]
+    assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
 
 
 @virtual
@@ -259,7 +259,7 @@ async def test_a_month_of_acknowledgements_costs_the_planned_turns_and_says_noth
     assert len(voice.began) == 31 * 48
     assert said == []
     assert world.query("SELECT outcome, reason, count(*) FROM runs GROUP BY 1, 2") == [("succeeded", "ok-ack", 31 * 48)]
-    assert app.alerts == []
+    assert app.alerted == []
 
 
 @virtual

@@ -86,7 +86,7 @@ async def test_what_cannot_be_ended_is_unknown_keeps_its_place_and_is_freed_when
     schedule = await app.get("stuck")
     assert schedule.status == "running"
     assert schedule.status_reason == f"stuck: run {stuck.run_id} could not be ended"
-    assert [alert.incident.partition(":")[0] for alert in app.alerts] == ["stuck"]
+    assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
     assert app.engine.running == [stuck.run_id]  # its share of the capacity
     assert world.query("SELECT holder FROM lanes WHERE lane = 'one'") == [(stuck.run_id,)]
     assert (await app.get("neighbour")).status == "waiting"

@@ -44,7 +44,7 @@ async def test_an_hour_without_the_provider_at_a_wake_time_costs_at_most_one_bac
     slot = await opened.slot()
     assert (slot["warm"], slot["unsent"], slot["unreachableSince"], slot["lastError"]) == (True, 0, None, None)
     assert await opened.rows() == ["01-01 01:00:00 succeeded"]
-    assert opened.app.alerts == []
+    assert opened.app.alerted == []
 
 
 @virtual

@@ -309,11 +309,10 @@ async def test_ten_refused_sends_switch_waking_off_and_resume_switches_it_on(wor
     await world.until("01-01 00:30:00")
     slot = await opened.slot()
     assert (len(account.tried), slot["wakeDisabled"], slot["wakeErrors"]) == (10, True, 10)
-    (alert,) = opened.app.alerts
-    assert alert.incident == "slot-wake-disabled:main"
-    assert "HTTP 400: no such plan" in alert.text
-    assert "check that its key is valid" in alert.text
-    assert "wakeful slots resume main" in alert.text
+    assert world.reported() == ["slot:main"]
+    ((text,),) = world.query("SELECT text FROM incidents")
+    assert "HTTP 400: no such plan" in text
+    assert "wakeful slots resume main" in text
     account.wake_mood = None
     await opened.quota.resume("main")
     await world.sleep("1m")

@@ -56,7 +56,8 @@ async def test_on_crash_unknown_is_not_tried_again(world: World) -> None:
     await world.until("01-01 01:30:00")
     assert len(bot.fires) == 1
     assert await ledger(app, "pay") == ["01-01 01:00:00 unknown (crash)"]
-    assert [alert.incident.partition(":")[0] for alert in app.alerts] == ["unknown"]
+    await world.settle()
+    assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
 
 
 @virtual

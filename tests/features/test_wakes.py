@@ -161,13 +161,13 @@ async def test_the_budget_stops_an_agent_that_wakes_itself_and_says_so(world: Wo
     view, _ = await app.heartbeat()
     assert view.tripped_at is not None
     assert short(view.held_until) == "01-01 01:00:00.250"
-    assert [alert.incident for alert in app.alerts] == ["heartbeat:budget"]
+    assert [alert.incident for alert in app.alerted] == ["heartbeat:budget"]
     sentence = (await app.why("heartbeat")).sentence
     assert "60 turns within an hour" in sentence
     assert (await ledger(app, "heartbeat"))[-1] == "01-01 00:45:00 skipped (budget)"
     await world.sleep("9h10m")
     assert len(voice.began) == 600
-    assert len(app.alerts) == 1
+    assert len(app.alerted) == 1
 
 
 @virtual
@@ -181,7 +181,7 @@ async def test_the_budget_rests_when_the_loop_ends(world: World) -> None:
             await world.sleep("1s")
         await world.sleep("3h")
     assert len(voice.began) == 10
-    assert [alert.incident for alert in app.alerts] == ["heartbeat:budget"] * 2
+    assert [alert.incident for alert in app.alerted] == ["heartbeat:budget"] * 2
     await app.request_wake("manual")
     await world.sleep("1s")
     view, _ = await app.heartbeat()
@@ -231,7 +231,7 @@ async def test_a_day_of_beats_neither_dies_nor_bursts(world: World) -> None:
         assert first == until + 30 * MINUTE
     assert sum(count for *_, count in rows) == 48
     assert (await app.store.read(audit)).is_clean
-    assert app.alerts == []
+    assert app.alerted == []
 
 
 @virtual

@@ -8,7 +8,6 @@ from wakeful import every
 from wakeful.core.instants import HOUR, MINUTE, SECOND
 from wakeful.core.results import Busy
 from wakeful.ports.sink import (
-    Alerted,
     ClockJumped,
     InstantsMissed,
     InstantsSkipped,
@@ -119,7 +118,6 @@ async def test_what_happens_to_a_schedule_is_told_by_name(world: World) -> None:
     changes = [change for fact in heard.of(SchedulesChanged) for change in fact.changes]
     assert [change.kind for change in changes] == ["created", "paused", "resumed", "edited", "disabled", "removed"]
     assert changes[4].reason == "an error: RuntimeError: no"
-    assert [alert.incident for alert in heard.of(Alerted)] == ["disabled:1"]
 
 
 @virtual

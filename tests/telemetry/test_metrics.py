@@ -64,21 +64,25 @@ async def test_an_outage_a_crash_and_alerts_are_counted(world: World) -> None:
     await world.sleep("5m")
     found = figures(metrics)
     assert found["wakeful_runs_rescued_total", ()] == 1
-    assert found["wakeful_alerts_total", label("incident", "disabled")] == 1
+    assert found["wakeful_alerts_total", label("incident", "failing")] == 1
     skipped_or_missed = [value for (name, _), value in found.items() if name.startswith("wakeful_instants_")]
     assert sum(skipped_or_missed) >= 4
 
 
 def test_states_are_as_they_were_looked_up() -> None:
     """Gauges come from whoever asks; they cannot drift."""
-    found = figures(Metrics(), Gauges(2, 3, 4, 5, 6.5, 7, 8))
+    found = figures(
+        Metrics(),
+        Gauges(2, 3, 4, 5, 6.5, log_lines_lost=7, stream_subscribers=8, failing=9, late=10, incidents_open=11),
+    )
     assert [
         found[f"wakeful_{name}", ()]
         for name in (
             *("nodes_live", "runs_running", "runs_waiting", "runs_stuck", "overdue_seconds"),
             *("log_lines_lost_total", "stream_subscribers"),
+            *("schedules_failing", "schedules_late", "incidents_open"),
         )
-    ] == [2, 3, 4, 5, 6.5, 7, 8]
+    ] == [2, 3, 4, 5, 6.5, 7, 8, 9, 10, 11]
 
 
 def test_every_metric_is_there_from_the_beginning() -> None:

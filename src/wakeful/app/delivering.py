@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from wakeful.bootstrap import Ground
 from wakeful.channels.inbox import InboxChannel
 from wakeful.channels.program import DeliverFunction, ProgramChannel
+from wakeful.core.alerting import AlertTerms
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.effects import TakeMessage
 from wakeful.core.errors import refuse
@@ -27,6 +28,7 @@ from wakeful.features.delivery.views import (
     view_interaction,
     view_item,
 )
+from wakeful.features.delivery.watching import Explain
 from wakeful.ports.channel import Channel
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
@@ -59,10 +61,20 @@ class NobodyAnswers(RuntimeError):
 class Delivering:
     """The outbox of one app. Made before the app starts, so that channels are there before anything rings."""
 
-    def __init__(self, channels: MakeChannels | None, limits: DeliveryLimits, *, ack_token: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        channels: MakeChannels | None,
+        limits: DeliveryLimits,
+        alerts: AlertTerms,
+        *,
+        explain: Explain,
+        ack_token: Callable[[], str],
+    ) -> None:
         self._make_channels = channels
         self._ack_token = ack_token  # which word no person is ever told
         self._limits = Live(limits)
+        self._alerts = Live(alerts)
+        self._explain = explain
         self._registry = ChannelRegistry()
         self._ground: Ground | None = None
         self._retired: list[Channel] = []
@@ -81,6 +93,8 @@ class Delivering:
             ground.store_id,
             self._registry,
             self._limits,
+            self._alerts,
+            explain=self._explain,
             ack_token=self._ack_token,
             apply=ground.apply,
             ring_bell=ground.ring_bell,
@@ -94,10 +108,18 @@ class Delivering:
         for channel in gone:
             await channel.close()
 
-    def change(self, *, channels: MakeChannels | None = None, limits: DeliveryLimits | None = None) -> None:
-        """Have other channels, or other limits, from now on; a send under way ends with the channel it began with."""
+    def change(
+        self,
+        *,
+        channels: MakeChannels | None = None,
+        limits: DeliveryLimits | None = None,
+        alerts: AlertTerms | None = None,
+    ) -> None:
+        """Have other channels, limits or alerts from now on; a send under way ends with the channel it began with."""
         if limits is not None:
             self._limits.value = limits
+        if alerts is not None:
+            self._alerts.value = alerts
         if channels is not None:
             self._make_channels = channels
             if self._ground is not None:

@@ -16,14 +16,18 @@ from wakeful.app.beating import Beating
 from wakeful.app.bus import Bus
 from wakeful.app.conduct import Changes, Conduct, changed
 from wakeful.app.delivering import Delivering, MakeChannels
+from wakeful.app.explaining import explained
 from wakeful.app.heart import Heartbeat
 from wakeful.app.plugging import plug_workflows
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.app.writing import Writing
+from wakeful.core.alerting import AlertTerms
 from wakeful.core.delivery import DeliveryLimits
+from wakeful.core.incidents import Incident
 from wakeful.core.instants import Duration, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
+from wakeful.features.delivery.watching import Explained
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.adopting import Forgo, adopt_copy
 from wakeful.features.schedules.terms import AgentLane, Terms
@@ -31,7 +35,7 @@ from wakeful.features.workflows.feature import Workflows
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
-from wakeful.ports.store import Store
+from wakeful.ports.store import Store, Tx
 from wakeful.telemetry.following import Following
 from wakeful.telemetry.relay import Relay
 
@@ -69,6 +73,7 @@ class Life:
         heartbeat: Heartbeat | HeartbeatFeature | None = None,
         channels: MakeChannels | None = None,
         delivery: DeliveryLimits | None = None,
+        alerts: AlertTerms | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -96,7 +101,11 @@ class Life:
         self._has_heartbeat = heartbeat is not None
         self._own_agents: dict[str, str] = {}  # names of agents that are functions, and how those are registered
         self._delivering = Delivering(
-            channels, delivery or DeliveryLimits(), ack_token=lambda: self._heartbeat.terms.ack.token
+            channels,
+            delivery or DeliveryLimits(),
+            alerts or AlertTerms(),
+            explain=self._explain,
+            ack_token=lambda: self._heartbeat.terms.ack.token,
         )
         self._bus = Bus()
         self._features = features
@@ -216,6 +225,11 @@ class Life:
             *self._features,
             partial(plug_workflows, self._workflows),
         )
+
+    def _explain(self, tx: Tx, incident: Incident, now: Instant) -> Explained:
+        """What people are told of an incident."""
+        terms, days = self._open.terms.value, self._conduct.limits.ledger_days
+        return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
 
     def _telling(self, store: Store) -> list[Beside]:
         """Tells others who share the store what is done here, and those who watch here what others do."""

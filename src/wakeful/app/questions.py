@@ -13,6 +13,8 @@ from wakeful.core.instants import Instant
 from wakeful.core.runs import Run
 from wakeful.core.timing_builders import as_instant
 from wakeful.core.upcoming import Ahead, Upcoming, merged
+from wakeful.features.delivery import alerts
+from wakeful.features.delivery.alerts import AlertView
 from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
@@ -35,7 +37,8 @@ class Questions(Life):
 
     async def get(self, slug: str) -> ScheduleView:
         """One schedule as it stands."""
-        return await self._open.store.read(lambda tx: queries.get(tx, slug))
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.get(tx, slug, now=now))
 
     async def list(
         self,
@@ -60,9 +63,10 @@ class Questions(Life):
 
     async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
         """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
+        now = self._clock.read().now
 
         def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
-            page = queries.chosen(tx, choice)
+            page = queries.chosen(tx, choice, now=now)
             return page, timeline.latest(tx, page.schedules, limit=recent) if recent else {}
 
         return await self._open.store.read(look)
@@ -74,7 +78,7 @@ class Questions(Life):
         now = self._clock.read().now
 
         def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
-            page = queries.chosen(tx, choice)
+            page = queries.chosen(tx, choice, now=now)
             return timeline.rows(tx, page.schedules, now=now, since=since, until=until), page.next
 
         return await self._open.store.read(look)
@@ -133,6 +137,10 @@ class Questions(Life):
 
         return await self._open.store.read(look)
 
+    async def alerts(self, *, limit: int = 50, is_open: bool = False) -> builtins.list[AlertView]:
+        """Incidents that are open, and recent ones."""
+        return await self._open.store.read(lambda tx: alerts.alerts(tx, limit=limit, is_open=is_open))
+
     async def is_writable(self) -> Finding:
         """Whether the store can be written, tried out."""
         return await is_writable(self._open.store, self._clock)
@@ -140,7 +148,8 @@ class Questions(Life):
     async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
         """Counts, success rate, durations and streak of a schedule."""
         start: Instant = 0 if since is None else as_instant(since, "since")
-        return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start))
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start, now=now))
 
     async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
         """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
@@ -167,7 +176,9 @@ class Questions(Life):
     async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
         after: str | None = None
         while True:
-            page = await self._open.store.read(partial(queries.page, after=after, limit=PAGE, contains=contains))
+            now = self._clock.read().now
+            asked = partial(queries.page, after=after, limit=PAGE, contains=contains, now=now)
+            page = await self._open.store.read(asked)
             for view in page:
                 yield view
             if len(page) < PAGE:

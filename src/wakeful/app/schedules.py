@@ -13,6 +13,8 @@ from wakeful.app.writing import held
 from wakeful.core.instants import Instant
 from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
+from wakeful.engine.incidents import end_incident
+from wakeful.features.delivery import alerts
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
 
@@ -92,3 +94,21 @@ class Schedules(Life):
     async def resume(self, slug: str) -> None:
         """Let a paused or disabled schedule go on from now; its row of errors begins anew."""
         await self._writing.command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
+
+    async def acknowledge(self, slug: str) -> None:
+        """Its trouble is known: its incident ends without a report, and a one-shot that failed is done."""
+        await self._writing.command(lambda tx, now: commands.acknowledge(tx, slug, now=now))
+
+    async def acknowledge_alert(self, alert_id: str) -> None:
+        """End an incident by its id; that of a schedule as with `acknowledge`."""
+        number = int(alert_id) if alert_id.isascii() and alert_id.isdecimal() and len(alert_id) < 19 else 0
+
+        def acknowledge(tx: Tx, now: Instant) -> None:
+            row = alerts.find(tx, number)
+            known = {} if row.owner_id is None else tx.schedules.by_ids([row.owner_id])
+            if row.owner_id in known and known[row.owner_id].deleted_at is None:
+                commands.acknowledge(tx, known[row.owner_id].slug, now=now)
+            else:
+                end_incident(tx, row.name, now=now)
+
+        await self._writing.command(acknowledge)

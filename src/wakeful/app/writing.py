@@ -165,4 +165,4 @@ def held(tx: Tx, slug: str) -> Schedule | None:
 
 def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> Written:
     following = next_times(tx, slug, now=now, after=now, count=NEXT_TIMES)
-    return Written(queries.get(tx, slug), is_created, warnings, tuple(following))
+    return Written(queries.get(tx, slug, now=now), is_created, warnings, tuple(following))

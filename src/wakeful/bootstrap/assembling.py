@@ -184,6 +184,7 @@ async def assemble_with(
         orphans=orphans,
         redact=redact,
         stored_checks=[check for plug in plugs for check in plug.stored_checks],
+        on_silence=[listener for plug in plugs for listener in plug.on_silence],
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
     )
     appliers[Prove] = partial(prove, seams=seams)

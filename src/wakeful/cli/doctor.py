@@ -259,21 +259,31 @@ def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
 
 
 def _schedules(daemon: Daemon) -> Iterator[Finding]:
+    """Those whose health is failing or late, each with its cause."""
     schedules = daemon.pages("/api/schedule", "schedules", troubled=True, limit=TROUBLED_MAX)
-    if invalid := _named(schedules, "invalid"):
-        yield Finding("schedules", "wrong", f"invalid: {invalid}", "correct them: wakeful edit SLUG")
-    if disabled := _named(schedules, "disabled"):
-        yield Finding("schedules", "warning", f"disabled: {disabled}", "let them go on: wakeful resume SLUG")
-    failing = [one for one in schedules if one.get("consecutiveErrors")]
+    invalid = [one for one in schedules if one["status"] == "invalid"]
+    disabled = [one for one in schedules if one["status"] == "disabled"]
+    failing = [one for one in schedules if one["health"] == "failing" and one not in [*invalid, *disabled]]
+    late = [one for one in schedules if one["health"] == "late"]
+    if invalid:
+        yield Finding("schedules", "wrong", f"invalid: {_named(invalid)}", "correct them: wakeful edit SLUG")
+    if disabled:
+        words = f"disabled by their errors: {_named(disabled)}"
+        yield Finding("schedules", "warning", words, "correct the cause, then: wakeful resume SLUG")
     for one in failing[:NAMED_MAX]:
-        words = f"{one['slug']} failed {one['consecutiveErrors']} times in a row: {one.get('lastError') or 'no words'}"
-        yield Finding("schedules", "warning", words, f"see: wakeful runs {one['slug']}")
-    if not (failing or invalid or disabled):
-        yield Finding("schedules", "ok", "none is in trouble")
+        words = f"{one['slug']} {one.get('lastOutcome') or 'failed'}: {one.get('lastError') or 'no error text'}"
+        yield Finding("schedules", "warning", words, f"see why: wakeful why {one['slug']}")
+    if len(failing) > NAMED_MAX:
+        words = f"{len(failing) - NAMED_MAX} more are failing: {_named(failing[NAMED_MAX:])}"
+        yield Finding("schedules", "warning", words, "list them: wakeful ls --health failing")
+    if late:
+        yield Finding("schedules", "warning", f"late: {_named(late)}", "see why: wakeful why SLUG")
+    if not schedules:
+        yield Finding("schedules", "ok", "none is failing or late")
 
 
-def _named(schedules: list[dict[str, Any]], status: str) -> str:
-    slugs = [str(one["slug"]) for one in schedules if one["status"] == status]
+def _named(schedules: list[dict[str, Any]]) -> str:
+    slugs = [str(one["slug"]) for one in schedules]
     more = f" and {len(slugs) - NAMED_MAX} more" if len(slugs) > NAMED_MAX else ""
     return ", ".join(slugs[:NAMED_MAX]) + more
 

@@ -11,7 +11,10 @@ from wakeful.cli.faults import Ended
 
 PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
-BESIDES: Final = ("channels", "deliveries", "heartbeat", "slots", "workflows")
+BESIDES: Final = (
+    *("channels", "deliveries", "heartbeat", "slots", "workflows"),
+    *("alerts", "nodes", "settings", "overdue", "lag"),
+)
 """What `/healthz` knows besides the clock, and nobody else asks for."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """How it is, what was looked at, what was found, and the cure."""
@@ -33,7 +36,7 @@ def why_idle(daemon: Daemon) -> str | None:
         health = health_of(daemon)
     except Ended as ended:
         return str(ended)
-    if health.get("status") == "ok":
+    if health.get("status") in ("ok", "degraded"):
         return None
     return "; ".join(map(str, health.get("problems") or ["the daemon says it is not well"]))
 

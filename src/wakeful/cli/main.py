@@ -51,6 +51,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),
         "channels": ("channels", "List the channels; try one out, or add a Telegram bot."),
         "inbox": ("people", "Read the inbox."),
+        "alerts": ("alerts", "List what is wrong, and what was; acknowledge it."),
     },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),

@@ -16,6 +16,7 @@ from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slugs import slug_argument
 
 STATUSES: Final = ("idle", "running", "waiting", "paused", "disabled", "invalid", "done")
+HEALTHS: Final = ("ok", "failing", "late", "waiting", "off")
 OPEN: Final = ("running", "waiting")
 LISTED_MAX: Final = 10_000
 LOOK_FIRST: Final = 0.05
@@ -23,19 +24,21 @@ LOOK_MAX: Final = 1.0
 
 
 @command("ls")
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
+@click.option("--status", type=click.Choice(STATUSES), help="Show only those of this status.")
+@click.option("--health", type=click.Choice(HEALTHS), help="Show only those of this health.")
 @click.option("--like", metavar="TEXT", help="Only those with this text in their slug.")
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="At most this many.")
-def ls_command(asked: Invocation, status: str | None, like: str | None, limit: int) -> None:
+def ls_command(asked: Invocation, status: str | None, health: str | None, like: str | None, limit: int) -> None:
     """List the schedules, the one that fires next first."""
-    found = asked.daemon().pages("/api/schedule", "schedules", limit=limit + 1, status=status, q=like)
+    found = asked.daemon().pages("/api/schedule", "schedules", limit=limit + 1, status=status, health=health, q=like)
     is_cut = len(found) > limit
     found = found[:limit]
     if asked.is_json:
         json_out({"schedules": found, "next": found[-1]["slug"] if is_cut else None})
     elif not found:
-        note("no schedules" if status is None and like is None else "no such schedules")
-        if status is None and like is None:
+        is_all = status is None and health is None and like is None
+        note("no schedules" if is_all else "no such schedules")
+        if is_all:
             note("  add one: wakeful add hello --every 1h --command 'echo hello'")
     else:
         _list(found)
@@ -159,11 +162,12 @@ def _list(found: list[dict[str, Any]]) -> None:
     since = times.now()
     columns = [
         Column("SLUG", least=20),
-        Column("STATUS", is_state=True),
-        Column("NEXT", drop=3),
+        Column("HEALTH", is_state=True),
+        Column("STATUS", is_state=True, drop=1),
+        Column("NEXT", drop=4),
         Column("LEFT"),
-        Column("LAST", drop=2),
-        Column("RESULT", drop=1),
+        Column("LAST", drop=3),
+        Column("RESULT", drop=2),
     ]
     # Those without a time to come stand at the end, in the order of their names.
     found = sorted(found, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"]))
@@ -174,11 +178,12 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
     upcoming, last = times.parse(view.get("nextRun")), times.parse(view.get("lastRun"))
     return [
         view["slug"],
+        view["health"],
         view["status"],
         times.wall(upcoming),
         times.relative(upcoming, since),
         times.relative(last, since),
-        view.get("lastResult") or times.NONE,
+        view.get("lastOutcome") or times.NONE,
     ]
 
 
@@ -190,14 +195,15 @@ def _show(view: Mapping[str, Any]) -> None:
     kind, what = action(view)
     pairs: list[tuple[str, object]] = [
         ("schedule", view["slug"]),
+        ("health", view["health"]),
         ("status", _with_reason(view["status"], view.get("statusReason"))),
         ("when", when(view)),
         (kind, what),
         ("next", _both(view.get("nextRun"), since, view.get("schedule", {}).get("timezone"))),
         ("last", _both(view.get("lastRun"), since, None)),
     ]
-    if view.get("lastResult"):
-        pairs.append(("result", view["lastResult"]))
+    if view.get("lastOutcome"):
+        pairs.append(("result", view["lastOutcome"]))
     if view.get("lastError"):
         pairs.append(("error", view["lastError"]))
     if view.get("consecutiveErrors"):

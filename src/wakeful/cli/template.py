@@ -17,6 +17,7 @@ _HEAD: Final = """\
 # What is unset by default has no line of its own to show; these are examples of it.
 _EXAMPLES: Final = {
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
+    "alerts.ping": 'ping = "https://hc.example.com/id"',
     "heartbeat.active_hours": 'active_hours = {start = "09:00", end = "22:00", timezone = "Europe/Berlin"}',
 }
 _ENTRY_EXAMPLES: Final = {

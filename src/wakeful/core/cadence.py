@@ -53,6 +53,7 @@ class Cadence(NamedTuple):
     last_error: str | None
     last_success_at: Instant | None
     session_id: str | None
+    trouble: int = 0  # WELL, RECOVERING or BAD of `core.incidents`
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from wakeful.core.actions import ActionSpec, Prompt
 from wakeful.core.active_hours import ActiveHours
+from wakeful.core.alerting import AlertChoice
 from wakeful.core.cadence import Rules
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
@@ -16,6 +17,7 @@ from wakeful.core.policies import (
     CATCH_UP_MAX,
     ERRORS_MAX,
     NO_RETRY,
+    ONE_SHOT_TRIES,
     TIMEOUT,
     CatchUp,
     OnCrash,
@@ -26,7 +28,7 @@ from wakeful.core.policies import (
 from wakeful.core.runs import RungName
 from wakeful.core.settlement import Policy
 from wakeful.core.spacing import shortest_gap
-from wakeful.core.timing import Timing
+from wakeful.core.timing import Once, Timing
 
 SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 RULES_KEPT: Final = 4096
@@ -67,6 +69,7 @@ class Definition:
     success: RungName | None = None
     slot: str | None = None
     lane: str | None = None
+    alert: AlertChoice = None
 
 
 def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
@@ -80,6 +83,14 @@ def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
 def retry_of(definition: Definition) -> Retry:
     """Agents are tried again until the next instant, everything else not at all, unless the owner says otherwise."""
     return usual_retry(definition.action) if definition.retry is None else definition.retry
+
+
+def bounded_retry(definition: Definition) -> Retry:
+    """The same as it is carried out: no instant follows a one-shot, so "until the next instant" has to end by count."""
+    retry = retry_of(definition)
+    if retry.times is None and isinstance(definition.timing, Once) and isinstance(definition.action, Prompt):
+        return Retry(ONE_SHOT_TRIES - 1, retry.delay)
+    return retry
 
 
 def usual_retry(action: ActionSpec) -> Retry:
@@ -101,7 +112,9 @@ _rules: Final = lru_cache(maxsize=RULES_KEPT)(Rules)
 
 def policy_of(definition: Definition) -> Policy:
     """The part that settles."""
-    return Policy(retry_of(definition), definition.on_crash, definition.errors_max, definition.success)
+    return Policy(
+        bounded_retry(definition), definition.on_crash, definition.errors_max, definition.success, definition.alert
+    )
 
 
 def check_slug(slug: str) -> None:

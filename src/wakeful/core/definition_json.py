@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.active_hours import ActiveHours, active_hours_from_json, active_hours_to_json
+from wakeful.core.alerting import AlertChoice, AlertOption
 from wakeful.core.definition import Definition, Deliver, DeliverTo, check_slug, retry_of, usual_retry
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
@@ -27,7 +28,7 @@ ACTIONS: Final = ("prompt", "command", "http", "call", "event")
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 OPTIONS: Final = (
     "enabled", "deliver", "catchUp", "catchUpMax", "maxLateness", "overlap", "timeout", "onCrash", "retry",
-    "maxConsecutiveErrors", "activeHours", "stagger", "success", "slot", "lane",
+    "maxConsecutiveErrors", "activeHours", "stagger", "success", "slot", "lane", "alert",
 )  # fmt: skip
 WRITTEN: Final = ("slug", "schedule", *ACTIONS, "agent", "sessionConfig", *OPTIONS)
 SHAPES_KEPT: Final = 4096
@@ -36,7 +37,7 @@ ADDRESSEES_MAX: Final = 20
 # What a schedule reads back with besides what was written: accepted in a write, and ignored.
 READ_BACK: Final = (
     "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
-    "createdAt", "updatedAt", "version", "next", "description",
+    "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
 )  # fmt: skip
 
 
@@ -128,6 +129,7 @@ def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
         "success": fields.choice("success", None, (None, "accepted", "started", "finished")),
         "slot": fields.name_or_none("slot"),
         "lane": fields.name_or_none("lane"),
+        "alert": _alert(fields),
     }
 
 
@@ -226,6 +228,14 @@ def _addressee_json(deliver: DeliverTo) -> dict[str, str]:
     return {"channel": deliver.channel} if deliver.to is None else {"channel": deliver.channel, "to": deliver.to}
 
 
+def _alert_json(alert: AlertOption | Literal[False]) -> dict[str, Any] | Literal[False]:
+    if alert is False:
+        return False
+    within = None if alert.within is None else format_duration(alert.within)
+    written = {"errors": alert.errors, "within": within, "channel": alert.channel}
+    return {name: value for name, value in written.items() if value is not None}
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -248,6 +258,7 @@ _PLAIN: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("success", "success", _same),
     ("slot", "slot", _same),
     ("lane", "lane", _same),
+    ("alert", "alert", _alert_json),
 )
 _plain_of: Final = operator.attrgetter(*(attribute for _, attribute, _ in _PLAIN))
 _USUAL_PLAIN: Final = tuple(_USUAL[attribute] for _, attribute, _ in _PLAIN)
@@ -338,6 +349,27 @@ def _deliver_to(fields: Fields) -> DeliverTo:
     fields.refuse_unknown(("channel", "to"))
     channel = fields.filled("channel", "name a channel, or last")
     return DeliverTo(channel, fields.text_or_none("to"))
+
+
+def _alert(fields: Fields) -> AlertChoice:
+    raw = fields.raw("alert")
+    if raw is False or raw is None:
+        return raw
+    if not isinstance(raw, Mapping):
+        cure = 'write false for none, null for the [alerts] settings, or for example {"errors": 3, "within": "2h"}'
+        fields.fail("alert", f"{shown(raw)} is not an alert; {cure}")
+        return None
+    option = fields.nested("alert", _alert_option)
+    return None if option == AlertOption() else option
+
+
+def _alert_option(fields: Fields) -> AlertOption:
+    fields.refuse_unknown(("errors", "within", "channel"))
+    return AlertOption(
+        fields.integer("errors", 1, least=1) if fields.has("errors") else None,
+        fields.duration("within", None, least=1_000),
+        fields.filled("channel", "name a channel, or last") if fields.has("channel") else None,
+    )
 
 
 def _retry(fields: Fields) -> Retry | None:

@@ -8,6 +8,7 @@ is durable exactly when the outcome that caused it is.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from wakeful.core.alerting import AlertChoice
 from wakeful.core.instants import Instant
 
 
@@ -76,6 +77,24 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """An attempt or an instant of a subject ended, badly or well: its incident follows from that (`core.incidents`).
+
+    A keeper returns one for every bad ending, and for a good one of a subject that may have an incident."""
+
+    incident: str  # the name: `failing`, `handler_incident` or `slot_incident` of `core.incidents`
+    is_good: bool
+    at: Instant  # when the instant was due
+    run_id: int | None = None
+    error: str | None = None
+    owner_id: int | None = None
+    is_urgent: bool = False  # report it at once: it failed for good, or nobody knows what it did
+    needed: int = 2  # good instants in a row that end the incident
+    also: tuple[str, ...] = ()  # of a good one: further incidents, told by `Alert`, that it ends
+    alert: AlertChoice = None
+
+
+@dataclass(frozen=True, slots=True)
 class TakeMessage:
     """A person said this on a channel: give the agent a turn, and answer them there."""
 
@@ -84,5 +103,5 @@ class TakeMessage:
     text: str
 
 
-Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | TakeMessage
+Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | Observed | TakeMessage
 EffectKind: TypeAlias = type[Effect]

@@ -53,6 +53,8 @@ class Retry:
 
 NO_RETRY: Final = Retry(times=0, delay=30 * MINUTE)
 AGENT_RETRY: Final = Retry(times=None, delay=30 * MINUTE)
+ONE_SHOT_TRIES: Final = 4
+"""How often the prompt of a one-shot is tried in all."""
 
 
 def ladder_delay(errors_in_a_row: int) -> Duration:

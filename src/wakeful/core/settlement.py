@@ -8,18 +8,20 @@ asked is told at once.
 
 `after_close` moves the schedule on. Only closed *instants* count: a success resets the row of errors, an error takes
 one step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run leaves all of
-that alone.
+that alone. Whether people are told is decided elsewhere (`core.incidents`): `after_close` and `after_failed_attempt`
+say what was observed.
 """
 
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from wakeful.core.alerting import AlertChoice
 from wakeful.core.cadence import Cadence, Rules, is_spent
-from wakeful.core.effects import Alert, Effect, Recovered
+from wakeful.core.effects import Effect, Observed
+from wakeful.core.incidents import BAD, WELL, failing, good_needed, trouble_after
 from wakeful.core.instants import Instant
 from wakeful.core.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
-    ERRORS_MAX,
     THROTTLE_WAIT,
     TIMEOUT,
     AfterCrash,
@@ -46,19 +48,13 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import ERRORS, NOT_RUN, Outcome, Run, RungName, rung_index
-
-INCIDENTS: Final = ("disabled", "failing", "invalid", "stuck", "unanswered", "unconfirmed", "unknown")
-"""What can be wrong with a schedule; a run that succeeds ends all of it."""
-
-
-def incidents_of(schedule_id: int) -> tuple[str, ...]:
-    """The names of all its incidents."""
-    return tuple(f"{kind}:{schedule_id}" for kind in INCIDENTS)
-
+from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
 
 CRASH: Final = "crash"
 """Why a run is lost when its node died."""
+
+REMOVED: Final = "removed"
+"""Why a schedule is done that a person took away."""
 
 ENTRUSTED: Final = "turn"
 """What a run waits for that was entrusted to the heartbeat."""
@@ -72,8 +68,9 @@ class Close(NamedTuple):
     error: str | None = None
     reason: str | None = None
     stuck: bool = False
-    alert: Alert | None = None
     is_counted: bool = True  # whether an error is one more in the schedule's row of errors
+    is_urgent: bool = False  # people are told at once
+    is_observed: bool = True  # False: a person gave it up, and knows
 
 
 class Wait(NamedTuple):
@@ -98,6 +95,7 @@ class Policy(NamedTuple):
     on_crash: OnCrash
     errors_max: int
     success: RungName | None  # the rung that counts; None: the highest its target can prove
+    alert: AlertChoice = None
 
 
 def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, next_due_at: Instant | None) -> Settlement:
@@ -105,7 +103,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
     match ending:
         case Done(rung=rung):
             error = f"got as far as {rung}, and {policy.success} counts as success"
-            return _proven(run, policy.success or rung, rung, error)
+            return _proven(policy.success or rung, rung, error)
         case Entrusted():
             return _entrusted(run, policy, now)
         case Failed(error=error, permanent=permanent):
@@ -118,10 +116,9 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
         case Throttled():
             return _throttled(run, policy, ending, now, next_due_at)
         case Unproven(error=error):
-            alert = Alert(f"stuck:{run.schedule_id}", f"run {run.run_id} passed its deadline and could not be ended")
-            return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, alert=alert)
+            return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, is_urgent=True)
         case Unconfirmed(error=error):
-            return _proven(run, policy.success or "finished", run.rung, error)
+            return _proven(policy.success or "finished", run.rung, error)
         case Interrupted(error=error):
             return _after_loss(run, policy, Lost("shutdown", error), now=now)
         case Lost():
@@ -136,22 +133,19 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             assert_never(ending)
 
 
-def _proven(run: Run, success: RungName, rung: RungName | None, error: str) -> Close:
+def _proven(success: RungName, rung: RungName | None, error: str) -> Close:
     """Green if what is proven is what its owner counts as success (L8)."""
     if rung_index(rung) >= rung_index(success):
         return Close("succeeded", rung)
-    return Close("unconfirmed", rung, error, alert=Alert(f"unconfirmed:{run.schedule_id}", error))
+    return Close("unconfirmed", rung, error)
 
 
 def _busy(run: Run, error: str, now: Instant) -> Settlement:
     """No failure: it waits, a while and not for ever; a person is told at once."""
     if run.trigger == "manual":
         return Close("failed", run.rung, error, "busy", is_counted=False)
-    if run.waits >= BUSY_WAITS_MAX:  # not counted, so no row of errors would ever tell
-        alert = Alert(
-            f"failing:{run.schedule_id}", f"run {run.run_id} was given up, its target is always busy: {error}"
-        )
-        return Close("failed", run.rung, error, "busy", is_counted=False, alert=alert)
+    if run.waits >= BUSY_WAITS_MAX:
+        return Close("failed", run.rung, error, "busy", is_counted=False)
     return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
 
 
@@ -196,14 +190,13 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
         case "failed":
             return Close("failed", rung, error, reason)
         case "unknown":
-            alert = Alert(f"unknown:{run.schedule_id}", f"run {run.run_id}: {error}; nobody knows how it ended")
-            return Close("unknown", rung, error, reason, stuck=not lost.is_over, alert=alert)
+            return Close("unknown", rung, error, reason, stuck=not lost.is_over, is_urgent=True)
 
 
 def _given_up(run: Run, reason: str) -> Close:
     """A waiting run that will not be tried again: it failed if it was ever tried, else it is skipped."""
     if run.attempt > 0 and run.error is not None:
-        return Close("failed", run.rung, run.error, reason)
+        return Close("failed", run.rung, run.error, reason, is_observed=False)
     return Close("skipped", run.rung, None, reason)
 
 
@@ -211,26 +204,71 @@ def after_close(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, *, now: Instant
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and what follows from it."""
-    effects: tuple[Effect, ...] = () if close.alert is None else (close.alert,)
     if close.outcome in NOT_RUN:
-        return _finish_if_spent(release(cadence, run, close), rules, now), effects
+        return _finish_if_spent(release(cadence, run, close), rules, now), ()
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     is_success = close.outcome == "succeeded"
-    if is_success and cadence.last_outcome in ERRORS:
-        effects += (Recovered(incidents_of(cadence.schedule_id)),)
     is_counted = is_success and run.trigger != "manual"
+    before = cadence
     # Put together from slices, as on every path of every run: `_replace` costs three times that.
     backoff_until = None if is_counted else cadence.backoff_until
     errors = 0 if is_counted else cadence.consecutive_errors
     success_at = now if is_success else cadence.last_success_at
     held = (backoff_until, cadence.catch_up_until, open_run_id, queued_run_id, cadence.last_row_id)
-    told = (errors, run.started_at, close.outcome, close.error, success_at, cadence.session_id)
+    told = (errors, run.started_at, close.outcome, close.error, success_at, cadence.session_id, cadence.trouble)
     cadence = Cadence._make((*cadence[:9], *held, *told))
     # Late proof about a run that had closed says what it was; its error was counted then.
     if not is_success and run.is_open and close.is_counted and run.trigger != "manual":
-        cadence, disabled = _count_error(cadence, rules, policy, close, now)
-        effects += disabled
+        cadence = _count_error(cadence, rules, policy, close, now)
+    effects: tuple[Effect, ...] = ()
+    if not is_success or cadence.trouble != WELL:
+        is_urgent = close.is_urgent or cadence.state != before.state or is_spent(rules, cadence.next_at)
+        cadence, effects = _observed(cadence, rules, policy, run, close, is_urgent)
     return _finish_if_spent(cadence, rules, now), effects
+
+
+def after_failed_attempt(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, wait: Wait
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """The schedule after an attempt that ended without closing its run. A run that waits for a busy target, a quota or
+    another part of ours is not bad, nor is one that goes on after a crash."""
+    if wait.attempt_outcome not in ("failed", "timedOut"):
+        return cadence, ()
+    return cadence._replace(trouble=BAD), (_bad(cadence, rules, policy, run, wait.error, is_urgent=False),)
+
+
+def _observed(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, is_urgent: bool
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """What a closed run means for the trouble of its schedule. A manual run is no instant; but one that succeeds makes
+    up for a one-shot that failed."""
+    is_good = close.outcome == "succeeded"
+    is_makeup = is_good and cadence.state == "done"
+    if (run.trigger == "manual" and not is_makeup) or not close.is_observed or cadence.state_reason == REMOVED:
+        return cadence, ()
+    if not is_good and not run.is_open:  # late proof of what was bad already
+        return cadence, ()
+    needed = good_needed(rules.timing)
+    moved = cadence._replace(trouble=trouble_after(cadence.trouble, is_good=is_good, needed=needed))
+    if not is_good:
+        return moved, (_bad(cadence, rules, policy, run, close.error or close.outcome, is_urgent=is_urgent),)
+    name, owner_id = failing(cadence.schedule_id), cadence.schedule_id
+    good = Observed(name, True, run.due_at, run.run_id, None, owner_id, needed=needed, alert=policy.alert)
+    return moved, (good,)
+
+
+def _bad(cadence: Cadence, rules: Rules, policy: Policy, run: Run, error: str | None, *, is_urgent: bool) -> Observed:
+    return Observed(
+        failing(cadence.schedule_id),
+        False,
+        run.due_at,
+        run.run_id,
+        error,
+        cadence.schedule_id,
+        is_urgent=is_urgent,
+        needed=good_needed(rules.timing),
+        alert=policy.alert,
+    )
 
 
 def _retry_or_close(
@@ -270,28 +308,16 @@ def _held_after(cadence: Cadence, run: Run, close: Close) -> tuple[int | None, i
     return cadence.open_run_id, cadence.queued_run_id
 
 
-def _count_error(
-    cadence: Cadence, rules: Rules, policy: Policy, close: Close, now: Instant
-) -> tuple[Cadence, tuple[Effect, ...]]:
+def _count_error(cadence: Cadence, rules: Rules, policy: Policy, close: Close, now: Instant) -> Cadence:
     errors = cadence.consecutive_errors + 1
     cadence = cadence._replace(consecutive_errors=errors)
     if cadence.state == "active" and should_disable(errors, policy.errors_max):
         reason = f"{errors} errors in a row, the last: {close.error}" if errors > 1 else f"an error: {close.error}"
-        alert = Alert(f"disabled:{cadence.schedule_id}", reason)
-        return cadence._replace(state="disabled", state_reason=reason, state_at=now), (alert,)
-    keeps_failing: tuple[Effect, ...] = ()
-    # It goes on for ever, because its owner wants it so; people should know all the same. Owners that are no schedules
-    # speak for themselves.
-    if errors == ERRORS_MAX and cadence.schedule_id > 0:
-        keeps_failing = (Alert(f"failing:{cadence.schedule_id}", f"{errors} errors in a row, the last: {close.error}"),)
-    elif is_spent(rules, cadence.next_at) and close.alert is None:  # nothing follows that could fail more often
-        keeps_failing = (
-            Alert(f"failing:{cadence.schedule_id}", f"its last run ended as {close.outcome}: {close.error}"),
-        )
+        return cadence._replace(state="disabled", state_reason=reason, state_at=now)
     held_off = now + ladder_delay(errors)
     if cadence.next_at is not None and held_off > cadence.next_at + rules.offset:
         cadence = cadence._replace(backoff_until=held_off)
-    return cadence, keeps_failing
+    return cadence
 
 
 def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:

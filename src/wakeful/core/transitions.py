@@ -90,7 +90,7 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
         _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
         _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, was_stuck,
     ) = run  # fmt: skip
-    outcome, rung, error, reason, is_stuck, _alert, _is_counted = close
+    outcome, rung, error, reason, is_stuck, *_ = close
     if not (was_stuck and outcome == was):  # what is no longer stuck may be as unknown as before
         _must_be_allowed(run_id, was, outcome)
     return Run._make((

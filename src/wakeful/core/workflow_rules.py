@@ -34,8 +34,6 @@ BACKOFF_MAX: Final[Duration] = 10 * MINUTE
 HELD_MAX: Final[Duration] = DAY
 """How long a handler may ask to be left alone (`Retry-After`)."""
 
-TROUBLE_AFTER: Final = 2
-"""After so many transient failures in a row people are told."""
 
 CRASHES_MAX: Final = 2
 LOOP_RUNS_MAX: Final = 300

@@ -8,6 +8,7 @@ from wakeful.core.instants import format_duration
 
 if TYPE_CHECKING:
     from wakeful.app.conduct import Changes
+    from wakeful.core.alerting import AlertTerms
     from wakeful.core.delivery import DeliveryLimits
     from wakeful.settings import Settings
 
@@ -18,6 +19,15 @@ def delivery_of(settings: Settings) -> DeliveryLimits:
 
     one = settings.delivery
     return DeliveryLimits(one.retries_max, one.recovery_budget, one.age_max)
+
+
+def alerts_of(settings: Settings) -> AlertTerms:
+    """When people are told of trouble."""
+    from wakeful.core.alerting import AlertRule, AlertTerms
+
+    one = settings.alerts
+    ping = None if one.ping is None else one.ping.reveal()
+    return AlertTerms(AlertRule(one.errors, one.within, one.channel), one.outage, ping, one.ping_every)
 
 
 def conduct_of(settings: Settings) -> Changes:

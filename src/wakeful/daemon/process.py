@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, until_open
-from wakeful.daemon.from_settings import conduct_of, delivery_of
+from wakeful.daemon.from_settings import alerts_of, conduct_of, delivery_of
 from wakeful.daemon.home import Lock, held, make_home
 from wakeful.daemon.last_words import last_words, report_end, take_crash
 from wakeful.daemon.refusal import DaemonRefused
@@ -204,6 +204,7 @@ class _Daemon:
             features=[self._quota.plug],
             channels=ways(self._settings),
             delivery=delivery_of(self._settings),
+            alerts=alerts_of(self._settings),
             receipts_at=receipts_at,
             sink=self._sink,
             stream=self._stream,
@@ -218,7 +219,9 @@ class _Daemon:
         self._reload.listen(
             "channels",
             lambda old, new: app.delivering.change(
-                channels=None if old.channels == new.channels else ways(new), limits=delivery_of(new)
+                channels=None if old.channels == new.channels else ways(new),
+                limits=delivery_of(new),
+                alerts=alerts_of(new),
             ),
         )
         self._reload.listen(

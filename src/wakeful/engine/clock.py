@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from wakeful.adapters.bell import rung_within
+from wakeful.adapters.suspend import slept_ms
 from wakeful.core.instants import Duration
 from wakeful.ports.clock import Moment
 
@@ -12,7 +13,8 @@ class SystemClock:
     """Wall and monotonic time of this machine."""
 
     def read(self) -> Moment:
-        return Moment(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+        monotonic_ns = time.monotonic_ns()
+        return Moment(time.time_ns() // 1_000_000, monotonic_ns // 1_000_000, slept_ms(monotonic_ns))
 
     async def sleep(self, duration: Duration) -> None:
         await asyncio.sleep(duration / 1000)

@@ -29,6 +29,7 @@ from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, res
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
+from wakeful.engine.silence import note_leaving, note_tick, notice_silence
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import AlarmHandler, Seams
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
@@ -111,6 +112,8 @@ class Engine:
         self._gap_reason = "outage"
         self._looks_in_vain = 0
         self._lag = 0
+        self._terms = ""  # a hash of the settings that all nodes must share
+        self._published = ""
 
     # --- what others see ---------------------------------------------------------------------------------------------
 
@@ -138,6 +141,10 @@ class Engine:
         if is_forgetting:
             self._prune_at = 0
         self._bell.set()
+
+    def publish_terms(self, terms: str) -> None:
+        """Say by which settings this node works, as a hash, with its lease."""
+        self._terms = terms
 
     def ring_bell(self) -> None:
         """Something may be due earlier than thought: look now."""
@@ -274,18 +281,20 @@ class Engine:
 
     async def _face(self, moment: Moment) -> None:
         """Look at the clock before looking at anything else: renew the lease, and notice jumps both ways."""
-        jumped = 0
+        jumped = stood_still = slept = 0
         if self._last is not None:
             jumped = (moment.now - self._last.now) - (moment.monotonic - self._last.monotonic)
+            slept = moment.slept - self._last.slept
+            stood_still = moment.monotonic - self._last.monotonic + slept
         self._last = moment
         if abs(jumped) >= JUMP_MIN and self._sink is not None:
             self._sink.tell([ClockJumped(moment.now, jumped)])
         if jumped >= JUMP_MIN:
-            self._gap_reason = "clock"
+            self._gap_reason = "suspended" if slept * 2 > jumped else "clock"
         if abs(jumped) >= JUMP_MIN:
             self._steady_since = moment.monotonic
         if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._renew_at:
-            await self._renew(moment)
+            await self._renew(moment, stood_still=stood_still, slept=slept)
         came_back = max(self._high - moment.now, -jumped)
         if came_back >= STEP_BACK_MIN and not self._is_clock_unset(moment.now):
             log.warning("the clock came back by %d s: planning from now", came_back // 1000)
@@ -321,9 +330,13 @@ class Engine:
                 tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
                 for handler in self._seams.alarms:
                     self._recover(handler, tx, moment.now)
+            tx.nodes.publish(node_id, terms=self._terms)
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
+            if moment.now >= int(born) - DAY:  # else the clock is not set yet, and has noticed nothing
+                self._notice_silence(tx, moment.now, slept=0)
+                note_tick(tx, moment.now)
             # What was planned furthest ahead counts as well: a process may die before it notes how far the clock got.
             ahead = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=0, limit=1)
             others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
@@ -351,7 +364,16 @@ class Engine:
         except Exception:  # its errands ring when their claims run out; the clock starts all the same (L9)
             log.exception("errands of kind %s could not be taken up", handler.kind)
 
-    async def _renew(self, moment: Moment) -> None:
+    def _notice_silence(self, tx: Tx, now: Instant, *, slept: Duration) -> None:
+        """Tell how long nobody ticked; a listener that fails must not stop the clock (L9)."""
+        try:
+            notice_silence(tx, self._seams.on_silence, now=now, slept=slept)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("a silence was noticed, and could not be noted")
+
+    async def _renew(self, moment: Moment, *, stood_still: Duration = 0, slept: Duration = 0) -> None:
         """Push the lease out, take those of dead nodes, and rescue their runs. If ours was taken, begin anew."""
         node_id = self._node_id
         lost: list[Instant | None] = []  # the store went back, to that moment; None: another node has noted it
@@ -372,6 +394,12 @@ class Engine:
             )
             if not is_ours:
                 return False, False
+            if not self._is_clock_unset(moment.now):
+                if stood_still > 2 * self._limits.renew_every:
+                    self._notice_silence(tx, moment.now, slept=slept)
+                note_tick(tx, moment.now)
+            if self._published != self._terms:
+                tx.nodes.publish(node_id, terms=self._terms)
             if not self._is_clock_unset(moment.now) and moment.now >= self._high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
             # A lease that no living node could have by now was written by a clock that was ahead.
@@ -384,6 +412,7 @@ class Engine:
         is_ours, is_work = await self._store.write(renew)
         if lost:
             self._went_back(lost[-1], moment.now)
+        self._published = self._terms
         self._renew_at = moment.monotonic + self._limits.renew_every
         if not is_ours:
             log.warning("this node lost its lease: its runs were taken, it starts anew")
@@ -428,9 +457,14 @@ class Engine:
         node_id, self._node_id = self._node_id, None
         self._lease.lose()
         moment = self._clock.read()
+
+        def leave(tx: Tx) -> None:
+            if node_id is not None and tx.nodes.void([node_id], now=moment.now):
+                note_leaving(tx, moment.now)
+
         if node_id is not None:
             try:
-                await self._store.write(lambda tx: tx.nodes.void([node_id], now=moment.now))
+                await self._store.write(leave)
             except StoreUnavailable as error:
                 log.warning("left without saying so, the lease will run out: %s", error)
             await self._store.release_clock()

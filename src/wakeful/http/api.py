@@ -14,6 +14,7 @@ from wakeful.features.quota.feature import Quota
 from wakeful.http import (
     agent_shapes,
     agents,
+    alerts,
     channels,
     config,
     deliveries,
@@ -112,6 +113,7 @@ def make_app(
         deliveries.routes(app),
         channels.routes(app),
         inbox.routes(app),
+        alerts.routes(app),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),

@@ -19,6 +19,7 @@ from wakeful.ports.store import StoreUnavailable
 
 PATIENCE: Final[Duration] = 5 * SECOND
 """A store that has not answered by then cannot be used."""
+FAILING: Final = "failing"
 VITAL: Final = frozenset({"clock", "overdue", "store"})
 """What must not be bad for the clock to be alive."""
 
@@ -37,7 +38,7 @@ def routes(app: Wakeful, access: Callable[[], Access], is_open: Callable[[], boo
         facts = await _facts(app, is_open())
         if not access().is_admitted(request.headers.get("authorization")):
             facts = {"status": facts["status"]}
-        if facts["status"] == "ok":
+        if facts["status"] != FAILING:
             return JSONResponse(facts)
         return Problem(503, "; ".join(facts.get("problems", [])) or "the clock is not alive", more=facts_of(facts))
 
@@ -62,7 +63,7 @@ def facts_of(facts: dict[str, Any]) -> dict[str, Any]:
 
 async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
     if not is_open:
-        return {"status": "failing", "problems": ["the daemon is starting or stopping"]}
+        return {"status": FAILING, "problems": ["the daemon is starting or stopping"]}
     writable = await app.is_writable()
     try:
         async with asyncio.timeout(PATIENCE / SECOND):
@@ -70,14 +71,14 @@ async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
     except (StoreUnavailable, TimeoutError) as error:
         silent = f"no answer within {format_duration(PATIENCE)}; another session may hold a lock on its tables"
         wrong = [f"the store cannot be read: {str(error) or silent}"]
-        return {"status": "failing", "problems": wrong, "isStoreWritable": writable.level != "bad"}
+        return {"status": FAILING, "problems": wrong, "isStoreWritable": writable.level != "bad"}
     findings = [*health.findings, writable]
     # What hangs keeps its own lane and share; the clock is alive all the same.
     wrong = [finding.sentence for finding in findings if finding.level == "bad" and finding.name in VITAL]
     return {
         **health.to_json(),
         "level": worst(findings),
-        "status": "failing" if wrong else "ok",
+        "status": FAILING if wrong else "ok" if all(finding.level == "ok" for finding in findings) else "degraded",
         "problems": wrong,
         "findings": [finding.to_json() for finding in findings],
         "stuckRuns": [str(run_id) for run_id in pulse.stuck],

@@ -42,7 +42,10 @@ class Finding(Shape):
 class Health(Shape):
     """Whether the clock is alive. Whoever may not use the API learns only the status."""
 
-    status: Literal["ok", "failing"]
+    status: Annotated[
+        Literal["ok", "degraded", "failing"],
+        Field(description="degraded: the clock and the store work, and something else is wrong"),
+    ]
     problems: list[str] = []
     level: Annotated[Literal["ok", "warn", "bad"] | None, Field(description="the worst of the findings")] = None
     now: At | None = None

@@ -33,6 +33,9 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
             waiting=health.waiting,
             stuck=health.stuck,
             overdue_seconds=health.overdue / SECOND,
+            failing=health.failing,
+            late=health.late,
+            incidents_open=health.incidents,
             deliveries_pending=sum(one.pending for one in channels),
             deliveries_dead=sum(one.dead for one in channels),
         )

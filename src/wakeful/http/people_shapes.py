@@ -131,6 +131,28 @@ class Inbox(Shape):
     unread: int
 
 
+class Alert(Shape):
+    """An incident: trouble that was reported, or that came back soon after its end and was only counted."""
+
+    id: str
+    incident: Annotated[str, Field(description="its name: what kind of trouble, and whose")]
+    slug: Annotated[str | None, Field(description="the schedule it is about, if it is about one")]
+    text: str
+    opened_at: At
+    reported_at: Annotated[At | None, Field(description="when people were told; null: it was only counted")]
+    last_at: At
+    ended_at: Annotated[At | None, Field(description="null: it is open")]
+    times: Annotated[int, Field(description="how often it was observed")]
+    reopened: Annotated[int, Field(description="how often in a row it came back soon after its end")]
+    run_id: RunId | None
+
+
+class Alerts(Shape):
+    """Incidents, open ones first."""
+
+    alerts: list[Alert]
+
+
 class Read(Shape):
     """Whether it was read."""
 

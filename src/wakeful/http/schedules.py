@@ -89,13 +89,12 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         recent: Annotated[
             int, Query(ge=0, le=RECENT_MAX, description="so many of the newest rows of the ledger beside each")
         ] = 0,
-        troubled: Annotated[
-            bool, Query(description="only those that are disabled or invalid, or have errors in a row")
-        ] = False,
+        troubled: Annotated[bool, Query(description="only those whose health is failing or late")] = False,
+        health: Annotated[shapes.Health | None, Query(description="only those of this health")] = None,
     ) -> Response:
         """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
-        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled)
+        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health)
         page, runs = await app.search(choice, recent=recent)
         shown = [view.to_json() for view in page.schedules]
         if recent:
@@ -229,6 +228,17 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         """A paused or disabled one goes on from now; its errors count anew."""
         await read_object(request, known=())
         await app.resume(known_slug(slug))
+        return _shown(await app.get(slug))
+
+    @router.post(
+        "/{slug}/acknowledge",
+        summary="Acknowledge its trouble",
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404)},
+    )
+    async def acknowledge_schedule(slug: SlugPath, request: Request) -> Response:
+        """Its incident ends without a report, and a one-shot that failed is done."""
+        await read_object(request, known=())
+        await app.acknowledge(known_slug(slug))
         return _shown(await app.get(slug))
 
 

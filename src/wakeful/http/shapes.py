@@ -28,6 +28,7 @@ Outcome = Literal[
 ]
 Priced = Literal["reported", "table", "unknown"]
 Trigger = Literal["schedule", "catchUp", "manual", "wake"]
+Health = Literal["ok", "failing", "late", "waiting", "off"]
 Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
 
 
@@ -144,6 +145,14 @@ class Retry(Shape):
     delay: Duration | None = None
 
 
+class AlertOption(Shape):
+    """When people are told of its trouble, and where; what is left out is taken from the settings."""
+
+    errors: Annotated[int, Field(ge=1, description="bad instants in a row")] | None = None
+    within: Annotated[Duration, Field(description="or an instant still bad this long after its time")] | None = None
+    channel: Text | None = None
+
+
 class ActiveHours(Shape):
     """The part of each day in which it may start."""
 
@@ -179,6 +188,10 @@ class _Written(Shape):
     success: Literal["accepted", "started", "finished"] | None = None
     slot: str | None = None
     lane: str | None = None
+    alert: Annotated[
+        AlertOption | Literal[False] | None,
+        Field(description="null: as [alerts] in the settings says; false: nothing is reported"),
+    ] = None
 
 
 class Definition(_Written):
@@ -188,9 +201,11 @@ class Definition(_Written):
 
     slug: Slug | None = None
     status: Any = None
+    health: Any = None
     status_reason: Any = None
     last_run: Any = None
     last_result: Any = None
+    last_outcome: Any = None
     last_error: Any = None
     session_id: Any = None
     next_run: Any = None
@@ -224,9 +239,11 @@ class Schedule(_Written):
     enabled: bool
     description: Annotated[str | None, Field(description="in words, when it runs")]
     status: Status
+    health: Health
     status_reason: str | None
     last_run: At | None
     last_result: Literal["success", "error"] | None
+    last_outcome: Annotated[Outcome | None, Field(description="how its last run, or the last attempt of it, ended")]
     last_error: str | None
     session_id: str | None
     next_run: At | None

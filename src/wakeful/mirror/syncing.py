@@ -89,15 +89,18 @@ class Syncing:
 
     async def _ask(self, slugs: Iterable[str]) -> dict[str, Stored]:
         wanted = list(slugs)
-        return await self._parts.store.read(lambda tx: self._read(tx, wanted)) if wanted else {}
+        now = self._parts.clock.read().now
+        return await self._parts.store.read(lambda tx: self._read(tx, wanted, now)) if wanted else {}
 
-    def _read(self, tx: Tx, slugs: Sequence[str]) -> dict[str, Stored]:
+    def _read(self, tx: Tx, slugs: Sequence[str], now: Instant) -> dict[str, Stored]:
         known = recall(tx, slugs)
         rows = tx.schedules.by_slugs(slugs)
         return {
             slug: Stored(
                 slug in rows,
-                render(queries.get(tx, slug)) if slug in rows and is_mirrored(rows[slug], self._which) else None,
+                render(queries.get(tx, slug, now=now))
+                if slug in rows and is_mirrored(rows[slug], self._which)
+                else None,
                 known[slug],
             )
             for slug in slugs

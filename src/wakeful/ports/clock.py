@@ -11,6 +11,7 @@ class Moment(NamedTuple):
 
     now: Instant
     monotonic: int
+    slept: Duration = 0  # how long the machine was suspended, in all; the monotonic side does not count it
 
 
 class Clock(Protocol):

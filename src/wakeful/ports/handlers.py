@@ -6,7 +6,7 @@ that is a feature's business, reached through these protocols. The composition r
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.definition import Definition
 from wakeful.core.effects import Effect
@@ -176,6 +176,18 @@ class Explain(Protocol):
         ...
 
 
+class Silence(NamedTuple):
+    """A stretch in which no node ticked, noticed by the first that ticks again."""
+
+    began_at: Instant  # the last tick
+    ended_at: Instant
+    cause: Literal["outage", "suspended", "down"]  # down: the last node was stopped in an orderly way
+
+
+OnSilence: TypeAlias = Callable[[Tx, Silence], None]
+"""Told in the transaction that notices it."""
+
+
 class Plug(NamedTuple):
     """What one feature plugs into the kernel. Features never import one another: they meet here."""
 
@@ -190,6 +202,7 @@ class Plug(NamedTuple):
     on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
     ahead: Sequence[AheadSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by what stands before the colon: `slot` of `slot:main`
+    on_silence: Sequence[OnSilence] = ()
 
 
 class Seams(NamedTuple):
@@ -203,3 +216,4 @@ class Seams(NamedTuple):
     redact: Callable[[str], str] | None = None  # takes secrets out of whatever a target said, before it is kept
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment
     stored_checks: Sequence[StoredCheck] = ()  # of definitions that are new or changed
+    on_silence: Sequence[OnSilence] = ()

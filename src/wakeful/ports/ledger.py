@@ -30,6 +30,7 @@ class Node(NamedTuple):
     running: int
     capacity: int
     voided_at: Instant | None  # it lost its lease; whatever it still says is fenced off
+    terms: str = ""  # a hash of the settings that all nodes must share; empty: not known
 
 
 class Mark(NamedTuple):
@@ -164,6 +165,10 @@ class Nodes(Protocol):
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
         """Push the lease out; False when the node was voided meanwhile."""
+        ...
+
+    def publish(self, node_id: int, *, terms: str) -> None:
+        """Say by which settings it works, as a hash."""
         ...
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
+from wakeful.core.incidents import Incident
 from wakeful.core.instants import Instant
+
+ALARM_INCIDENT: Final = "incident"
+
+ALARM_PING: Final = "ping"
 
 ALARM_DELIVERY: Final = "delivery"
 
@@ -94,18 +99,6 @@ class InboxItem(NamedTuple):
     run_id: int | None
     at: Instant
     read_at: Instant | None
-
-
-class Incident(NamedTuple):
-    """Trouble that was told once: open until it is over."""
-
-    incident_id: int
-    name: str  # "unknown:12", "delivery:phone"
-    text: str
-    opened_at: Instant
-    last_at: Instant  # when it was last raised
-    times: int  # how often it was raised
-    closed_at: Instant | None
 
 
 class Deliveries(Protocol):
@@ -231,7 +224,39 @@ class Incidents(Protocol):
         ...
 
     def open(self) -> list[Incident]:
-        """Those that are open, oldest first."""
+        """Those that are open, oldest first, watched ones included."""
+        ...
+
+    def lock(self, names: Sequence[str]) -> dict[str, Incident]:
+        """Of these names those that are open, held until the transaction ends. In a read, just read."""
+        ...
+
+    def get(self, incident_id: int) -> Incident | None:
+        """One of them, open or over."""
+        ...
+
+    def add(self, row: Incident) -> int | None:
+        """Write a new one; returns its id, None if one of this name is open."""
+        ...
+
+    def save(self, row: Incident) -> None:
+        """Write one back. The caller holds it."""
+        ...
+
+    def remove(self, incident_id: int) -> None:
+        """Delete one that was never reported."""
+        ...
+
+    def last_over(self, name: str) -> Incident | None:
+        """The one of this name that ended last."""
+        ...
+
+    def recent(self, *, limit: int) -> list[Incident]:
+        """Those that are over, the latest end first."""
+        ...
+
+    def due(self, *, now: Instant, limit: int) -> list[Incident]:
+        """Those whose alarm is due, oldest first, held; what another node holds is left out."""
         ...
 
     def prune(self, *, before: Instant, limit: int) -> int:

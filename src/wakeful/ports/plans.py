@@ -20,7 +20,7 @@ PLANNED_COLUMNS: Final = (
 
 SETTLED_COLUMNS: Final = (
     "state", "state_reason", "state_at", "backoff_until", "open_run_id", "queued_run_id", "consecutive_errors",
-    "last_run_at", "last_outcome", "last_error", "last_success_at", "session_id",
+    "last_run_at", "last_outcome", "last_error", "last_success_at", "session_id", "trouble",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class Schedules(Protocol):
         ...
 
     def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
-        """Of these, those that are paused, disabled or invalid, or have errors in a row: found without a walk."""
+        """Of these, those that are paused, disabled, invalid or failing: found without a walk."""
         ...
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:

@@ -170,6 +170,28 @@ class Delivery(Table):
     age_max: Annotated[int, kinds.duration("1m", "365d")] = setting("24h", says="older messages are not sent any more")
 
 
+class Alerts(Table):
+    """When people are told of trouble."""
+
+    errors: Annotated[int, kinds.count(1, 1_000)] = setting(2, says="bad instants in a row before people are told")
+    within: Annotated[int, kinds.duration("1s", "365d")] = setting(
+        "1h", says="people are told when an instant is still bad this long after its time"
+    )
+    channel: Annotated[str, kinds.name()] = setting(
+        "last", says="where they are told: a name under [channels], inbox, or last (where a person was last heard of)"
+    )
+    outage: Annotated[int, kinds.duration("1s", "365d")] = setting(
+        "10m", says="an outage at least this long is reported afterwards, if an instant was missed"
+    )
+    ping: Annotated[SecretUrl | None, kinds.secret_web_address()] = setting(
+        None, says="an address that is asked while the clock ticks; a monitor there notices when it is not"
+    )
+    ping_every: Annotated[int, kinds.duration("1s", "1d")] = setting("5m", says="how often ping is asked")
+    approvers: Annotated[
+        tuple[str, ...], kinds.listed(kinds.text(), "list of CHANNEL:SENDER", most=100, distinct=True)
+    ] = setting((), says='who may approve by chat, like ["phone:12345"]')
+
+
 class Workflows(Table):
     """Workflows written in Python."""
 
@@ -202,6 +224,7 @@ class Settings(Table):
     hooks: Mapping[Annotated[str, kinds.name()], Hook] = Field(default_factory=dict)
     delivery: Delivery = Field(default_factory=Delivery)
     channels: Mapping[Annotated[str, kinds.name(reserved=RESERVED_CHANNELS)], Channel] = Field(default_factory=dict)
+    alerts: Alerts = Field(default_factory=Alerts)
     quota: Quota = Field(default_factory=Quota)
     slots: Mapping[Annotated[str, kinds.name(32)], Slot] = Field(default_factory=dict)
     workflows: Workflows = Field(default_factory=Workflows)
@@ -218,6 +241,16 @@ class Settings(Table):
         if INBOX in channels and not isinstance(channels[INBOX], InboxChannel):
             raise refusal('is always the page; choose another name, or write type = "inbox"', at=("channels", INBOX))
         return channels
+
+    @field_validator("alerts")
+    @classmethod
+    def _known_channel(cls, alerts: Alerts, info: ValidationInfo) -> Alerts:
+        known = {*RESERVED_CHANNELS, INBOX, *info.data.get("channels", {})}
+        if alerts.channel not in known and "channels" in info.data:
+            named = ", ".join(sorted(known))
+            message = f"there is no channel '{alerts.channel}'; add [channels.{alerts.channel}], or name one of {named}"
+            raise refusal(kinds.short(message), at=("alerts", "channel"))
+        return alerts
 
     @field_validator("slots")
     @classmethod

@@ -60,7 +60,7 @@ class VirtualClock:
         self._suspended = 0
 
     def read(self) -> Moment:
-        return Moment(self.wall.read(), self._loop.now_ms - self._started_ms - self._suspended)
+        return Moment(self.wall.read(), self._loop.now_ms - self._started_ms - self._suspended, self._suspended)
 
     def step(self, by: Duration) -> None:
         """Move the wall; everyone who shares it sees that."""

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.bootstrap import Ground
 from wakeful.channels.inbox import InboxChannel
+from wakeful.core.alerting import AlertTerms
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.instants import DAY, HOUR, SECOND, Duration, Instant
 from wakeful.core.refusals import Conflict, NotFound
@@ -322,6 +323,7 @@ class OutboxTenant:
             ground.store_id,
             self._registry,
             Live(self._outbox.limits),
+            Live(AlertTerms()),
             ack_token=lambda: ACK_TOKEN,
             apply=ground.apply,
             ring_bell=ground.ring_bell,

@@ -98,7 +98,8 @@ class Following:
 
     async def _renew(self) -> None:
         """Say that somebody watches, if it is time to."""
-        now, monotonic = self._clock.read()
+        moment = self._clock.read()
+        now, monotonic = moment.now, moment.monotonic
         if self._until and monotonic < self._renew_at and now + RENEW_EVERY < self._until:
             return
         until = now + WATCH_FOR

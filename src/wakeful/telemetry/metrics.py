@@ -19,7 +19,6 @@ from prometheus_client.registry import Collector
 from wakeful.core.instants import SECOND, Instant
 from wakeful.core.runs import Run
 from wakeful.ports.sink import (
-    Alerted,
     ClockJumped,
     Fact,
     InstantsMissed,
@@ -34,6 +33,7 @@ from wakeful.ports.sink import (
     Ticked,
     Wrote,
 )
+from wakeful.ports.store import Report
 from wakeful.telemetry.slot_gauges import SlotGauges
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,7 +62,7 @@ METRICS: Final = (
     MetricName("wakeful_store_write_seconds", "histogram", (), "how long callers waited for a commit"),
     MetricName("wakeful_store_refusals", "counter", (), "writes the store could not take"),
     MetricName("wakeful_reports", "counter", ("what",), "what features reported, by the name it has in the log"),
-    MetricName("wakeful_alerts", "counter", ("incident",), "alerts raised, by kind of incident"),
+    MetricName("wakeful_alerts", "counter", ("incident",), "incidents reported to people, by kind"),
     MetricName("wakeful_clock_jumps", "counter", (), "jumps of the wall clock, or suspends, that were noticed"),
     MetricName("wakeful_leases_lost", "counter", (), "times this node was taken for dead"),
     MetricName("wakeful_ticks", "counter", (), "looks of the engine"),
@@ -73,6 +73,9 @@ METRICS: Final = (
     MetricName("wakeful_runs_waiting", "gauge", (), "runs that wait for something"),
     MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be ended"),
     MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest alarm that should have rung is overdue"),
+    MetricName("wakeful_schedules_failing", "gauge", (), "schedules whose health is failing, 1000 at most"),
+    MetricName("wakeful_schedules_late", "gauge", (), "schedules whose health is late, 1000 at most"),
+    MetricName("wakeful_incidents_open", "gauge", (), "incidents that people were told of and that are not over"),
     MetricName("wakeful_slot_percentage", "gauge", ("slot",), "how much of a quota slot's window is used, in per cent"),
     MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window runs, as last read"),
     MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "failed readings of a quota slot in a row"),
@@ -94,7 +97,7 @@ REASONS: Final = frozenset(
     {
         *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
         *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
-        *("outside active hours", "outage", "clock", "restored"),
+        *("outside active hours", "outage", "clock", "suspended", "restored"),
         *("turn", "budget", "replaced", "event evicted"),
     }
 )
@@ -109,6 +112,9 @@ class Gauges(NamedTuple):
     waiting: int = 0
     stuck: int = 0
     overdue_seconds: float = 0.0
+    failing: int = 0
+    late: int = 0
+    incidents_open: int = 0
     log_lines_lost: int = 0
     stream_subscribers: int = 0
     deliveries_pending: int = 0
@@ -182,10 +188,9 @@ class Metrics(Collector):
                     _add_instants(counts["wakeful_instants_missed"], runs, instants)
                 case RunsRescued(_, runs):
                     counts["wakeful_runs_rescued"][""] += len(runs)
-                case Alerted(_, incident):
-                    counts["wakeful_alerts"][incident.partition(":")[0]] += 1
                 case Reported(_, reports):
                     counts["wakeful_reports"].update(f"{report.stream}-{report.what}" for report in reports)
+                    counts["wakeful_alerts"].update(filter(None, map(_reported_incident, reports)))
                     self._slots.listen(reports)
                 case ClockJumped():
                     counts["wakeful_clock_jumps"][""] += 1
@@ -259,10 +264,20 @@ class Metrics(Collector):
             "wakeful_runs_waiting": gauges.waiting,
             "wakeful_runs_stuck": gauges.stuck,
             "wakeful_overdue_seconds": gauges.overdue_seconds,
+            "wakeful_schedules_failing": gauges.failing,
+            "wakeful_schedules_late": gauges.late,
+            "wakeful_incidents_open": gauges.incidents_open,
             "wakeful_deliveries_pending": gauges.deliveries_pending,
             "wakeful_deliveries_dead": gauges.deliveries_dead,
             "wakeful_stream_subscribers": gauges.stream_subscribers,
         }
+
+
+def _reported_incident(report: Report) -> str | None:
+    """The kind of an incident that was reported to people."""
+    if report.stream != "incidents" or report.what != "opened":
+        return None
+    return str(report.data["incident"]).partition(":")[0]
 
 
 def _add_instants(counter: Counter[str], runs: Sequence[Run], instants: Sequence[int]) -> None:

@@ -72,6 +72,7 @@ class NotedTx:
 
     def report(self, report: Report) -> None:
         self._notes.reports.append(report)
+        self._tx.report(report)  # whoever listens below hears it as well
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)

@@ -2,9 +2,19 @@
 """Conformance: the outbox, the inbox, where people were last heard of, and what they were told is wrong."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
-from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, InboxItem, Incident, Interaction, NewDelivery
+from wakeful.core.incidents import Incident
+from wakeful.ports.outbox import (
+    ALARM_DELIVERY,
+    ALARM_INCIDENT,
+    Addressee,
+    Delivery,
+    InboxItem,
+    Interaction,
+    NewDelivery,
+)
 from wakeful.ports.store import Alarm, Store, Tx
 from wakeful.testing.conformance_rows import NOW, MakeStore
 
@@ -271,6 +281,43 @@ class TestInbox:
 class TestIncidents:
     """What people were told is wrong."""
 
+    async def test_an_incident_is_written_moved_and_found_again(self, make_store: MakeStore) -> None:
+        """One of a name is open at a time; what is over is found by its name and by its end."""
+        store = await make_store()
+        row = Incident(0, "failing:7", "boom", NOW, NOW, 1, None, "watched", 7, 70, 1, 0, NOW + 5, channel="phone")
+        first = await store.write(lambda tx: tx.incidents.add(row))
+        assert first is not None
+        assert await store.write(lambda tx: tx.incidents.add(row)) is None
+        written = row._replace(incident_id=first)
+        assert await store.read(lambda tx: tx.incidents.get(first)) == written
+        assert await store.write(lambda tx: tx.incidents.lock(["failing:7", "failing:8"])) == {"failing:7": written}
+        closed = written._replace(stage="reported", told_at=NOW + 5, closed_at=NOW + 9, quiet_until=NOW + 99, good=2)
+        await store.write(lambda tx: tx.incidents.save(closed))
+        assert await store.read(lambda tx: tx.incidents.lock(["failing:7"])) == {}
+        second = await store.write(lambda tx: tx.incidents.add(row))
+        assert second is not None
+        later = row._replace(incident_id=second, closed_at=NOW + 20)
+        await store.write(lambda tx: tx.incidents.save(later))
+        assert await store.read(lambda tx: tx.incidents.last_over("failing:7")) == later
+        assert await store.read(lambda tx: tx.incidents.last_over("failing:8")) is None
+        assert await store.read(lambda tx: tx.incidents.recent(limit=9)) == [later, closed]
+        assert await store.read(lambda tx: tx.incidents.recent(limit=1)) == [later]
+        await store.write(lambda tx: tx.incidents.remove(second))
+        assert await store.read(lambda tx: tx.incidents.get(second)) is None
+
+    async def test_an_incident_rings_by_its_alarm(self, make_store: MakeStore) -> None:
+        """Those that are due, the oldest first, as many as are asked for."""
+        store = await make_store()
+        alarms = []
+        for n in (3, 1, 2):
+            row = Incident(0, f"x:{n}", "no", NOW, NOW, 1, None, "watched", look_at=NOW + n)
+            added = await store.write(partial(_add_incident, row=row))
+            alarms.append(Alarm(ALARM_INCIDENT, added, NOW + n, 1, None, 0))
+        await store.write(lambda tx: tx.alarms.set_many(alarms))
+        due = await store.write(lambda tx: tx.incidents.due(now=NOW + 2, limit=9))
+        assert [row.name for row in due] == ["x:1", "x:2"]
+        assert [row.name for row in await store.read(lambda tx: tx.incidents.due(now=NOW + 9, limit=1))] == ["x:1"]
+
     async def test_an_incident_is_told_once(self, make_store: MakeStore) -> None:
         """Raised again it is counted; once it is over, it may be told anew."""
         store = await make_store()
@@ -278,7 +325,7 @@ class TestIncidents:
         assert await store.write(lambda tx: tx.incidents.note("x:1", "never", at=NOW + 1)) is False
         assert await store.write(lambda tx: tx.incidents.note("x:2", "no", at=NOW)) is True
         first, second = await store.read(lambda tx: tx.incidents.open())
-        assert first == Incident(first.incident_id, "x:1", "no", NOW, NOW + 1, 2, None)
+        assert first == Incident(first.incident_id, "x:1", "no", NOW, NOW + 1, 2, None, told_at=NOW)
         assert await store.write(lambda tx: tx.incidents.close(["x:1", "x:9"], at=NOW + 2)) == [first]
         assert await store.write(lambda tx: tx.incidents.close(["x:1"], at=NOW + 3)) == []
         assert await store.read(lambda tx: tx.incidents.open()) == [second]
@@ -294,3 +341,9 @@ class TestIncidents:
             *(store.write(lambda tx: tx.incidents.note("x", "no", at=NOW)) for store in stores for _ in range(4))
         )
         assert sorted(told) == [False] * 11 + [True]
+
+
+def _add_incident(tx: Tx, row: Incident) -> int:
+    added = tx.incidents.add(row)
+    assert added is not None
+    return added

@@ -5,6 +5,7 @@ import re
 import sqlite3
 import stat
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -257,12 +258,28 @@ def test_doctor_finds_what_is_wrong(alone: Cli) -> None:
     assert "wakeful backup" in said.out
 
 
+def _until(is_so: Callable[[], object]) -> None:
+    """Wait for it, a minute at most."""
+    ends = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
 def test_doctor_names_schedules_in_trouble(cli: Cli) -> None:
-    """Disabled ones and failing ones are pointed out."""
-    cli.ask("add", "asleep", "--every", "1h", "--command", "true", "--disabled")
+    """One that fails is pointed out with its error, and `alerts ack` ends that for a one-shot."""
+    cli.ask("add", "broken", "--in", "1s", "--command", "false")
+    _until(lambda: cli.ask("show", "broken", "-o", "json").json["health"] == "failing")
     findings = cli.ask("doctor", "-o", "json").json["findings"]
-    assert any("disabled: asleep" in finding["words"] for finding in findings)
-    cli.ask("rm", "asleep")
+    assert any(finding["words"].startswith("broken failed: ") for finding in findings)
+    _until(lambda: cli.ask("alerts", "--open", "-o", "json").json["alerts"])
+    (alert,) = cli.ask("alerts", "-o", "json").json["alerts"]
+    assert (alert["slug"], alert["endedAt"]) == ("broken", None)
+    assert "broken" in cli.ask("alerts").out
+    cli.ask("alerts", "ack", "broken")
+    assert cli.ask("show", "broken", "-o", "json").json["health"] == "off"
+    assert cli.ask("alerts", "--open", "-o", "json").json["alerts"] == []
+    cli.ask("rm", "broken")
 
 
 def test_doctor_compares_the_zones(cli: Cli) -> None:

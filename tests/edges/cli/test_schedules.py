@@ -145,7 +145,7 @@ def test_ls_fits_the_terminal(cli: Cli) -> None:
     said = cli.run("ls")
     assert (said.code, said.err) == (0, "")
     assert fits(said.out)
-    assert said.out.splitlines()[0].split()[:4] == ["SLUG", "STATUS", "NEXT", "LEFT"]
+    assert said.out.splitlines()[0].split()[:4] == ["SLUG", "HEALTH", "NEXT", "LEFT"]
     assert "…" in said.out
     assert LONG in cli.ask("ls", COLUMNS="").out
     shown = cli.on_terminal("ls")

@@ -50,19 +50,28 @@ async def test_a_list_can_be_narrowed_by_status_and_by_text(api: Client) -> None
 
 
 async def test_those_in_trouble_can_be_asked_for(api: Client) -> None:
-    """Disabled or failing, in slug order and page by page; one that a person paused is in none."""
+    """Failing or late, in slug order and page by page; one that a person paused or disabled is neither."""
     await api.put("well")
     await api.put("halted")
     await api.post("/api/schedule/halted/pause")
     await api.put("off", {**EVERY, "enabled": False})
-    await api.put("fails", {**EVERY, "command": {"argv": ["false"]}, "schedule": {"type": "every", "every": "1s"}})
-    async with asyncio.timeout(PATIENCE):
-        while not (await api.get("/api/schedule/fails")).body["consecutiveErrors"]:
-            await asyncio.sleep(0.05)
+    for slug in ("fails", "fails-too"):
+        await api.put(slug, {**EVERY, "command": {"argv": ["false"]}, "schedule": {"type": "every", "every": "1s"}})
+        async with asyncio.timeout(PATIENCE):
+            while (await api.get(f"/api/schedule/{slug}")).body["health"] != "failing":
+                await asyncio.sleep(0.05)
     first = (await api.get("/api/schedule?troubled=true&limit=1")).body
     rest = (await api.get(f"/api/schedule?troubled=true&cursor={first['next']}")).body
-    assert [one["slug"] for one in first["schedules"] + rest["schedules"]] == ["fails", "off"]
+    assert [one["slug"] for one in first["schedules"] + rest["schedules"]] == ["fails", "fails-too"]
     assert rest["next"] is None
+    for health, slugs in {
+        "failing": ["fails", "fails-too"],
+        "off": ["halted", "off"],
+        "ok": ["well"],
+        "late": [],
+    }.items():
+        page = (await api.get(f"/api/schedule?health={health}")).body
+        assert [one["slug"] for one in page["schedules"]] == slugs
 
 
 async def test_parameters_that_make_no_sense_are_refused(api: Client) -> None:

@@ -4,19 +4,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from wakeful.core.alerting import AlertTerms
 from wakeful.core.definition import Definition, DeliverTo, addressees_of
 from wakeful.core.delivery import DeliveryLimits
-from wakeful.core.effects import Alert, Deliver, Effect, Recovered
+from wakeful.core.effects import Alert, Deliver, Effect, Observed, Recovered
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.instants import Instant
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
 from wakeful.features.delivery.hearing import Ears
-from wakeful.features.delivery.incidents import alert, recovered
+from wakeful.features.delivery.incidents import Telling, alert, recovered
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.watching import Explain, IncidentAlarms, observe, plainly
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import Applier, Plug
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import public_id
 from wakeful.ports.store import Store, Tx
@@ -28,21 +30,25 @@ def plug(
     store_id: str,
     registry: ChannelRegistry,
     limits: Live[DeliveryLimits],
+    alerts: Live[AlertTerms],
     *,
+    explain: Explain = plainly,
     ack_token: Callable[[], str],
     apply: Callable[[Tx, Effect, Instant], bool],
     ring_bell: Callable[[], None],
 ) -> Plug:
     """The feature over one store and the channels of one process."""
 
-    def applied(apply_one: Callable[..., None], tx: Tx, effect: Any, now: Instant) -> None:
+    def delivered(tx: Tx, effect: Deliver, now: Instant) -> None:
         expires_at = now + limits.value.age_max
-        apply_one(tx, effect, now, registry=registry, expires_at=expires_at, ack_token=ack_token())
+        deliver(tx, effect, now, registry=registry, expires_at=expires_at, ack_token=ack_token())
 
-    appliers = {
-        Deliver: partial(applied, deliver),
-        Alert: partial(applied, alert),
-        Recovered: partial(applied, recovered),
+    telling = Telling(registry, lambda: alerts.value.rule.channel, lambda: limits.value.age_max, ack_token)
+    appliers: dict[type[Any], Applier] = {
+        Deliver: delivered,
+        Alert: partial(alert, telling=telling),
+        Recovered: partial(recovered, telling=telling),
+        Observed: partial(observe, terms=lambda: alerts.value, telling=telling),
     }
 
     def tell(tx: Tx, effect: Alert | Recovered, now: Instant) -> None:
@@ -53,7 +59,7 @@ def plug(
     )
     registry.on_change(ring_bell)
     return Plug(
-        alarms=[attempts],
+        alarms=[attempts, IncidentAlarms(store, clock, telling, explain=explain)],
         appliers=appliers,
         besides=[_Recovery(store, clock, attempts), Ears(store, clock, registry, apply, ring_bell)],
         checks=[partial(_check, registry)],
@@ -77,12 +83,17 @@ class _Recovery:
 
 
 def _check(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
-    """A channel that is not there would keep the reply waiting for nobody."""
+    """A channel that is not there would keep the reply, or the alert, waiting for ever."""
     errors: list[FieldError] = []
     for number, addressee in enumerate(addressees_of(definition)):
         place = "deliver" if isinstance(definition.deliver, DeliverTo) else f"deliver[{number}]"
         try:
             check_channel(registry, addressee.channel, f"{place}.channel")
+        except Invalid as invalid:
+            errors.extend(invalid.errors)
+    if definition.alert and definition.alert.channel is not None:
+        try:
+            check_channel(registry, definition.alert.channel, "alert.channel")
         except Invalid as invalid:
             errors.extend(invalid.errors)
     return errors

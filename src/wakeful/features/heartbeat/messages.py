@@ -12,13 +12,13 @@ from wakeful.core.acknowledgement import stripped
 from wakeful.core.actions import Prompt
 from wakeful.core.cadence import Cadence, Rules, begin
 from wakeful.core.conversations import conversation
-from wakeful.core.effects import Alert, Deliver, Effect
+from wakeful.core.effects import Alert, Deliver, Effect, Recovered
 from wakeful.core.errors import refuse
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.instants import Instant
 from wakeful.core.policies import SECOND, Retry, ladder_delay
 from wakeful.core.results import Busy, Done, Ending, Throttled, kept_of, kept_while_waiting, session_of
-from wakeful.core.runs import PRIORITY_PERSON, Run, unplanned
+from wakeful.core.runs import ERRORS, PRIORITY_PERSON, Run, unplanned
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.timing import Manual
 from wakeful.core.transitions import planned
@@ -30,8 +30,8 @@ from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
 MESSAGE: Final = "message"
 TEXT_MAX: Final = 64 * 1024
 _RULES: Final = Rules(Manual())
-# A person waits: a turn that fails is tried twice more, soon, and then they are told.
-_POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None)
+# A person waits: a turn that fails is tried twice more, soon, and then they are told, so it needs no incident.
+_POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None, alert=False)
 # What a person is told who would otherwise wait for nothing.
 _NO_REPLY: Final = {
     "no-reply": "The agent's turn for your message ended, but no reply could be read.",
@@ -132,6 +132,8 @@ class MessageRuns:
             return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result))
         settlement, said = self._answer(run, ending, settlement)
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
+        if settlement.outcome == "succeeded" and locked[run.schedule_id].last_outcome in ERRORS:
+            effects += (Recovered((unanswered(run.schedule_id),)),)
         session_id = session_of(ending)
         if session_id is not None and tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):
             cadence = cadence._replace(session_id=session_id)  # else the conversation is with another agent by now
@@ -148,7 +150,7 @@ class MessageRuns:
             note = Deliver(text, channel, to, run.run_id, conversation(channel, to), is_note=True)
             if close.reason == "quota":  # known, and over by itself
                 return close, (note,)
-            return close, (note, Alert(f"unanswered:{run.schedule_id}", f"run {run.run_id}: {close.error}"))
+            return close, (note, Alert(unanswered(run.schedule_id), f"run {run.run_id}: {close.error}"))
         reply = ending.reply if isinstance(ending, Done) else None
         text = "" if reply is None else stripped(reply, self._terms().ack.token)
         if text:
@@ -158,6 +160,11 @@ class MessageRuns:
         reason = "no-reply" if reply is None else "ok-empty"
         note = Deliver(_NO_REPLY[reason], channel, to, run.run_id, conversation(channel, to), is_note=True)
         return close._replace(reason=reason), (note,)
+
+
+def unanswered(owner_id: int) -> str:
+    """The name of the incident that a conversation's messages are not answered."""
+    return f"unanswered:{owner_id}"
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:

@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.acknowledgement import judge
 from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.effects import Alert, Deliver, Effect, Prove, Recovered
+from wakeful.core.effects import Deliver, Effect, Prove
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of, without_turn
 from wakeful.core.instants import Instant
-from wakeful.core.policies import BUSY_WAITS_MAX, ERRORS_MAX, NO_RETRY, ladder_delay
+from wakeful.core.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
@@ -21,7 +21,6 @@ from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
-FAILING: Final = "heartbeat:failing"
 NOTHING_TO_DO: Final = "nothing to do"
 _RETRIES_MAX: Final = 200  # failed turns in a row that a retry is traced back through
 _LOOK_BACK: Final = 50  # rows among which the turn before is found; skipped beats lie between
@@ -105,8 +104,6 @@ class TurnRuns:
         if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
             cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
         is_failed = settlement.outcome in ERRORS
-        if any(isinstance(effect, Recovered) for effect in effects):
-            effects += (Recovered((FAILING,)),)
         if settlement.reason == NOTHING_TO_DO:
             heartbeat = without_turn(heartbeat)
         elif run.is_open:
@@ -114,9 +111,6 @@ class TurnRuns:
         save(tx, heartbeat, cadence, terms.beats)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
-        if is_failed and run.is_open and cadence.consecutive_errors == ERRORS_MAX:
-            text = f"{ERRORS_MAX} turns of the heartbeat failed in a row, the last: {settlement.error}"
-            effects += (Alert(FAILING, text),)
         return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
 
 

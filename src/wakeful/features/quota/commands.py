@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
+from wakeful.core.incidents import slot_incident
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.results import Done, Dropped, Ending, Unconfirmed
 from wakeful.core.slots import Slot, followed, resumed, with_key
 from wakeful.core.transitions import planned
+from wakeful.engine.incidents import resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.quota.book import Book, Defined, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
@@ -132,6 +134,7 @@ class Commands:
         if slot.unsent:
             _hurry(tx, slot, now)
         after = resumed(slot, defined.rules, now=now)
+        resume_incident(tx, slot_incident(name))
         tell(tx, after, "resumed", "slot-resumed", f"slot {name}: resumed")
         self._save(tx, after, defined, now)
 

@@ -1,9 +1,10 @@
 """Readings, noted: what a provider told becomes the slot's state, in one transaction with all that follows from it."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from wakeful.core.effects import Alert, Effect, Recovered
+from wakeful.core.effects import Alert, Effect, Observed, Recovered
+from wakeful.core.incidents import slot_incident
 from wakeful.core.instants import Instant, format_duration, format_instant
 from wakeful.core.results import Done, Unconfirmed
 from wakeful.core.slot_polls import pause, polled, was_read
@@ -12,6 +13,9 @@ from wakeful.features.quota.rows import at_text, keep_history, replanned, save, 
 from wakeful.ports.store import Tx
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
+WAKES_NEEDED: Final = 1
+"""Wakes in a row that have to show before the incident of a slot is over: windows last for hours."""
+
 CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
 """Closes the run whose wake was looked for, and answers the slot without it."""
 
@@ -57,7 +61,11 @@ class Notes:
     def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
         after = self._look_at_wake(tx, before, after, now)
         save(tx, after, rules, now=now, has_statistics=has_statistics)
-        effects: list[Effect] = [*replanned(before, after), *_alerts(before, after), *_recoveries(before, after)]
+        effects: list[Effect] = [
+            *replanned(before, after),
+            *_alerts(before, after, now),
+            *_recoveries(before, after, now),
+        ]
         for effect in effects:
             self._apply(tx, effect, now)
         return after
@@ -127,10 +135,11 @@ def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
     tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
 
 
-def wake_disabled(slot: Slot) -> Alert:
-    """What a person is told when waking was switched off."""
+def wake_disabled(slot: Slot, now: Instant) -> Observed:
+    """Waking was switched off: a person is told at once, unless they know of its trouble."""
     text = f"slot {slot.name} is not woken any more after {slot.wake_errors} wake errors, the last: {slot.wake_error}"
-    return Alert(f"slot-wake-disabled:{slot.name}", f"{text}; {wake_cure(slot.name)}")
+    said = f"{text}; {wake_cure(slot.name)}"
+    return Observed(slot_incident(slot.name), False, now, slot.sent_run_id, said, is_urgent=True)
 
 
 def wake_cure(name: str) -> str:
@@ -138,23 +147,23 @@ def wake_cure(name: str) -> str:
     return f"check that its key is valid and its plan allows requests, then: wakeful slots resume {name}"
 
 
-def _recoveries(before: Slot, after: Slot) -> tuple[Recovered, ...]:
+def _recoveries(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
     """What was told as an incident and is right again; `resume` forgets the counts, but not what was wrong."""
-    well: list[str] = []
+    well: tuple[Effect, ...] = ()
     if before.error is not None and after.error is None:
-        well.append(f"slot-disabled:{after.name}")
+        well += (Recovered((f"slot-disabled:{after.name}",)),)
     if before.pending_at is not None and after.pending_at is None and after.wake_disabled_at is None:
-        well.append(f"slot-wake-disabled:{after.name}")
-    return (Recovered(tuple(well)),) if well else ()
+        well += (Observed(slot_incident(after.name), True, now, needed=WAKES_NEEDED),)
+    return well
 
 
-def _alerts(before: Slot, after: Slot) -> tuple[Alert, ...]:
+def _alerts(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
     """What a person should know, once."""
-    found: list[Alert] = []
+    found: list[Effect] = []
     if after.disabled_at is not None and before.disabled_at is None:
         cure = f"correct the key or the address, then: wakeful slots resume {after.name}"
         text = f"slot {after.name} is disabled after {after.quota_errors} errors, the last: {after.error}; {cure}"
         found.append(Alert(f"slot-disabled:{after.name}", text))
     if after.wake_disabled_at is not None and before.wake_disabled_at is None:
-        found.append(wake_disabled(after))
+        found.append(wake_disabled(after, now))
     return tuple(found)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.effects import Alert
+from wakeful.core.effects import Effect, Observed
 from wakeful.core.gates import ADMIT, Decision, Skip
+from wakeful.core.incidents import slot_incident
 from wakeful.core.instants import SECOND, Duration, Instant, format_instant
 from wakeful.core.policies import after_crash
 from wakeful.core.results import (
@@ -23,7 +24,7 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import Run
+from wakeful.core.runs import ERRORS, Run
 from wakeful.core.settlement import Close, Settlement, Wait
 from wakeful.core.slot_wakes import (
     RETRY_EVERY,
@@ -41,7 +42,7 @@ from wakeful.core.slot_wakes import (
 )
 from wakeful.core.slots import Slot, SlotRules, is_warm
 from wakeful.features.quota.book import Book, Defined, Unusable
-from wakeful.features.quota.reading import tell_wake_disabled, wake_disabled
+from wakeful.features.quota.reading import WAKES_NEEDED, tell_wake_disabled, wake_disabled
 from wakeful.features.quota.rows import WAKE, save, slot_named, tell
 from wakeful.features.quota.wakes import record_gaps
 from wakeful.ports.action import Fire
@@ -108,7 +109,7 @@ class WakeRuns:
                 after = after._replace(wake_run_id=None)
             save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
             slots[run.schedule_id] = after
-            settled.append(one)
+            settled.append(one._replace(effects=one.effects or _observed(run, one.settlement, slot.name)))
         return settled
 
     def _look(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Slot]:
@@ -176,6 +177,21 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
             return Settled(_alone(run, ending, now)), slot
 
 
+def _observed(run: Run, settlement: Settlement, slot: str) -> tuple[Effect, ...]:
+    """What a wake that ended, or was not sent, means for the incident of its slot."""
+    if run.trigger == "manual":
+        return ()
+    if isinstance(settlement, Wait):
+        is_bad, error = settlement.attempt_outcome in ("failed", "timedOut"), settlement.error
+    else:
+        is_bad, error = settlement.outcome in ERRORS, settlement.error
+    if is_bad:
+        return (Observed(slot_incident(slot), False, run.due_at, run.run_id, error),)
+    if isinstance(settlement, Close) and settlement.outcome == "succeeded":
+        return (Observed(slot_incident(slot), True, run.due_at, run.run_id, needed=WAKES_NEEDED),)
+    return ()
+
+
 def _was_sent(tx: Tx, run: Run, slot: Slot, rules: SlotRules, now: Instant) -> tuple[Settled, Slot]:
     is_manual = run.trigger == "manual"
     after = sent(slot, rules, run.run_id, now=now, is_manual=is_manual)
@@ -215,10 +231,10 @@ def _was_not_sent(
         error=error,
         wakeErrors=after.wake_errors,
     )
-    effects: tuple[Alert, ...] = ()
+    effects: tuple[Effect, ...] = ()
     if after.wake_disabled_at is not None and slot.wake_disabled_at is None:
         tell_wake_disabled(tx, after)
-        effects = (wake_disabled(after),)
+        effects = (wake_disabled(after, now),)
     if run.trigger == "manual" or is_second(slot, run.run_id) or after.wake_disabled_at is not None:
         return Settled(Close(outcome, run.rung, error), effects), after  # type: ignore[arg-type]  # one of the two
     return Settled(Wait(again_at, "retry", outcome, run.rung, error), effects), after

@@ -5,7 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.active_hours import is_active
 from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, stretch_of, turn_back, with_rows
-from wakeful.core.effects import Alert
+from wakeful.core.effects import Observed
+from wakeful.core.incidents import BAD, RECOVERING, failing
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import Run
 from wakeful.core.timing import Timing, next_after, tally
@@ -43,7 +44,9 @@ class ScheduleAlarms:
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
         all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
         due = record(tx, all_decided, now=now)
-        return Rung(due, len(cadences), effects=[alert for one in all_decided if (alert := _silence(one)) is not None])
+        return Rung(
+            due, len(cadences), effects=[seen for one in all_decided if (seen := _silence(one, now)) is not None]
+        )
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
@@ -125,7 +128,8 @@ class ScheduleAlarms:
         rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
-            after = after._replace(state="done", state_at=now)
+            trouble = BAD if _missed(rows) else after.trouble
+            after = after._replace(state="done", state_at=now, trouble=trouble)
         return Decided(after, rows, compiled, cadence)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled, now: Instant, gap_reason: str) -> Start | Gap:
@@ -303,19 +307,29 @@ _CLEAR: Final = (None, None, None, None)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
-    return cadence._replace(state="invalid", state_reason=reason, state_at=now)
+    """One good instant after it was corrected ends its incident."""
+    trouble = max(cadence.trouble, RECOVERING)
+    return cadence._replace(state="invalid", state_reason=reason, state_at=now, trouble=trouble)
 
 
-def _silence(one: Decided) -> Alert | None:
-    """Where nothing will ring any more although nobody wanted that, somebody has to know."""
-    schedule_id, reason = one.cadence.schedule_id, one.cadence.state_reason
+def _silence(one: Decided, now: Instant) -> Observed | None:
+    """Nothing will ring any more, and not because a person wanted it: that is reported at once."""
+    schedule_id, missed = one.cadence.schedule_id, _missed(one.rows)
+    alert = one.compiled.policy.alert if isinstance(one.compiled, Compiled) else None
     if one.cadence.state == "invalid":
-        return Alert(f"invalid:{schedule_id}", f"it cannot be read any more and does not run: {reason}")
-    missed = [row for row in one.rows if isinstance(row, Gap) and row.outcome == "missed"]
-    if one.cadence.state == "done" and missed and not _starts(one.rows):
-        last = missed[-1]
-        return Alert(f"failing:{schedule_id}", f"its last time, {format_instant(last.last)}, was missed: {last.reason}")
-    return None
+        error, at = f"it cannot be read any more and does not run: {one.cadence.state_reason}", now
+    elif one.cadence.state == "done" and missed and not _starts(one.rows):
+        error, at = (
+            f"its last time, {format_instant(missed[-1].last)}, was missed: {missed[-1].reason}",
+            missed[-1].last,
+        )
+    else:
+        return None
+    return Observed(failing(schedule_id), False, at, None, error, schedule_id, is_urgent=True, alert=alert)
+
+
+def _missed(rows: Sequence[Start | Gap]) -> list[Gap]:
+    return [row for row in rows if isinstance(row, Gap) and row.outcome == "missed"]
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:

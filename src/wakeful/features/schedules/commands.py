@@ -10,12 +10,15 @@ from wakeful.core.definition import Definition
 from wakeful.core.definition_json import encode_definition
 from wakeful.core.effects import Prove
 from wakeful.core.errors import Invalid
+from wakeful.core.health import BY_PERSON
+from wakeful.core.incidents import WELL, failing
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.results import Done, Dropped, Ending, Failed
-from wakeful.core.settlement import ENTRUSTED
+from wakeful.core.settlement import ENTRUSTED, REMOVED
 from wakeful.core.timing import Cron, Every, Times
 from wakeful.core.transitions import planned
+from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
@@ -93,8 +96,10 @@ def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
     cadence = _drop_waiting(tx, cadence, "removed", seams, now)
     leave_copies(tx, cadence, schedule.definition)
     tx.schedules.save_many([schedule._replace(deleted_at=now, updated_at=now)])
-    tx.cadences.save_many([cadence._replace(state="done", state_reason="removed", state_at=now, next_at=None)])
+    cadence = cadence._replace(state="done", state_reason=REMOVED, state_at=now, next_at=None, trouble=WELL)
+    tx.cadences.save_many([cadence])
     tx.alarms.remove_many("schedule", [schedule.schedule_id])
+    end_incident(tx, failing(schedule.schedule_id), now=now)
 
 
 def pause(tx: Tx, slug: str, *, seams: Seams, now: Instant, until: Instant | None = None) -> None:
@@ -107,7 +112,7 @@ def pause(tx: Tx, slug: str, *, seams: Seams, now: Instant, until: Instant | Non
     _save(tx, schedule, cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until))
 
 
-def disable(tx: Tx, slug: str, *, seams: Seams, now: Instant, reason: str = "by a person") -> None:
+def disable(tx: Tx, slug: str, *, seams: Seams, now: Instant, reason: str = BY_PERSON) -> None:
     """Switch it off until a person resumes it."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "disabled":
@@ -119,6 +124,7 @@ def disable(tx: Tx, slug: str, *, seams: Seams, now: Instant, reason: str = "by 
 def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     """Let it go on from now: the halt is one row, nothing is caught up, the row of errors begins anew."""
     schedule, cadence = _hold(tx, slug)
+    resume_incident(tx, failing(schedule.schedule_id))
     if cadence.state == "active":
         tx.cadences.save_many([cadence._replace(consecutive_errors=0)])
         return
@@ -127,6 +133,13 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     plan = resume(cadence, informed(tx, compiled.rules, cadence.next_at), now=now, taken=taken_ahead(tx, cadence, now))
     plan = plan._replace(cadence=followed(tx, compiled.rules, plan.cadence))
     record(tx, [decided(plan, compiled)], now=now)
+
+
+def acknowledge(tx: Tx, slug: str, *, now: Instant) -> None:
+    """A person knows of its trouble: the incident is over, and a one-shot that failed is done."""
+    schedule, cadence = _hold(tx, slug)
+    tx.cadences.save_many([cadence._replace(trouble=WELL)])
+    end_incident(tx, failing(schedule.schedule_id), now=now)
 
 
 def _refuse_done(slug: str, cadence: Cadence) -> None:
@@ -204,7 +217,7 @@ def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
 
 def _begin(tx: Tx, compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
     state: State = "disabled" if compiled.definition.enabled is False else "active"
-    reason = "by a person" if state == "disabled" else None
+    reason = BY_PERSON if state == "disabled" else None
     rules = informed(tx, compiled.rules)
     cadence = begin(compiled.schedule_id, 1, rules, now=now, state=state, reason=reason)
     return cadence, alarm_of(cadence, compiled)

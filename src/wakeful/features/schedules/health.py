@@ -7,19 +7,21 @@ Everything is looked up in one consistent read of bounded cost. Only whether the
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.instants import MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.runs import Run
+from wakeful.features.schedules import queries
 from wakeful.ports.clock import Clock
 from wakeful.ports.names import names_of
-from wakeful.ports.outbox import ALARM_DELIVERY
+from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
 from wakeful.ports.store import ALARM_RUN, Node, Store, StoreUnavailable, Tx
 
 Level: TypeAlias = Literal["ok", "warn", "bad"]
 
 RUNS_MAX: Final = 1_000
-AMISS_MAX: Final = 1_000
+TROUBLED_MAX: Final = 1_000
+DIED_WITHIN: Final[Duration] = DAY
 NAMED_MAX: Final = 10
 
 LAG_MAX: Final[Duration] = 5 * SECOND
@@ -68,6 +70,9 @@ class Health:
     waiting: int
     stuck: int
     overdue: Duration
+    failing: int = 0  # schedules of this health, bounded
+    late: int = 0
+    incidents: int = 0  # that people were told of and that are open
 
     @property
     def level(self) -> Level:
@@ -104,7 +109,7 @@ def health(tx: Tx, *, now: Instant) -> Health:
     waiting = tx.runs.page(limit=RUNS_MAX, outcome="waiting")
     stuck = [run for run in held if run.stuck]
     # A receiver that is slow holds up its own deliveries; that is no lateness of the clock.
-    due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY])
+    due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING])
     overdue = 0 if due_at is None else max(now - due_at, 0)
     last_tick_at = max((node.last_tick_at for node in nodes), default=None)
     lag = max((node.lag for node in live), default=0)
@@ -115,10 +120,26 @@ def health(tx: Tx, *, now: Instant) -> Health:
         _left_behind(held, live),
         _overdue(overdue, live),
         _parked(tx, waiting),
-        *_schedules(tx),
+        *(of_schedules := _schedules(tx, now)).findings,
+        _incidents(incidents := sum(row.stage != "watched" for row in tx.incidents.open())),
+        _lone_nodes(nodes, now),
+        _terms(live),
     ]
     running = sum(run.outcome == "running" for run in held)
-    return Health(now, findings, live, last_tick_at, lag, running, len(waiting), len(stuck), overdue)
+    return Health(
+        now,
+        findings,
+        live,
+        last_tick_at,
+        lag,
+        running,
+        len(waiting),
+        len(stuck),
+        overdue,
+        of_schedules.failing,
+        of_schedules.late,
+        incidents,
+    )
 
 
 async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WITHIN) -> Finding:
@@ -217,22 +238,59 @@ def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
     return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
 
 
-def _schedules(tx: Tx) -> list[Finding]:
-    """Which schedules cannot run, and which were switched off by their errors."""
-    rows = tx.schedules.amiss(after=None, limit=AMISS_MAX)
-    cadences = tx.cadences.lock([row.schedule_id for row in rows])
-    invalid: list[str] = []
-    disabled: list[str] = []
-    for row in rows:
-        cadence = cadences[row.schedule_id]
-        if cadence.state == "invalid":
-            invalid.append(row.slug)
-        elif cadence.state == "disabled" and cadence.consecutive_errors > 0:
-            disabled.append(row.slug)
-    return [
-        _named("invalid", invalid, "cannot be read", "write them anew: wakeful edit"),
-        _named("disabled", disabled, "were disabled by their errors", "mend the cause, then: wakeful resume"),
+class _Troubled(NamedTuple):
+    findings: Sequence[Finding]
+    failing: int
+    late: int
+
+
+def _schedules(tx: Tx, now: Instant) -> _Troubled:
+    """Which schedules are in trouble, by their health and why."""
+    troubled = queries.chosen(tx, queries.Choice(limit=TROUBLED_MAX, is_troubled=True), now=now).schedules
+    invalid = [view.slug for view in troubled if view.status == "invalid"]
+    disabled = [view.slug for view in troubled if view.status == "disabled"]
+    failing = [view.slug for view in troubled if view.health == "failing" and view.slug not in {*invalid, *disabled}]
+    late = [view.slug for view in troubled if view.health == "late"]
+    findings = [
+        _named("invalid", invalid, "cannot be read", "correct them: wakeful edit SLUG"),
+        _named("disabled", disabled, "were disabled by their errors", "correct the cause, then: wakeful resume SLUG"),
+        _named("failing", failing, "are failing", "see why: wakeful why SLUG; all that is open: wakeful alerts"),
+        _named("late", late, "are late", "see why: wakeful why SLUG"),
     ]
+    return _Troubled(findings, len(troubled) - len(late), len(late))
+
+
+def _incidents(count: int) -> Finding:
+    """What people were told is wrong and is not over."""
+    if count == 0:
+        return Finding("alerts", "ok", "no incident is open")
+    return Finding("alerts", "warn", f"open incidents: {count}", "see them: wakeful alerts")
+
+
+def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
+    """A node that died while others go on is no outage, but somebody should look at it."""
+    live = {(node.host, node.name) for node in nodes if node.voided_at is None and node.lease_until > now}
+    died = [
+        node
+        for node in nodes
+        if node.voided_at is not None
+        and node.voided_at >= node.lease_until
+        and now - node.voided_at < DIED_WITHIN
+        and (node.host, node.name) not in live
+    ]
+    if not live or not died:
+        return Finding("nodes", "ok", "no node died while others went on")
+    named = ", ".join(f"{node.name} (pid {node.pid} on {node.host})" for node in died[:NAMED_MAX])
+    return Finding("nodes", "warn", f"died while others went on: {named}", "start it again, if it is still needed")
+
+
+def _terms(live: Sequence[Node]) -> Finding:
+    """Which node reports something must not decide how."""
+    if len({node.terms for node in live if node.terms}) <= 1:
+        return Finding("settings", "ok", "all nodes have the same [alerts] and [budgets]")
+    named = ", ".join(f"{node.name} on {node.host}" for node in live[:NAMED_MAX])
+    cure = "give all of them the same [alerts] and [budgets] in wakeful.toml"
+    return Finding("settings", "warn", f"nodes have different [alerts] or [budgets]: {named}", cure)
 
 
 def _named(name: str, slugs: Sequence[str], are: str, cure: str) -> Finding:

@@ -1,14 +1,17 @@
 """Questions about schedules. Reading never changes what is planned (L1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.health import TROUBLED, Health
 from wakeful.core.instants import Duration, Instant
+from wakeful.core.policies import GRACE
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import ERRORS, Outcome
+from wakeful.core.runs import ERRORS, Outcome, Run
 from wakeful.features.schedules.compiled import read_stored
 from wakeful.features.schedules.views import (
     RunDelivery,
@@ -28,9 +31,10 @@ DURATIONS_MAX: Final = 10_000
 SEARCH_STEP: Final = 200
 SEARCH_MAX: Final = 1_000
 STUCK_MAX: Final = 100
-# What is found without a walk over all of them, and what of that is trouble.
+# What is found without a walk over all of them.
 HALTED: Final = ("paused", "disabled", "invalid")
-TROUBLED: Final = ("disabled", "invalid")
+# How many runs that wait, and alarms that are overdue, are looked at for what is late.
+LATE_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ class Stats:
 
 
 class Choice(NamedTuple):
-    """Which schedules are meant: those after a slug, of one status, with a text in their slug or in what they do, in
-    trouble; or those of these slugs, as far as they are there."""
+    """Which schedules are meant: those after a slug, of one status or health, with a text in their slug or in what they
+    do, in trouble (failing or late); or those of these slugs, as far as they are there."""
 
     after: str | None = None
     limit: int = 100
@@ -73,6 +77,7 @@ class Choice(NamedTuple):
     contains: str | None = None
     slugs: Sequence[str] | None = None
     is_troubled: bool = False
+    health: Health | None = None
 
 
 class Page(NamedTuple):
@@ -89,37 +94,38 @@ class Pulse(NamedTuple):
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
 
 
-def get(tx: Tx, slug: str) -> ScheduleView:
+def get(tx: Tx, slug: str, *, now: Instant) -> ScheduleView:
     """One schedule as it stands."""
-    return _views(tx, [_find(tx, slug)])[0]
+    return _views(tx, [_find(tx, slug)], now)[0]
 
 
-def page(tx: Tx, *, after: str | None, limit: int, contains: str | None = None) -> list[ScheduleView]:
+def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str | None = None) -> list[ScheduleView]:
     """Schedules in slug order after a slug."""
-    return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains))
+    return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains), now)
 
 
-def chosen(tx: Tx, choice: Choice) -> Page:
+def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
     """A page of schedules in slug order.
 
     A search looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
-    after, limit, status, contains, slugs, is_troubled = choice
+    after, limit, status, contains, slugs, is_troubled, health = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
-        return Page(_views(tx, [named[slug] for slug in sorted(named)]), None)
-    if status is None and not contains and not is_troubled:
+        return Page(_views(tx, [named[slug] for slug in sorted(named)], now), None)
+    if status is None and not contains and not is_troubled and health is None:
         rows = tx.schedules.page(after=after, limit=limit + 1)
-        return Page(_views(tx, rows[:limit]), rows[limit - 1].slug if len(rows) > limit else None)
+        return Page(_views(tx, rows[:limit], now), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
     found: list[ScheduleView] = []
-    step = tx.schedules.amiss if is_troubled or status in HALTED else tx.schedules.page
+    step = _candidates(tx, choice, now)
     for _ in range(SEARCH_MAX // SEARCH_STEP):
         rows = step(after=after, limit=SEARCH_STEP)
-        for view in _views(tx, [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()]):
+        for view in _views(tx, [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()], now):
             if (
                 status in (None, view.status)
+                and health in (None, view.health)
                 and wanted in _searched(view)
-                and (view.status in TROUBLED or view.consecutive_errors or not is_troubled)
+                and (view.health in TROUBLED or not is_troubled)
             ):
                 if len(found) == limit:
                     return Page(found, found[-1].slug)
@@ -128,6 +134,51 @@ def chosen(tx: Tx, choice: Choice) -> Page:
             return Page(found, None)
         after = rows[-1].slug
     return Page(found, after)
+
+
+Step: TypeAlias = Callable[..., list[Schedule]]
+"""Schedules in slug order: `(*, after, limit)`."""
+
+
+def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
+    """Where those that are meant can be found without a walk over all, if they can."""
+    if choice.status in HALTED or choice.health == "failing":
+        return tx.schedules.amiss
+    if choice.health == "late":
+        return partial(_among, late(tx, now))
+    if choice.health == "waiting":
+        return partial(_among, _living(tx, {run.schedule_id for run in _waiting(tx)}))
+    if choice.is_troubled:
+        beside = late(tx, now)
+
+        def troubled(*, after: str | None, limit: int) -> list[Schedule]:
+            found = {row.slug: row for row in tx.schedules.amiss(after=after, limit=limit)}
+            found |= {row.slug: row for row in _among(beside, after=after, limit=limit)}
+            return [found[slug] for slug in sorted(found)][:limit]
+
+        return troubled
+    return tx.schedules.page
+
+
+def late(tx: Tx, now: Instant) -> list[Schedule]:
+    """Schedules that may be late, in slug order: something of theirs was due more than a minute ago, or waits."""
+    cadences = tx.cadences.due(now=now - GRACE, limit=LATE_MAX)
+    ids = {cadence.schedule_id for cadence in cadences}
+    ids |= {run.schedule_id for run in _waiting(tx) if run.started_at is None and run.due_at < now - GRACE}
+    return _living(tx, ids)
+
+
+def _waiting(tx: Tx) -> list[Run]:
+    return tx.runs.page(limit=LATE_MAX, outcome="waiting")
+
+
+def _living(tx: Tx, schedule_ids: Iterable[int]) -> list[Schedule]:
+    known = tx.schedules.by_ids([schedule_id for schedule_id in schedule_ids if schedule_id > 0])
+    return sorted((row for row in known.values() if row.deleted_at is None), key=lambda row: row.slug)
+
+
+def _among(rows: Sequence[Schedule], *, after: str | None, limit: int) -> list[Schedule]:
+    return [row for row in rows if after is None or row.slug > after][:limit]
 
 
 def pulse(tx: Tx) -> Pulse:
@@ -169,11 +220,11 @@ def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
     return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in found.items()}
 
 
-def stats(tx: Tx, slug: str, *, since: Instant) -> Stats:
+def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
     """Counts, success rate, durations and streak since some time."""
     schedule = _find(tx, slug)
     tallied = tx.runs.tallied(schedule.schedule_id, since=since, limit=DURATIONS_MAX)
-    view = _views(tx, [schedule])[0]
+    view = _views(tx, [schedule], now)[0]
     errors = sum(tallied.by_outcome.get(outcome, 0) for outcome in ERRORS)
     succeeded = tallied.by_outcome.get("succeeded", 0)
     closed = succeeded + errors
@@ -199,7 +250,7 @@ def _find(tx: Tx, slug: str) -> Schedule:
     return schedule
 
 
-def _views(tx: Tx, schedules: Sequence[Schedule]) -> list[ScheduleView]:
+def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant) -> list[ScheduleView]:
     """Views in a fixed number of queries, whatever the number of schedules."""
     ids = [schedule.schedule_id for schedule in schedules]
     cadences = tx.cadences.lock(ids)
@@ -212,6 +263,7 @@ def _views(tx: Tx, schedules: Sequence[Schedule]) -> list[ScheduleView]:
             read_stored(schedule.schedule_id, schedule.version, schedule.definition),
             opened.get(cadence.open_run_id) if cadence.open_run_id is not None else None,
             alarms[schedule.schedule_id].due_at if schedule.schedule_id in alarms else None,
+            now=now,
         )
         for schedule in schedules
         for cadence in [cadences[schedule.schedule_id]]

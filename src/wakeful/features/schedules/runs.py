@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from wakeful.core.cadence import Cadence
-from wakeful.core.effects import Alert
 from wakeful.core.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.instants import Instant
 from wakeful.core.policies import DAY, MINUTE, NO_RETRY
 from wakeful.core.results import Done, Ending, Entrusted, Failed, kept_of, kept_while_waiting, session_of
 from wakeful.core.runs import Run, rung_index
-from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, release
+from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
 from wakeful.core.transitions import closed
 from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
@@ -166,7 +165,8 @@ def _settle(
     if session_id is not None and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
         cadence = cadence._replace(session_id=session_id)
     if not isinstance(settlement, Close):
-        return Settled(settlement, asked, kept_while_waiting(ending, earlier=run.result)), cadence
+        moved, observed = after_failed_attempt(cadence, current.rules, current.policy, run, settlement)
+        return Settled(settlement, asked + observed, kept_while_waiting(ending, earlier=run.result)), moved
     moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
     reply = reply_of(run, ending, own, settlement)
     effects += asked + reply.effects
@@ -178,8 +178,7 @@ def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
     """A halted schedule starts nothing, not even another attempt: the run ends with what is known of it."""
     reason = "removed" if cadence.state == "done" else cadence.state
     if wait.is_crash and rung_index(wait.rung) > 0:
-        alert = Alert(f"unknown:{run.schedule_id}", f"run {run.run_id}: {wait.error}; nobody knows how it ended")
-        return Close("unknown", wait.rung, wait.error, reason, alert=alert)
+        return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
     return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from wakeful.core.cadence import Cadence
 from wakeful.core.definition import Definition
 from wakeful.core.definition_json import definition_to_json
+from wakeful.core.health import Health, health_of
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.timing import next_after
@@ -156,11 +157,13 @@ class ScheduleView:
     slug: str
     definition: Definition | None  # None: the stored one can no longer be read
     status: str
+    health: Health
     status_reason: str | None
     enabled: bool
     next_run: datetime | None
     last_run: datetime | None
     last_result: str | None
+    last_outcome: str | None
     last_error: str | None
     session_id: str | None
     consecutive_errors: int
@@ -178,9 +181,11 @@ class ScheduleView:
             "enabled": self.enabled,
             "description": None if self.definition is None else describe(self.definition.timing),
             "status": self.status,
+            "health": self.health,
             "statusReason": self.status_reason,
             "lastRun": as_text(self.last_run),
             "lastResult": self.last_result,
+            "lastOutcome": self.last_outcome,
             "lastError": self.last_error,
             "sessionId": self.session_id,
             "nextRun": as_text(self.next_run),
@@ -192,7 +197,13 @@ class ScheduleView:
 
 
 def view_schedule(
-    schedule: Schedule, cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None, rings_at: Instant | None
+    schedule: Schedule,
+    cadence: Cadence,
+    compiled: Compiled | Broken,
+    open_run: Run | None,
+    rings_at: Instant | None,
+    *,
+    now: Instant,
 ) -> ScheduleView:
     """Put together what is known of a schedule."""
     status = _status(cadence, compiled, open_run)
@@ -208,16 +219,18 @@ def view_schedule(
         reason = open_run.reason
     if open_run is not None and open_run.stuck:
         reason = f"stuck: run {open_run.run_id} could not be ended"
-    last_run_at, last_result, last_error = _last(cadence, open_run)
+    last_run_at, last_outcome, last_error = _last(cadence, open_run)
     return ScheduleView(
         slug=schedule.slug,
         definition=compiled.definition if isinstance(compiled, Compiled) else None,
         status=status,
+        health=health_of(cadence, open_run, rings_at, is_broken=isinstance(compiled, Broken), now=now),
         status_reason=compiled.reason if isinstance(compiled, Broken) else reason,
         enabled=cadence.state not in ("disabled", "done"),
         next_run=as_datetime(next_at),
         last_run=as_datetime(last_run_at),
-        last_result=last_result,
+        last_result=None if last_outcome is None else "error" if last_outcome in ERRORS else "success",
+        last_outcome=last_outcome,
         last_error=last_error,
         session_id=cadence.session_id,
         consecutive_errors=cadence.consecutive_errors,
@@ -340,16 +353,14 @@ def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None)
     return "idle" if open_run is None else "waiting"
 
 
-def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, str | None, str | None]:
-    """When it last ran, the result, the error: those of the last attempt, also while its run waits for the next one."""
+def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outcome | None, str | None]:
+    """When it last ran, how, the error: those of the last attempt, also while its run waits for the next one."""
     is_tried = open_run is not None and open_run.outcome == "waiting" and open_run.error is not None
     if open_run is not None and is_tried and open_run.reason != "quota":  # a limit that resets is no error
         # A busy target did nothing: that is an error to be seen, and no run.
         began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
-        return began_at, "error", open_run.error
-    outcome = cadence.last_outcome
-    result = None if outcome is None else "error" if outcome in ERRORS else "success"
-    return cadence.last_run_at, result, cadence.last_error
+        return began_at, "failed", open_run.error
+    return cadence.last_run_at, cadence.last_outcome, cadence.last_error
 
 
 def as_text(at: datetime | None) -> str | None:

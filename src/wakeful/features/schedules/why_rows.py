@@ -198,6 +198,8 @@ def missed(case: Case, dial: Dial) -> str:
     subject = _gap_subject(case, dial, "was missed")
     if row.reason == "clock":
         return f"{subject} because the clock jumped over it, or the machine slept{_caught_up(case, dial)}"
+    if row.reason == "suspended":
+        return f"{subject} because the machine was suspended{_caught_up(case, dial)}"
     if row.reason == "restored":
         return f"{subject} because the store was put back from a copy (restored), and nobody knows what ran since then"
     down, back = case.clockwork.down_from, case.clockwork.down_until

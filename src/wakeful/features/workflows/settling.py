@@ -17,7 +17,8 @@ decided, and the workflow's error says it in words.
 
 from typing import NamedTuple, assert_never
 
-from wakeful.core.effects import Alert, Effect, Recovered
+from wakeful.core.effects import Alert, Observed
+from wakeful.core.incidents import GOOD_USUAL, good_needed, handler_incident
 from wakeful.core.instants import Instant
 from wakeful.core.results import (
     Busy,
@@ -42,7 +43,7 @@ from wakeful.core.workflow_answers import Published
 from wakeful.core.workflow_definition import Producer
 from wakeful.core.workflow_pages import with_page
 from wakeful.core.workflow_rows import FOLLOWING, Handler, HandlerRun, Phase
-from wakeful.core.workflow_rules import CRASHES_MAX, HELD_MAX, TROUBLE_AFTER, Flow, backoff
+from wakeful.core.workflow_rules import CRASHES_MAX, HELD_MAX, Flow, backoff
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.standing import (
@@ -114,17 +115,15 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     flow, put = publish(tx, flow, published.messages, run_id=run.run_id, now=now)
     status = "skipped" if own.mutation == "skipped" else "consumed"
     settled = settle_messages(tx, run.run_id, "skipped" if status == "skipped" else "consumed", now)
-    handler = flow.handlers.get(own.handler)
-    effects: tuple[Effect, ...] = ()
+    handler, needed = flow.handlers.get(own.handler), GOOD_USUAL
     if handler is not None:
-        if handler.tries >= TROUBLE_AFTER:
-            effects = (Recovered((trouble_of(flow, own.handler),)),)
         handler = handler._replace(tries=0, held_until=None, last_error=None)
         if published.has_state:
             handler = handler._replace(state=published.state)
         if own.kind == "consumer" and own.reserved:
             handler = _looks_again(tx, flow, handler)
         producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
+        needed = good_needed(producer.timing) if isinstance(producer, Producer) else needed
         if isinstance(producer, Producer):
             _count_jumped(tx, flow, producer, run, now)
             handler = handler._replace(next_at=next_after(producer.timing, max(now, run.planned_at)))
@@ -136,7 +135,9 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     said = said or f"{own.handler}: published {fresh}"
     told = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
     tell(tx, flow.workflow, "committed", data=told)
-    return Fate(Settled(Close("succeeded", "finished"), effects, f'{{"output":"{said}"}}'), flow, own)
+    name, stopped = handler_incident(flow.workflow.name, own.handler), (_stop_incident(flow),)
+    well = Observed(name, True, run.due_at, run.run_id, needed=needed, also=stopped)
+    return Fate(Settled(Close("succeeded", "finished"), (well,), f'{{"output":"{said}"}}'), flow, own)
 
 
 def _looks_again(tx: Tx, flow: Flow, consumer: Handler) -> Handler:
@@ -180,9 +181,8 @@ def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: 
     at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
     told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
     tell(tx, flow.workflow, "retrying", data=told)
-    effects: tuple[Effect, ...] = ()
-    if tries >= TROUBLE_AFTER:
-        effects = (Alert(trouble_of(flow, own.handler), _trouble(flow, own, error, tries)),)
+    said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
+    effects = (Observed(handler_incident(flow.workflow.name, own.handler), False, run.due_at, run.run_id, said),)
     if handler is not None:
         handler = handler._replace(tries=tries, held_until=at, last_error=error)
         if handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
@@ -194,17 +194,6 @@ def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: 
     flow = release(tx, flow, run.run_id, now)
     flow = with_workflow(flow, open_run_id=None, freed_at=now)
     return Fate(Settled(Close("failed", run.rung, error, TRANSIENT), effects), flow, reached(own, "abandoned", now))
-
-
-def trouble_of(flow: Flow, handler: str) -> str:
-    """The name of the incident that a handler cannot be reached."""
-    return f"handler:{flow.workflow.name}/{handler}"
-
-
-def _trouble(flow: Flow, own: HandlerRun, error: str, tries: int) -> str:
-    name = flow.workflow.name
-    cure = "it is tried again by itself, at most every 10 minutes; see `wakeful workflows show " + name + "`"
-    return f"workflow {name}: {own.handler} could not be reached {tries} times in a row ({error}); {cure}"
 
 
 def _after_loss(
@@ -225,7 +214,7 @@ def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instan
 
     What is behind its side effect stays open and resumes at `next` then; anything else ends, and starts again."""
     said = f"{own.handler}, {_phase_words(own.phase)}: {error}"
-    effects = (Alert(f"workflow:{flow.workflow.name}", f"workflow {flow.workflow.name} stopped: {said}"),)
+    effects = (Alert(_stop_incident(flow), f"workflow {flow.workflow.name} stopped: {said}"),)
     if own.phase == "mutated":
         flow = _stop(tx, flow, f"{said}; {RESUME}", now)
         own = own._replace(awaits="stopped")
@@ -245,7 +234,7 @@ def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: 
     said = f"{own.handler}, {_phase_words(own.phase)}, run {run.run_id}: {error}; {cure}"
     flow = _stop(tx, flow, said, now)
     reason = UNCERTAIN if is_uncertain else STOPPED
-    alert = Alert(f"workflow:{flow.workflow.name}", f"workflow {flow.workflow.name}: {said}")
+    alert = Alert(_stop_incident(flow), f"workflow {flow.workflow.name}: {said}")
     own = own._replace(awaits="uncertain" if is_uncertain else "stopped")
     return Fate(Settled(_wait(flow, run, None, reason, "failed", error), (alert,)), flow, own)
 
@@ -274,6 +263,11 @@ def _abandon(
     elif said is not None:
         close = Close("failed", run.rung, said, reason)
     return Fate(Settled(close), flow, reached(own, "abandoned", now)._replace(awaits=None))
+
+
+def _stop_incident(flow: Flow) -> str:
+    """The name of the incident that a workflow stopped and waits for a person."""
+    return f"workflow:{flow.workflow.name}"
 
 
 def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[Flow, HandlerRun]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from wakeful.adapters.bell import rung_within
+from wakeful.adapters.suspend import slept_ms
 from wakeful.core.instants import Duration
 from wakeful.ports.clock import Moment
 from wakeful.stores.postgres.connection import Session
@@ -37,7 +38,8 @@ class PostgresClock:
 
     def read(self) -> Moment:
         now = (self._steady_ns() // 1_000 + self._offset_us) // 1_000
-        return Moment(now, time.monotonic_ns() // 1_000_000)
+        monotonic_ns = time.monotonic_ns()
+        return Moment(now, monotonic_ns // 1_000_000, slept_ms(monotonic_ns))
 
     async def sleep(self, duration: Duration) -> None:
         await asyncio.sleep(duration / 1000)

@@ -24,6 +24,9 @@ UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5, ca
 WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 """
 
+# By which settings a node works.
+PUBLISH = "UPDATE nodes SET terms = $1 WHERE node_id = $2"
+
 # Whether a node has its lease; whoever wants to take it waits until our commit, and then finds what we claimed.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL AND lease_until >= $2 FOR SHARE"
 
@@ -81,6 +84,9 @@ class PostgresNodes:
             self.void([node_id], now=now)
             return False
         return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running, capacity))
+
+    def publish(self, node_id: int, *, terms: str) -> None:
+        self._session.change(PUBLISH, terms, node_id)
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
         return bool(self._session.rows(HOLD, node_id, lease_until))

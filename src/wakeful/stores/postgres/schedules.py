@@ -47,7 +47,7 @@ WHERE schedule_id > $1 AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule
 # The living that are halted or failing, in slug order.
 AMISS = f"""
 SELECT {_COLUMNS} FROM cadences JOIN schedules USING (schedule_id)
-WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.consecutive_errors > 0)
+WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
   AND deleted_at IS NULL AND slug > $1 ORDER BY slug LIMIT $2
 """
 

@@ -1,17 +1,20 @@
 """What people were told is wrong, in SQLite."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from sqlite3 import Connection
 
+from wakeful.core.incidents import Incident
 from wakeful.core.instants import Instant
-from wakeful.ports.outbox import Incident
-from wakeful.stores.sqlite.rows import columns_of, texts
+from wakeful.ports.outbox import ALARM_INCIDENT
+from wakeful.stores.sqlite.due import due_of
+from wakeful.stores.sqlite.rows import columns_of, texts, update
 
 _COLUMNS = columns_of(Incident, "incidents")
 
 # Open an incident, or count that it was raised once more.
 RAISE = """
-INSERT INTO incidents (name, text, opened_at, last_at, times) VALUES (?, ?, ?, ?, 1)
+INSERT INTO incidents (name, text, opened_at, last_at, times, told_at) VALUES (?, ?, ?, ?, 1, ?)
 ON CONFLICT (name) WHERE closed_at IS NULL DO UPDATE SET last_at = excluded.last_at, times = times + 1
 RETURNING times
 """
@@ -27,6 +30,38 @@ CLOSE = "UPDATE incidents SET closed_at = ? WHERE incident_id = ?"
 
 # Those that are open; there are as many as things are wrong.
 OPEN = f"SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_open WHERE closed_at IS NULL"
+
+# One of them.
+GET = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = ?"
+
+# A new one, unless one of its name is open.
+_NEW = [name for name in Incident._fields if name != "incident_id"]
+ADD = f"""
+INSERT INTO incidents ({", ".join(_NEW)}) VALUES ({", ".join("?" for _ in _NEW)})
+ON CONFLICT (name) WHERE closed_at IS NULL DO NOTHING RETURNING incident_id
+"""
+_new = attrgetter(*_NEW)
+
+# Write one back.
+SAVE = update("incidents", key="incident_id", columns=_NEW)
+
+# One that was never reported.
+REMOVE = "DELETE FROM incidents WHERE incident_id = ?"
+
+# The one of a name that ended last.
+LAST_OVER = f"""
+SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_over
+WHERE name = ? AND closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1
+"""
+
+# Those that are over, the latest end first.
+RECENT = f"""
+SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_closed
+WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT ?
+"""
+
+# Those whose alarm is due, oldest first.
+DUE = due_of(ALARM_INCIDENT, "incidents", "incident_id", _COLUMNS)
 
 # Forget what was over long ago.
 PRUNE = """
@@ -46,7 +81,7 @@ class SqliteIncidents:
         self._connection = connection
 
     def note(self, name: str, text: str, *, at: Instant) -> bool:
-        (times,) = self._connection.execute(RAISE, (name, text, at, at)).fetchone()
+        (times,) = self._connection.execute(RAISE, (name, text, at, at, at)).fetchone()
         return bool(times == 1)
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
@@ -56,6 +91,34 @@ class SqliteIncidents:
 
     def open(self) -> list[Incident]:
         return sorted(map(Incident._make, self._connection.execute(OPEN)))
+
+    def lock(self, names: Sequence[str]) -> dict[str, Incident]:
+        rows = map(Incident._make, self._connection.execute(OPEN_OF, (texts(names),)))
+        return {row.name: row for row in rows}
+
+    def get(self, incident_id: int) -> Incident | None:
+        row = self._connection.execute(GET, (incident_id,)).fetchone()
+        return None if row is None else Incident._make(row)
+
+    def add(self, row: Incident) -> int | None:
+        added = self._connection.execute(ADD, _new(row)).fetchone()
+        return None if added is None else int(added[0])
+
+    def save(self, row: Incident) -> None:
+        self._connection.execute(SAVE, (*_new(row), row.incident_id))
+
+    def remove(self, incident_id: int) -> None:
+        self._connection.execute(REMOVE, (incident_id,))
+
+    def last_over(self, name: str) -> Incident | None:
+        row = self._connection.execute(LAST_OVER, (name,)).fetchone()
+        return None if row is None else Incident._make(row)
+
+    def recent(self, *, limit: int) -> list[Incident]:
+        return list(map(Incident._make, self._connection.execute(RECENT, (limit,))))
+
+    def due(self, *, now: Instant, limit: int) -> list[Incident]:
+        return list(map(Incident._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
     def prune(self, *, before: Instant, limit: int) -> int:
         return self._connection.execute(PRUNE, (before, limit)).rowcount

@@ -21,6 +21,9 @@ UPDATE nodes SET last_tick_at = ?, lease_until = ?, lag = ?, running = ?, capaci
 WHERE node_id = ? AND voided_at IS NULL
 """
 
+# By which settings a node works.
+PUBLISH = "UPDATE nodes SET terms = ? WHERE node_id = ?"
+
 # Whether a node has its lease. The one writer holds every row, so looking is holding.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL AND lease_until >= ?"
 
@@ -73,6 +76,9 @@ class SqliteNodes:
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
         return self._connection.execute(RENEW, (now, lease_until, lag, running, capacity, node_id)).rowcount == 1
+
+    def publish(self, node_id: int, *, terms: str) -> None:
+        self._connection.execute(PUBLISH, (terms, node_id))
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
         return self._connection.execute(HOLD, (node_id, lease_until)).fetchone() is not None

@@ -22,8 +22,9 @@ PROBED: Final = 16
 
 
 def insert_into(table: str, row: type[NamedTuple]) -> str:
-    """Write one row, its columns in the tuple's order."""
-    return f"INSERT INTO {table} VALUES ({', '.join('?' for _ in _fields(row))})"
+    """Write one row. The columns are named: a later release may add some that have a default."""
+    names = _fields(row)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
 
 
 def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed: tuple[str, ...] = ()) -> str:

@@ -61,8 +61,8 @@ WHERE schedule_id > ? AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_
 
 # The living that are halted or failing, in slug order.
 AMISS = f"""
-SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_amiss CROSS JOIN schedules USING (schedule_id)
-WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.consecutive_errors > 0)
+SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_troubled CROSS JOIN schedules USING (schedule_id)
+WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
   AND deleted_at IS NULL AND slug > ? ORDER BY slug LIMIT ?
 """
 

@@ -80,3 +80,32 @@ ALTER TABLE workflows ADD COLUMN window_at INTEGER;
 ALTER TABLE workflows ADD COLUMN window_runs INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE workflows ADD COLUMN limited_until INTEGER;
 UPDATE workflows SET tried_version = version WHERE status <> 'draft';
+
+-- Alerts: how a cadence stands (0: well, 1: recovering, 2: bad), and the schedules that are failing or halted, found
+-- without a walk. A run that succeeds touches neither.
+ALTER TABLE cadences ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+UPDATE cadences SET trouble = 2 WHERE consecutive_errors > 0 AND state <> 'done';
+CREATE INDEX cadences_troubled ON cadences (schedule_id)
+  WHERE state IN ('paused', 'disabled', 'invalid') OR trouble = 2;
+
+-- Alerts: an incident is watched before it is reported, rings when it is to be reported, and counts until it is over.
+ALTER TABLE incidents ADD COLUMN stage TEXT NOT NULL DEFAULT 'reported';
+ALTER TABLE incidents ADD COLUMN owner_id INTEGER;
+ALTER TABLE incidents ADD COLUMN run_id INTEGER;
+ALTER TABLE incidents ADD COLUMN bad INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE incidents ADD COLUMN good INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE incidents ADD COLUMN look_at INTEGER;
+ALTER TABLE incidents ADD COLUMN told_at INTEGER;
+ALTER TABLE incidents ADD COLUMN quiet_until INTEGER;
+ALTER TABLE incidents ADD COLUMN channel TEXT;
+ALTER TABLE incidents ADD COLUMN reopened INTEGER NOT NULL DEFAULT 0;
+-- What 0.1 told under several names is one incident for each schedule now.
+UPDATE incidents SET closed_at = last_at WHERE closed_at IS NULL AND (
+  name LIKE 'disabled:%' OR name LIKE 'failing:%' OR name LIKE 'invalid:%' OR name LIKE 'stuck:%'
+  OR name LIKE 'unconfirmed:%' OR name LIKE 'unknown:%' OR name = 'heartbeat:failing'
+);
+-- The last one of a name that is over.
+CREATE INDEX incidents_over ON incidents (name, closed_at) WHERE closed_at IS NOT NULL;
+
+-- Alerts: which `[alerts]` and `[budgets]` a node works by, as a hash.
+ALTER TABLE nodes ADD COLUMN terms TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,74 @@
+"""What people were told is wrong: list it, and end it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.client import schedule_path
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note, say
+
+LIMIT: Final = 50
+
+
+@command("alerts")
+@click.argument("action", type=click.Choice(("ack",)), required=False)
+@click.argument("which", metavar="[SLUG|ID]", required=False)
+@click.option("--open", "is_open", is_flag=True, help="Show only those that are open.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Recent ones at most.")
+def alerts_command(asked: Invocation, action: str | None, which: str | None, is_open: bool, limit: int) -> None:
+    """List what is wrong and what was recently; `ack SLUG` (or an id) ends one without a report."""
+    if action == "ack":
+        _acknowledge(asked, which)
+        return
+    found = asked.daemon().get("/api/alerts", limit=limit, open="true" if is_open else "false")["alerts"]
+    if asked.is_json:
+        json_out({"alerts": found})
+    elif not found:
+        note("no alerts")
+    else:
+        _list(found)
+
+
+def _acknowledge(asked: Invocation, which: str | None) -> None:
+    if which is None:
+        raise click.UsageError("name the schedule, or the id of the alert; `wakeful alerts` lists them")
+    path = f"/api/alerts/{which}/acknowledge" if which.isdecimal() else schedule_path(which, "/acknowledge")
+    answer = asked.daemon().ask("POST", path, body={}).body
+    if asked.is_json:
+        json_out(answer)
+    else:
+        say(f"{which} is acknowledged")
+
+
+def _list(found: list[Mapping[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("ID"),
+        Column("STATE", is_state=True),
+        Column("SINCE"),
+        Column("ENDED", drop=1),
+        Column("TIMES", drop=2),
+        Column("ABOUT", least=10),
+        Column("WHAT", least=20),
+    ]
+    table(columns, [_row(one, since) for one in found])
+
+
+def _row(one: Mapping[str, Any], since: Any) -> list[str]:
+    ended = times.parse(one["endedAt"])
+    return [
+        one["id"],
+        "open" if ended is None else "over",
+        times.relative(times.parse(one["openedAt"]), since),
+        times.NONE if ended is None else times.relative(ended, since),
+        str(one["times"]),
+        one["slug"] or one["incident"],
+        one["text"],
+    ]

@@ -1,0 +1,52 @@
+"""Incidents as people see them."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from wakeful.core.incidents import Incident
+from wakeful.core.instants import format_instant
+from wakeful.core.refusals import NotFound
+from wakeful.features.delivery.incidents import slug_of
+from wakeful.ports.store import Tx
+
+RECENT: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AlertView:
+    """One incident that was reported, or was counted and not reported."""
+
+    row: Incident
+    slug: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        row = self.row
+        return {
+            "id": str(row.incident_id),
+            "incident": row.name,
+            "slug": self.slug,
+            "text": row.text,
+            "openedAt": format_instant(row.opened_at),
+            "reportedAt": None if row.told_at is None else format_instant(row.told_at),
+            "lastAt": format_instant(row.last_at),
+            "endedAt": None if row.closed_at is None else format_instant(row.closed_at),
+            "times": row.times,
+            "reopened": row.reopened,
+            "runId": None if row.run_id is None else str(row.run_id),
+        }
+
+
+def alerts(tx: Tx, *, limit: int = RECENT, is_open: bool = False) -> list[AlertView]:
+    """Those that are open, the oldest first, then those that are over, the latest end first."""
+    rows = [row for row in tx.incidents.open() if row.stage != "watched"]
+    if not is_open:
+        rows += tx.incidents.recent(limit=limit)
+    return [AlertView(row, slug_of(tx, row.name)) for row in rows]
+
+
+def find(tx: Tx, incident_id: int) -> Incident:
+    """One that is open."""
+    row = tx.incidents.get(incident_id)
+    if row is None or row.stage == "watched" or row.closed_at is not None:
+        raise NotFound(f"no open alert has the id {incident_id}; `wakeful alerts` lists them")
+    return row
