@@ -1,5 +1,6 @@
 """Deliveries, channels and the inbox for Python programs and for the edges."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -98,6 +99,7 @@ class Delivering:
             ack_token=self._ack_token,
             apply=ground.apply,
             ring_bell=ground.ring_bell,
+            listener=ground.listener,
         )
 
     async def close(self) -> None:
@@ -120,10 +122,17 @@ class Delivering:
             self._limits.value = limits
         if alerts is not None:
             self._alerts.value = alerts
+            if self._ground is not None:
+                self._ground.publish_terms(self.terms_hash)
         if channels is not None:
             self._make_channels = channels
             if self._ground is not None:
                 self._retired += self._registry.configure(channels(self._ground.clock, self._ground.listener))
+
+    @property
+    def terms_hash(self) -> str:
+        """A hash of the settings that all nodes on a store must share: which node reports must not decide how."""
+        return hashlib.sha256(repr(self._alerts.value).encode()).hexdigest()[:16]
 
     def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel that is a function; answers how to take it away."""

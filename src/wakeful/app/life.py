@@ -150,6 +150,7 @@ class Life:
                 standby=self._conduct.terms.is_standby,
                 agent_lane=self._conduct.terms.agent_lane,
             )
+            parts.engine.publish_terms(self._delivering.terms_hash)
             self._written_by = Writing(parts)
             self._beating = Beating(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())

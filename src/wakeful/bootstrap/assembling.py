@@ -147,6 +147,10 @@ async def assemble_with(
         for engine in engines:
             engine.ring_bell()
 
+    def publish_terms(terms: str) -> None:
+        for engine in engines:
+            engine.publish_terms(terms)
+
     appliers: dict[type[Any], Applier] = {Replan: Resets(compilations).apply}
 
     def apply(tx: Tx, effect: Effect, now: Instant) -> bool:
@@ -167,6 +171,7 @@ async def assemble_with(
         ring_bell,
         apply,
         listener,
+        publish_terms,
     )
     plugs = [await make(ground) for make in features]
     appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])

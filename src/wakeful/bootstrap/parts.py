@@ -79,6 +79,7 @@ class Ground:
     ring_bell: Callable[[], None]  # something was written that may be due now
     apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
     listener: ExchangeListener | None = None  # hears of requests to others
+    publish_terms: Callable[[str], None] = lambda _: None  # says by which settings this node works, as a hash
 
     @property
     def default_zone(self) -> str:

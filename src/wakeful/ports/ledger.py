@@ -53,8 +53,24 @@ class Tallied(NamedTuple):
     cost: float | None = None  # in US dollars, likewise
 
 
+class Fallen(NamedTuple):
+    """What of one owner of runs came due while no node ticked."""
+
+    schedule_id: int
+    missed: int  # instants that did not run
+    caught_up: int  # runs that made up for it
+
+
 class Runs(Protocol):
     """The ledger."""
+
+    def last_id(self) -> int:
+        """The id of the newest row; 0: there is none."""
+        ...
+
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
+        """What was missed or caught up of instants between two times, in rows written after an id, by owner."""
+        ...
 
     def reserve_ids(self, n: int) -> list[int]:
         """Ids for n new runs, ascending."""

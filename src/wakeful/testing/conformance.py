@@ -28,6 +28,7 @@ from wakeful.testing.conformance_ledger import (
     TestPruning,
     TestReadingTheLedger,
     TestRunsAreWrittenOnce,
+    TestWhatFellIntoAGap,
 )
 from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
@@ -41,6 +42,7 @@ from wakeful.testing.conformance_store import (
     TestOwners,
     TestTheClock,
     TestTransactions,
+    TestWhatNodesPublish,
 )
 from wakeful.testing.conformance_workflows import TestMessages, TestSessions, TestWorkflows
 
@@ -72,5 +74,7 @@ __all__ = [
     "TestSystemEvents",
     "TestTheClock",
     "TestTransactions",
+    "TestWhatFellIntoAGap",
+    "TestWhatNodesPublish",
     "TestWorkflows",
 ]

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from wakeful.core.runs import Outcome, Run
+from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import Mark, Store, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -376,6 +377,30 @@ async def _prune(store: Store, before: int, limit: int = 1_000) -> int:
         assert pruned <= limit
         total += pruned
     return total
+
+
+class TestWhatFellIntoAGap:
+    """Counting what came due while no node ticked."""
+
+    async def test_missed_instants_and_runs_that_caught_up_are_counted_by_owner(self, make_store: MakeStore) -> None:
+        """Of rows that were written after an id, as far as they reach into the time that is asked for."""
+        store = await make_store()
+        assert await store.read(lambda tx: tx.runs.last_id()) == 0
+        rows = [
+            a_gap(1, NOW, NOW + 10, 3, schedule_id=1, outcome="missed"),
+            a_gap(2, NOW, NOW + 10, 4, schedule_id=1, outcome="missed"),
+            a_gap(3, NOW, NOW + 10, 5, schedule_id=2, outcome="skipped", occurrence=NOW + 1),
+            a_run(4, schedule_id=1, planned_at=NOW + 20, occurrence=NOW + 20, trigger="catchUp"),
+            a_run(5, schedule_id=3, planned_at=NOW + 20, occurrence=NOW + 20, trigger="catchUp"),
+            a_run(6, schedule_id=3, planned_at=NOW + 30, occurrence=NOW + 30),
+            a_run(7, schedule_id=3, planned_at=NOW + 99, occurrence=NOW + 99, trigger="catchUp"),
+        ]
+        rows[1] = rows[1]._replace(occurrence=NOW + 2)
+        await store.write(lambda tx: put_runs(tx, *rows))
+        assert await store.read(lambda tx: tx.runs.last_id()) == 7
+        found = await store.read(lambda tx: tx.runs.fallen(after_id=1, since=NOW, until=NOW + 50))
+        assert found == [Fallen(1, 4, 1), Fallen(3, 0, 1)]
+        assert await store.read(lambda tx: tx.runs.fallen(after_id=7, since=NOW, until=NOW + 50)) == []
 
 
 class TestPruning:

@@ -201,6 +201,18 @@ class TestNodes:
         assert await store.read(lambda tx: tx.nodes.with_leftovers()) == [ids[0], ids[2]]
 
 
+class TestWhatNodesPublish:
+    """By which settings each works."""
+
+    async def test_a_node_says_by_which_settings_it_works(self, make_store: MakeStore) -> None:
+        """Nothing until it does."""
+        store = await make_store()
+        node_id = await store.write(a_node)
+        assert [node.terms for node in await store.read(lambda tx: tx.nodes.all())] == [""]
+        await store.write(lambda tx: tx.nodes.publish(node_id, terms="abc"))
+        assert [node.terms for node in await store.read(lambda tx: tx.nodes.all())] == ["abc"]
+
+
 class TestMeta:
     """Single facts by name."""
 

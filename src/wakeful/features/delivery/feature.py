@@ -14,10 +14,13 @@ from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
 from wakeful.features.delivery.hearing import Ears
 from wakeful.features.delivery.incidents import Telling, alert, recovered
+from wakeful.features.delivery.outages import look_at_outage, note_silence
+from wakeful.features.delivery.pinging import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.watching import Explain, IncidentAlarms, observe, plainly
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, Plug
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import public_id
@@ -36,6 +39,7 @@ def plug(
     ack_token: Callable[[], str],
     apply: Callable[[Tx, Effect, Instant], bool],
     ring_bell: Callable[[], None],
+    listener: ExchangeListener | None = None,
 ) -> Plug:
     """The feature over one store and the channels of one process."""
 
@@ -57,11 +61,14 @@ def plug(
     attempts = Attempts(
         registry, limits, clock, public_id=partial(public_id, store_id), tell=tell, is_alone=store.is_exclusive
     )
+    pings = PingAlarms(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)
     return Plug(
-        alarms=[attempts, IncidentAlarms(store, clock, telling, explain=explain)],
+        alarms=[attempts, IncidentAlarms(store, clock, telling, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
-        besides=[_Recovery(store, clock, attempts), Ears(store, clock, registry, apply, ring_bell)],
+        besides=[_Recovery(store, clock, attempts), Ears(store, clock, registry, apply, ring_bell), pings],
+        on_silence=[partial(note_silence, terms=lambda: alerts.value)],
+        on_settings=[pings.changed],
         checks=[partial(_check, registry)],
     )
 

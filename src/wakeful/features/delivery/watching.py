@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from wakeful.core.alerting import AlertTerms
 from wakeful.core.effects import Observed, Recovered
 from wakeful.core.incidents import (
+    OUTAGE,
     Incident,
     Step,
     after_bad,
@@ -44,6 +45,8 @@ class Explained(NamedTuple):
 
 
 Explain: TypeAlias = Callable[[Tx, Incident, Instant], Explained]
+Outage: TypeAlias = Callable[..., Note]
+"""What is to be written about a stretch in which no node ticked: `outages.look_at_outage`."""
 
 
 def plainly(tx: Tx, incident: Incident, now: Instant) -> Explained:
@@ -116,11 +119,12 @@ class IncidentAlarms:
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, store: Store, clock: Clock, telling: Telling, *, explain: Explain) -> None:
+    def __init__(self, store: Store, clock: Clock, telling: Telling, *, explain: Explain, outage: Outage) -> None:
         self._store = store
         self._clock = clock
         self._telling = telling
         self._explain = explain
+        self._outage = outage
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
         rows = tx.incidents.due(now=due_by, limit=limit)
@@ -152,6 +156,8 @@ class IncidentAlarms:
 
     async def _perform(self, row: Incident) -> Note | None:
         now = self._clock.read().now
+        if row.name.startswith(f"{OUTAGE}:"):
+            return await self._store.read(partial(self._outage, row=row, now=now, telling=self._telling))
         explained = await self._store.read(partial(self._explained, row=row, now=now))
         return partial(self._report, name=row.name, explained=explained, now=now)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Attempt, Outcome, Run
+from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
@@ -276,6 +277,20 @@ SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_throug
 LANES_PRUNED_MAX: Final = 1_000
 
 
+# The id of the newest row.
+LAST_ID = "SELECT coalesce((SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 1), 0)"
+
+# What was missed or caught up since an id, by owner. The rows after the id are few: they were written since a start.
+FALLEN = """
+SELECT schedule_id, sum(CASE WHEN outcome = 'missed' THEN instants ELSE 0 END)::bigint,
+  sum(CASE WHEN trigger = 'catchUp' THEN 1 ELSE 0 END)::bigint
+FROM runs
+WHERE run_id > $1 AND planned_at <= $3 AND coalesce(planned_until, planned_at) >= $2
+  AND (outcome = 'missed' OR trigger = 'catchUp')
+GROUP BY schedule_id
+"""
+
+
 class PostgresRuns:
     """See `ports.store.Runs`."""
 
@@ -283,6 +298,12 @@ class PostgresRuns:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def last_id(self) -> int:
+        return int(self._session.rows(LAST_ID)[0][0])
+
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
+        return sorted(map(Fallen._make, self._session.rows(FALLEN, after_id, since, until)))
 
     def reserve_ids(self, n: int) -> list[int]:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []

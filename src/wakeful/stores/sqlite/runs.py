@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from wakeful.core.instants import Instant
 from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
+from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.sqlite.rows import (
@@ -245,6 +246,18 @@ PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through'"
 SET_PRUNED_THROUGH = "UPDATE counters SET value = ? WHERE name = 'pruned_through'"
 
 
+# The id of the newest row.
+LAST_ID = "SELECT coalesce(max(run_id), 0) FROM runs"
+
+# What was missed or caught up since an id, by owner. The rows after the id are few: they were written since a start.
+FALLEN = """
+SELECT schedule_id, sum(iif(outcome = 'missed', instants, 0)), sum(iif(trigger = 'catchUp', 1, 0)) FROM runs
+WHERE run_id > :after_id AND planned_at <= :until AND coalesce(planned_until, planned_at) >= :since
+  AND (outcome = 'missed' OR trigger = 'catchUp')
+GROUP BY schedule_id ORDER BY schedule_id
+"""
+
+
 class SqliteRuns:
     """See `ports.store.Runs`."""
 
@@ -252,6 +265,13 @@ class SqliteRuns:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def last_id(self) -> int:
+        return int(self._connection.execute(LAST_ID).fetchone()[0])
+
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
+        asked = {"after_id": after_id, "since": since, "until": until}
+        return list(map(Fallen._make, self._connection.execute(FALLEN, asked)))
 
     def reserve_ids(self, n: int) -> list[int]:
         ((last_id,),) = self._connection.execute(RESERVE_IDS, (n,)).fetchall()
