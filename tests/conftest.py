@@ -8,6 +8,9 @@ from pathlib import Path
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from access import send_token_by_default
+
 sys.path.append(str(Path(__file__).parents[1]))  # the bench, which is no part of the package
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; children would inherit it
@@ -15,3 +18,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 
 settings.register_profile("wakeful", deadline=None)
 settings.load_profile("wakeful")
+send_token_by_default()

@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from access import HEADERS, write_token
 from channels.receiver import Receiver
 from patience import PATIENCE
 
@@ -47,7 +48,7 @@ class Running:
 @asynccontextmanager
 async def daemon(home: Path, settings: str = "", environ: dict[str, str] | None = None) -> AsyncIterator[Running]:
     """A daemon of that home; ended, by force if need be, when the test is over."""
-    home.mkdir(mode=0o700, exist_ok=True)
+    write_token(home)
     if settings:
         (home / "wakeful.toml").write_text(settings)
     process = await asyncio.create_subprocess_exec(
@@ -58,7 +59,7 @@ async def daemon(home: Path, settings: str = "", environ: dict[str, str] | None 
     )
     assert process.stdout is not None
     try:
-        async with aiohttp.ClientSession() as session:
+        async with aiohttp.ClientSession(headers=HEADERS) as session:
             line = (await process.stdout.readline()).decode()
             assert "listening on " in line
             yield Running(process, line.strip().rpartition(" ")[2], session)

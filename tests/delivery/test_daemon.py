@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from access import HEADERS
 from channels.receiver import Got, receiving, status
 from delivery.running import WITHIN, bot, daemon, hook
 
@@ -186,5 +187,5 @@ async def test_a_message_on_telegram_gets_its_answer(tmp_path: Path) -> None:
 
 
 async def _text(url: str) -> str:
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
+    async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(url) as response:
         return await response.text()

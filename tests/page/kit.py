@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 
+from access import TOKEN
 from edges.http.kit import Daemon
 from patience import PATIENCE
 
@@ -48,11 +49,19 @@ class Window:
 
 @contextmanager
 def window(
-    browser: Browser, one: Daemon, *, scheme: str = "dark", size: dict[str, int] = WIDE, may_refuse: bool = False
+    browser: Browser,
+    one: Daemon,
+    *,
+    scheme: str = "dark",
+    size: dict[str, int] = WIDE,
+    may_refuse: bool = False,
+    logged_in: bool = True,
 ) -> Iterator[Window]:
     """A page of its own; at its end nothing may have gone wrong in it, and nobody else may have been asked."""
     context = browser.new_context(color_scheme=scheme, viewport=size, reduced_motion="reduce", locale="en-GB")  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
+    if logged_in:
+        context.request.post(f"{one.address}/login", data={"token": TOKEN})
     page = context.new_page()
     seen = Seen()
     host = urlsplit(one.address).netloc

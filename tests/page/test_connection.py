@@ -33,25 +33,40 @@ def test_the_page_comes_back_with_the_daemon(browser: Browser, tmp_path: Path) -
                 assert page.evaluate("performance.getEntriesByType('navigation').length") == 1
 
 
-def test_a_token_is_asked_for_where_one_is_needed(browser: Browser, tmp_path: Path) -> None:
-    """A wrong one is asked for again; the right one is kept for this tab only, and nowhere in an address."""
+def test_the_page_asks_for_a_login_where_one_is_needed(browser: Browser, tmp_path: Path) -> None:
+    """A wrong token is asked for again; the right one becomes a cookie that scripts cannot read."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "wakeful.toml").write_text(SETTINGS)
     with daemon(home) as started:
         one_here = started._replace(address=f"http://127.0.0.1:{urlsplit(started.address).port}")
-        with window(browser, one_here, may_refuse=True) as one:
+        with window(browser, one_here, may_refuse=True, logged_in=False) as one:
             page = one.page
             page.goto(one_here.address)
             page.get_by_label("Token", exact=True).fill("wrong")
-            page.get_by_role("button", name="Use it").click()
+            page.get_by_role("button", name="Log in").click()
             expect(page.get_by_label("Token", exact=True)).to_have_value("")
             page.get_by_label("Token", exact=True).fill(TOKEN)
-            page.get_by_role("button", name="Use it").click()
+            page.get_by_role("button", name="Log in").click()
             expect(page.get_by_role("heading", name="Nothing is planned yet")).to_be_visible()
             expect(page.locator(".bar .pill").first).to_have_text("live")
             page.reload()
             expect(page.get_by_role("heading", name="Nothing is planned yet")).to_be_visible()
             assert TOKEN not in page.url
-            assert page.evaluate("localStorage.length") == 0
+            assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
             assert {line.partition(" ")[0] for line in one.seen.refused} == {"401"}
+
+
+def test_a_link_logs_in_once(browser: Browser, tmp_path: Path) -> None:
+    """The code leaves the address at once; a second browser with the same link has to log in."""
+    with daemon(tmp_path / "home") as started:
+        code = ask(started, "POST", "/api/login-codes")["code"]
+        link = f"{started.address}/#code={code}"
+        with window(browser, started, logged_in=False) as one:
+            one.page.goto(link)
+            expect(one.page.get_by_role("heading", name="Nothing is planned yet")).to_be_visible()
+            assert code not in one.page.url
+        with window(browser, started, may_refuse=True, logged_in=False) as other:
+            other.page.goto(link)
+            expect(other.page.get_by_label("Token", exact=True)).to_be_visible()
+            expect(other.page.get_by_text("is not valid")).to_be_visible()

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from access import HEADERS
 from delivery.running import Running, daemon
 from patience import PATIENCE
 from wakeful import Wakeful, every
@@ -77,7 +78,7 @@ async def _log_is_followed(home: Path, other: Running) -> None:
 
 async def _stream_is_resumed(page: Running, other: Running, url: str) -> None:
     """Every event once, in order, over a break."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(WITHIN)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(WITHIN), headers=HEADERS) as session:
         async with session.get(f"{page.address}/api/stream?streams=schedules,runs") as response:
             events = told(response)
             await other.ask("PUT", "/api/schedule/probe", MANUAL)

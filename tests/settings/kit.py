@@ -22,6 +22,14 @@ CONTRACT = """\
 host = "127.0.0.1"
 port = 8377
 token = {env = "WAKEFUL_TOKEN"}       # example; needed for any bind but loopback
+auth = "token"                        # or "none": no token needed on loopback (warned about)
+allowed_hosts = []                    # e.g. ["wakeful.example.com", "wakeful.default.svc"]
+public_url = "https://wakeful.example.com"   # example: behind a proxy; receipts and links use it
+trusted_proxies = []                  # whose forwarded headers count, e.g. ["127.0.0.1"]
+
+[tokens.grafana]                      # example: further tokens, each with a role
+token = {env = "WAKEFUL_TOKEN"}
+role = "read"
 
 [store]
 url = "sqlite:///wakeful.db"          # relative to the home folder; or postgresql://…

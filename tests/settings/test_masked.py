@@ -14,9 +14,15 @@ def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:
     """Durations as text, lists as lists, everything of the file and every default beside it."""
     shown = to_json(loaded(tmp_path, CONTRACT))["settings"]
     written = tomllib.loads(CONTRACT)
-    for table in (written["server"], written["hooks"]["door"], written["channels"]["phone"]):
+    for table in (
+        written["server"],
+        written["tokens"]["grafana"],
+        written["hooks"]["door"],
+        written["channels"]["phone"],
+    ):
         table["token"] = MASK
     written["slots"]["main"]["api_key"] = MASK
+    written["tokens"]["grafana"]["agent"] = None
     written["channels"]["phone"]["senders"] = []
     written["channels"]["hook"]["token"] = None
     written["slots"]["main"] |= {"retry_window": None, "errors_max": None, "backoff_cap": None, "model": "glm-5"}
@@ -32,7 +38,8 @@ def test_each_value_says_where_it_came_from(tmp_path: Path) -> None:
     assert sources["server.port"] == {"from": "file", "line": 2}
     assert sources["server.token"] == {"from": "environment", "line": 3, "name": "WAKEFUL_TOKEN"}
     assert sources["log.days"] == {"from": "default"}
-    assert answer["settings"]["server"] == {"host": "0.0.0.0", "port": 1, "token": MASK}
+    own = answer["settings"]["server"]
+    assert (own["host"], own["port"], own["token"], own["auth"]) == ("0.0.0.0", 1, MASK, "token")
     assert answer["file"].endswith("wakeful.toml")
 
 

@@ -2,11 +2,12 @@
 
 import os
 import signal
+from collections.abc import Sequence
 from typing import Final
 
 from wakeful.actions import gate
 from wakeful.actions.child import CannotStart, Children, Exit, Spawn
-from wakeful.actions.environment import environment
+from wakeful.actions.environment import environment, withheld
 from wakeful.actions.program import Unstartable, check_command
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
@@ -18,6 +19,7 @@ from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder
 
 _LEFT_BEHIND: Final = "\n[a process that it left behind could not be ended]"
+_NAMES_MAX: Final = 20
 _STATUS_LOST: Final = (
     "it ended, but its exit status was taken by another part of this program; "
     "do not ignore SIGCHLD or wait for all children in a program that embeds Wakeful"
@@ -45,7 +47,7 @@ class CommandAction:
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         command = expect(spec, Command)
-        env = environment(fire, command.env)
+        env = environment(fire, command.env, command.pass_env)
         try:
             cwd = check_command(command, env)
         except Unstartable as error:
@@ -56,7 +58,7 @@ class CommandAction:
             ending = await self._children.run(_spawn(command, env, cwd), ladder, output.feed)
         except CannotStart as error:
             return Failed(str(error), permanent=error.permanent)
-        return _result(ending, output.text())
+        return _result(ending, output.text(), withheld(fire.withholds, command.pass_env, command.env))
 
     async def close(self) -> None:
         await self._children.close()
@@ -67,11 +69,19 @@ def _spawn(command: Command, env: dict[str, str], cwd: str | None) -> Spawn:
     return Spawn(gate.gated(command.argv, env, has_stdin=command.stdin is not None), env, stdin, cwd)
 
 
-def _result(ending: Exit, output: str) -> Result:
+def _result(ending: Exit, output: str, kept_back: Sequence[str]) -> Result:
     shown = output if ending.is_clean else output + _LEFT_BEHIND
     if ending.code == 0:
         return Done(output=shown)
-    return Failed(_error(ending.code, output), output=shown)
+    return Failed(_error(ending.code, output), output=shown + _withheld_note(kept_back))
+
+
+def _withheld_note(names: Sequence[str]) -> str:
+    """What a failed program may have missed."""
+    if not names:
+        return ""
+    listed = ", ".join(names[:_NAMES_MAX]) + (f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else "")
+    return f"\n[not in its environment, because they look like secrets: {listed}; list what it needs in passEnv]"
 
 
 def _error(code: int | None, output: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from wakeful.adapters.body import Body
-from wakeful.adapters.guard import check_literal, public_resolver
+from wakeful.adapters.guard import check_literal, public_resolver, public_socket
 from wakeful.adapters.retry_after import retry_after
 from wakeful.adapters.text import one_line
 from wakeful.adapters.threads import in_thread
@@ -254,6 +254,7 @@ def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
             force_close=True,
             limit=0,  # how many there are is their sender's business
             resolver=public_resolver() if is_public_only else None,
+            socket_factory=public_socket if is_public_only else None,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),  # and so is how long they take

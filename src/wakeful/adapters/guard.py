@@ -7,16 +7,32 @@ connected to: a name that means something else a moment later changes nothing.
 
 import ipaddress
 import socket
+import unicodedata
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from wakeful.adapters.trouble import PrivateAddress
 
 if TYPE_CHECKING:
+    from aiohappyeyeballs import AddrInfoType
     from aiohttp.abc import AbstractResolver, ResolveResult
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host. Names under `localhost` never leave it (RFC 6761)."""
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def plain_name(host: str) -> str:
+    """The host as HTTP clients read it: full-width digits and ideographic full stops are plain ones to them."""
+    return unicodedata.normalize("NFKC", host).replace("\u3002", ".")
 
 
 def is_public(address: str) -> bool:
@@ -42,13 +58,21 @@ def _embedded(ip: _Address) -> ipaddress.IPv4Address | None:
 
 def check_literal(url: str) -> None:
     """Refuse an address that is written out; names are looked at when they are resolved."""
-    host = urlsplit(url).hostname or ""
+    host = plain_name(urlsplit(url).hostname or "")
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return
     if not is_public(host):
         raise PrivateAddress(host)
+
+
+def public_socket(info: "AddrInfoType") -> socket.socket:
+    """The socket for a connection, refused unless its address is public: this is the address really connected to."""
+    family, kind, protocol, _, address = info
+    if not is_public(str(address[0])):
+        raise PrivateAddress(str(address[0]))
+    return socket.socket(family, kind, protocol)
 
 
 def public_resolver() -> "AbstractResolver":

@@ -50,6 +50,7 @@ class CommandSettings:
     resume_argv: tuple[str, ...] | None = None  # or, used instead of argv then
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
     model: str | None = None  # for `{model}` in argv
     format: Format | None = None  # None: json or jsonl, whichever is found, if a path is given
     stdin: bool | None = None  # None: if argv does not say where the prompt goes
@@ -121,7 +122,9 @@ class CommandAgent:
         launch = launched(
             settings, marked(turn.prompt, turn.fire.slug), session_id, turn.config.get("model") or settings.model
         )
-        return await self._headless.run(launch, settings.cwd, settings.env, turn.fire, ladder)
+        return await self._headless.run(
+            launch, settings.cwd, settings.env, turn.fire, ladder, pass_env=settings.pass_env
+        )
 
     async def _matched(self, printed: Printed) -> "_Matched":
         """What the patterns find on either stream; the session's id is looked for on stdout first."""

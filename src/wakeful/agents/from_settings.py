@@ -112,6 +112,7 @@ def _command(one: written.CommandAgent, home: Path) -> CommandSettings:
         resume_argv=one.resume_argv,
         cwd=str(one.cwd or home),
         env=env,
+        pass_env=one.pass_env,
         model=one.model,
         format=one.format,
         stdin=one.stdin,
@@ -137,6 +138,7 @@ def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
         permissions=one.permissions,
         args=one.args,
         env=env,
+        pass_env=(*preset.pass_env, *one.pass_env),
         zone=_zone(env),
     )
 

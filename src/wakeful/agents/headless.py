@@ -1,7 +1,7 @@
 """Running a command-line agent headless: one process, stdout and stderr read apart, both bounded."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wakeful.actions import gate
@@ -29,11 +29,18 @@ class Headless:
         self._children = Children(grace=grace)
 
     async def run(
-        self, launch: Launch, cwd: str | None, env: Mapping[str, str], fire: Fire, ladder: Ladder
+        self,
+        launch: Launch,
+        cwd: str | None,
+        env: Mapping[str, str],
+        fire: Fire,
+        ladder: Ladder,
+        *,
+        pass_env: Sequence[str] = (),
     ) -> Printed | Failed:
         """What it printed; Failed if it could not be started."""
         command = Command(launch.argv, cwd, {**env, **launch.env})
-        surroundings = environment(fire, command.env)
+        surroundings = environment(fire, command.env, pass_env)
         try:
             folder = check_command(command, surroundings)
         except Unstartable as error:

@@ -40,6 +40,7 @@ class PresetSettings:
     permissions: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
     zone: str = "UTC"  # in which the program prints times of day
 
 
@@ -106,7 +107,9 @@ class PresetAgent:
         launch = settings.preset.launch(self._ask(prompt, session_id, new, turn.config))
         if settings.preset.names_sessions and new is not None:
             await in_thread(partial(_make_folder, self._notes.folder), name="agent")
-        printed = await self._headless.run(launch, settings.cwd, self._env(), turn.fire, ladder)
+        printed = await self._headless.run(
+            launch, settings.cwd, self._env(), turn.fire, ladder, pass_env=settings.pass_env
+        )
         if isinstance(printed, Failed):
             return printed
         now = Now(self._clock.read().now, settings.zone)

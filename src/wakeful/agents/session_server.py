@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from wakeful.adapters.exchange import NoAnswer, NoConnection, Response
+from wakeful.adapters.guard import is_loopback
 from wakeful.agents.client import Client
 from wakeful.agents.history_places import (
     USUAL_FILE,
@@ -25,7 +26,6 @@ from wakeful.core.results import Failed, Throttled
 from wakeful.ports.agent import Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import About, ExchangeListener
-from wakeful.settings.kinds import is_loopback
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
 ASKED_MAX: Final = 5

@@ -35,8 +35,10 @@ class Beating:
         context_key: str | None,
         source: str | None = None,
         run: tuple[int, str] | None = None,
+        by_run: bool = False,
     ) -> Woken:
-        """Ask for a turn; `run` is the id and the token of the turn that asks, if one does."""
+        """Ask for a turn; `run` is the id and the token of the turn that asks, if one does. `by_run`: the caller has
+        already been identified as a run."""
         wanted, parts = reason_of(reason), self._parts
         is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)
         if run is not None and not is_own:
@@ -51,7 +53,7 @@ class Beating:
                 text=text,
                 context_key=context_key,
                 source=source,
-                is_own=is_own,
+                is_own=is_own or by_run,
             )
         )
         parts.engine.ring_bell()

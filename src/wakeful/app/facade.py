@@ -103,12 +103,14 @@ class Wakeful(Schedules, Runs, Questions, Agents):
         *,
         source: str | None = None,
         run: tuple[int, str] | None = None,
+        by_run: bool = False,
     ) -> bool:
         """Ask for a turn of the heartbeat, and tell the agent why; answers whether one was asked for already.
 
         Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
-        `context_key`. A turn that asks through its tools gives its `run`: id and token."""
-        return (await self.wake(reason, text, context_key, source=source, run=run)).is_coalesced
+        `context_key`. A turn that asks through its tools gives its `run`: id and token; `by_run` says that the
+        caller is a run whose identity is already known."""
+        return (await self.wake(reason, text, context_key, source=source, run=run, by_run=by_run)).is_coalesced
 
     async def wake(
         self,
@@ -118,9 +120,12 @@ class Wakeful(Schedules, Runs, Questions, Agents):
         *,
         source: str | None = None,
         run: tuple[int, str] | None = None,
+        by_run: bool = False,
     ) -> Woken:
         """`request_wake`, with the events that were evicted to make room for `text`."""
-        return await self._beats.request_wake(reason, text=text, context_key=context_key, source=source, run=run)
+        return await self._beats.request_wake(
+            reason, text=text, context_key=context_key, source=source, run=run, by_run=by_run
+        )
 
     async def heartbeat(self) -> tuple[HeartbeatView, list[RunView]]:
         """How the heartbeat stands, with its last turns."""

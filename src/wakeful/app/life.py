@@ -32,6 +32,7 @@ from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.adopting import Forgo, adopt_copy
 from wakeful.features.schedules.terms import AgentLane, Terms
 from wakeful.features.workflows.feature import Workflows
+from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import Beside, OnSettings
@@ -62,6 +63,9 @@ class Life:
         clock: Clock | None = None,
         agents: bootstrap.Agents | None = None,
         receipts_at: str | None = None,
+        api_at: str | None = None,
+        withholds: Withholds | None = None,
+        home: str | None = None,
         sink: MakeSink | None = None,
         stream: Watched | None = None,
         listener: MakeListener | None = None,
@@ -89,6 +93,9 @@ class Life:
         self._conduct = changed(Conduct(Limits(), Terms()), given)
         self._agents = agents
         self._receipts_at = receipts_at
+        self._api_at = api_at
+        self._withholds = withholds
+        self._home = home
         self._make_sink = sink
         self._watched = stream
         self._make_listener = listener
@@ -142,6 +149,9 @@ class Life:
                 name=self._name,
                 agents=self._all_agents(),
                 receipts_at=self._receipts_at,
+                api_at=self._api_at,
+                withholds=self._withholds,
+                home=self._home,
                 # The sink first: whoever listens to exchanges is made with it.
                 sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
                 listener=None if self._make_listener is None else self._make_listener(),
@@ -294,6 +304,17 @@ class Life:
     def moment(self) -> Moment:
         """What its clock says."""
         return self._clock.read()
+
+    async def run_of_token(self, token: str) -> int | None:
+        """The run that a run's token belongs to, while that attempt of it is running."""
+        tokens = (self._ending or self._open).run_tokens
+        known = None if tokens is None else tokens.read(token)
+        if known is None:
+            return None
+        run_id, fence = known
+        run = (await self.store.read(lambda tx: tx.runs.lock([run_id]))).get(run_id)
+        is_current = run is not None and run.outcome == "running" and run.fence == fence
+        return run_id if is_current else None
 
     async def sleep(self, duration: Duration) -> None:
         """Let so much of its clock's time pass."""

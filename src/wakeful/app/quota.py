@@ -9,6 +9,7 @@ from wakeful.core.runs import Run
 from wakeful.features.quota.book import Config
 from wakeful.features.quota.feature import Quota
 from wakeful.features.schedules.compiled import Compilations, Compiled
+from wakeful.ports.action import Withholds
 from wakeful.ports.handlers import Plug
 from wakeful.ports.quota import QuotaProvider
 from wakeful.ports.store import Tx
@@ -22,12 +23,19 @@ class QuotaSlots:
     """One for each process: a `MakeFeature` that remembers what it made."""
 
     def __init__(
-        self, settings: Settings, *, home: Path, file: str, learn: Callable[[Iterable[str]], None] = lambda _: None
+        self,
+        settings: Settings,
+        *,
+        home: Path,
+        file: str,
+        learn: Callable[[Iterable[str]], None] = lambda _: None,
+        withholds: Withholds | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
         self._file = file
         self._learn = learn  # secrets that nobody may print
+        self._withholds = withholds  # variables that programs do not get
         self._quota: Quota | None = None
 
     @property
@@ -47,6 +55,7 @@ class QuotaSlots:
                 home=self._home,
                 zone=resolve_zone("local"),
                 listener=ground.listener,
+                withholds=self._withholds,
             )
 
         def read(name: str, data: Mapping[str, Any]) -> AnySlot:

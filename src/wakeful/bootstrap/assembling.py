@@ -11,6 +11,7 @@ from wakeful.actions.call import CallAction, CallRegistry
 from wakeful.actions.command import CommandAction
 from wakeful.actions.http import HttpAction
 from wakeful.actions.processes import SystemOrphans
+from wakeful.adapters.run_tokens import RunTokens
 from wakeful.agents.receipted import Receipted
 from wakeful.agents.receipts import Receipt, Receipts
 from wakeful.agents.turn import TurnAction
@@ -30,7 +31,7 @@ from wakeful.features.schedules.elsewhere import leave_to_others
 from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.features.schedules.terms import AgentLane, Terms
-from wakeful.ports.action import Action, Fire, Orphans
+from wakeful.ports.action import Action, Fire, Orphans, Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
@@ -60,6 +61,9 @@ async def assemble(
     sink: Sink | None = None,
     agents: Agents | None = None,
     receipts_at: str | None = None,
+    api_at: str | None = None,
+    home: str | None = None,
+    withholds: Withholds | None = None,
     features: Sequence[MakeFeature] = (),
     standby: bool = False,
     agent_lane: AgentLane = "serial",
@@ -69,7 +73,8 @@ async def assemble(
     """Plug the kernel together over an open store. A sink hears of whatever is committed through it, a listener of
     every request that leaves for someone outside.
 
-    `receipts_at` is the address under which agents and commands can post receipts, if anybody listens there."""
+    `receipts_at` is the address under which agents and commands can post receipts, if anybody listens there; `api_at`
+    the one under which programs on this machine reach the API, and `home` the daemon's home folder."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(registry),
         Command: CommandAction(),
@@ -84,7 +89,8 @@ async def assemble(
             proof = receipt.result()
             await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, seams=seams, now=now))
 
-    receipts = Receipts(await store.write(_receipt_secret), receipts_at, late=late)
+    secret = await store.write(_receipt_secret)
+    receipts = Receipts(secret, receipts_at, late=late)
     if receipts_at is not None:
         actions[Command] = Receipted(actions[Command], receipts)
     if agents is not None:
@@ -108,6 +114,8 @@ async def assemble(
         agent_lane=agent_lane,
         listener=listener,
         redact=redact,
+        run_tokens=RunTokens(secret, api_at, home),
+        withholds=withholds,
     )
     assembled.append(parts)
     return parts
@@ -125,6 +133,8 @@ async def assemble_with(
     *,
     sink: Sink | None = None,
     receipts: Receipts | None = None,
+    run_tokens: RunTokens | None = None,
+    withholds: Withholds | None = None,
     features: Sequence[MakeFeature] = (),
     on_alert: Callable[[Alert], None] | None = None,
     standby: bool = False,
@@ -191,6 +201,8 @@ async def assemble_with(
         stored_checks=[check for plug in plugs for check in plug.stored_checks],
         on_silence=[listener for plug in plugs for listener in plug.on_silence],
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms of then, not those of now
+        withholds=withholds,
+        **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )
     appliers[Prove] = partial(prove, seams=seams)
     engine = Engine(store, clock, seams, identity, limits, on_alert=on_alert, sink=sink)
@@ -205,6 +217,7 @@ async def assemble_with(
         terms=terms,
         applied=frozenset(seams.appliers),
         receipts=receipts,
+        run_tokens=run_tokens,
         apply=apply,
         besides=tuple(beside for plug in plugs for beside in plug.besides),
         checks=tuple(check for plug in plugs for check in plug.checks),

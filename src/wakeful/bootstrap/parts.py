@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from wakeful.adapters.run_tokens import RunTokens
 from wakeful.agents.receipts import Receipts
 from wakeful.core.definition import Definition
 from wakeful.core.effects import Effect, EffectKind
@@ -34,6 +35,7 @@ class Parts:
     terms: Live[Terms]
     applied: frozenset[EffectKind]
     receipts: Receipts | None
+    run_tokens: RunTokens | None
     apply: Callable[[Tx, Effect, Instant], bool]
     besides: tuple[Beside, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()

@@ -1,12 +1,17 @@
-"""Asking the daemon over HTTP, with nothing but the standard library: it must be quick to start and quick to fail."""
+"""HTTP to the daemon, with nothing but the standard library: it must be quick to start and quick to fail.
+
+The Unix socket in the home folder comes first, because it needs no token. Inside a run the run's own token is used, so
+that the daemon knows which run is calling. Otherwise it is TCP with the home's token.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +19,7 @@ from urllib.parse import urlencode
 
 from wakeful.cli.faults import Ended, Misused, NoDaemon, no_daemon, start_command
 from wakeful.cli.home import Running, running
+from wakeful.daemon.door import SOCKET_NAME
 
 TIMEOUT: Final = 10.0
 """Seconds for an ordinary answer: far more than the daemon needs, little enough to notice that it hangs."""
@@ -22,6 +28,7 @@ FOLLOW_TIMEOUT: Final = 60.0
 ANSWER_MAX: Final = 64 * 1024 * 1024
 PAGE: Final = 500
 TOKEN_VARIABLE: Final = "WAKEFUL_TOKEN"  # noqa: S105 - the name of a variable
+RUN_TOKEN_VARIABLE: Final = "WAKEFUL_RUN_TOKEN"  # noqa: S105 - the name of a variable
 UNAUTHORIZED: Final = 401
 
 
@@ -72,7 +79,7 @@ class Daemon:
     def __init__(self, found: Running, home: Path) -> None:
         self.running = found
         self._home = home
-        self._token = os.environ.get(TOKEN_VARIABLE) or None
+        self._way = _way(found, home)
 
     def get(self, path: str, *, timeout: float = TIMEOUT, **query: Any) -> Any:
         """The body of a GET."""
@@ -122,7 +129,9 @@ class Daemon:
             yield _events(response)
 
     def _connection(self, timeout: float) -> HTTPConnection:
-        return HTTPConnection(self.running.host, self.running.port, timeout=timeout)
+        if self._way.socket is not None:
+            return _UnixConnection(self._way.socket, timeout)
+        return HTTPConnection(self._way.host, self._way.port, timeout=timeout)
 
     def _exchange(self, request: _Request, timeout: float) -> Answer:
         with closing(self._connection(timeout)) as connection:
@@ -131,17 +140,18 @@ class Daemon:
     def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         """Send it, and if a token is needed that only the settings know, once more with that."""
         response = self._send_once(connection, request)
-        if response.status == UNAUTHORIZED and self._token is None:
-            self._token = _token_of_settings(self._home)
-            if self._token is not None:
+        if response.status == UNAUTHORIZED and self._way.may_look_up:
+            found = _token_of_settings(self._home)
+            if found is not None and found != self._way.token:
+                self._way = replace(self._way, token=found)
                 response.read()
                 return self._send_once(connection, request)
         return response
 
     def _send_once(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         headers = dict(request.headers)
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if self._way.token is not None:
+            headers["Authorization"] = f"Bearer {self._way.token}"
         content = None if request.body is None else json.dumps(request.body).encode()
         try:
             connection.request(request.method, request.target, content, headers)
@@ -182,6 +192,55 @@ class Daemon:
         if answer.status == 400:
             return Misused(str(refused), refused.faults)
         return refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the daemon is reached. `may_look_up`: the token may also be the one the settings name."""
+
+    host: str
+    port: int
+    socket: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    may_look_up: bool = False
+
+
+def _way(found: Running, home: Path) -> _Way:
+    run_token = os.environ.get(RUN_TOKEN_VARIABLE)
+    if run_token and _is_own_home(home):
+        return _Way(found.host, found.port, token=run_token)
+    path = home / SOCKET_NAME
+    if path.is_socket():
+        return _Way(found.host, found.port, socket=path)
+    given = os.environ.get(TOKEN_VARIABLE)
+    return _Way(found.host, found.port, token=given or _token_of_home(home), may_look_up=not given)
+
+
+def _is_own_home(home: Path) -> bool:
+    """Whether this is the home of the daemon that started us."""
+    named = os.environ.get("WAKEFUL_HOME")
+    try:
+        return named is not None and Path(named).samefile(home)
+    except OSError:
+        return False
+
+
+class _UnixConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("wakeful", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.settimeout(self.timeout)
+        try:
+            made.connect(str(self._path))
+        except OSError:
+            made.close()
+            raise
+        self.sock = made
 
 
 def find(home: Path, *, what: str = "") -> Daemon:
@@ -232,6 +291,15 @@ def _line(response: HTTPResponse) -> bytes:
         return response.readline()
     except (HTTPException, OSError):  # it broke off, or was silent for too long: it has ended either way
         return b""
+
+
+def _token_of_home(home: Path) -> str | None:
+    from wakeful.daemon.token import read_token
+
+    try:
+        return read_token(home)
+    except OSError:
+        return None
 
 
 def _token_of_settings(home: Path) -> str | None:

@@ -42,9 +42,20 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
 
     def ready(listening: Listening) -> None:
         if asked.is_json:
-            json_line({"running": True, "pid": os.getpid(), "url": listening.address, "home": str(asked.home)})
+            json_line(
+                {
+                    "running": True,
+                    "pid": os.getpid(),
+                    "url": listening.address,
+                    "home": str(asked.home),
+                    "link": listening.link,
+                }
+            )
         else:
-            say(f"Wakeful is listening on {listening.address}\nCtrl-C ends it.")
+            say(f"Wakeful is listening on {listening.address}")
+            if listening.link is not None:
+                say(f"Open the page: {listening.link}\nThe link works once; for another: wakeful open")
+            say("Ctrl-C ends it.")
             if not demo and has_only_echo(asked.home):
                 note(f"{NO_AGENT[0].upper()}{NO_AGENT[1:]}.\n{HOW_TO_ADD[0].upper()}{HOW_TO_ADD[1:]}.")
         if demo:

@@ -15,6 +15,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "status": ("daemon", "Say whether the daemon runs, and how it is."),
         "down": ("daemon", "Stop the daemon; runs under way may end."),
         "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
+        "open": ("page", "Open the page in the browser, logged in."),
     },
     "Schedules": {
         "add": ("add", "Add a schedule, and show its next five times."),

@@ -59,6 +59,8 @@ def restore_command(asked: Invocation, file: Path) -> None:
 def _prepare(file: Path, unborn: Path) -> None:
     """A copy of the copy, looked through, marked, and on the disk."""
     os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if not file.is_file():
+        raise Ended(f"{file} is not a plain file", hint="choose a file made by wakeful backup")
     shutil.copyfile(file, unborn)
     try:
         with closing(sqlite3.connect(unborn)) as connection:

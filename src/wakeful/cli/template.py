@@ -16,11 +16,17 @@ _HEAD: Final = """\
 """
 # What is unset by default has no line of its own to show; these are examples of it.
 _EXAMPLES: Final = {
+    "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
     "alerts.ping": 'ping = "https://hc.example.com/id"',
     "heartbeat.active_hours": 'active_hours = {start = "09:00", end = "22:00", timezone = "Europe/Berlin"}',
 }
 _ENTRY_EXAMPLES: Final = {
+    "tokens": """\
+# [tokens.grafana]                    # a further token for the API, with a role
+# token = {env = "GRAFANA_TOKEN"}
+# role = "read"                       # read | operate | admin | agent
+""",
     "hooks": """\
 # An address that wakes the agent, POST /api/hooks/door:
 # [hooks.door]

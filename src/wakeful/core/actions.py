@@ -1,10 +1,14 @@
 """Actions as values: what a schedule does when it fires. Performing them is the business of the adapters."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from wakeful.core.acknowledgement import AckRules
+
+PASS_ENV_MAX: Final = 100
+VARIABLE_PATTERN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 OUTPUT_MAX: Final = 64 * 1024
 
@@ -27,6 +31,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
     output_max: int = OUTPUT_MAX
+    pass_env: tuple[str, ...] = ()  # variables it gets although their names look like secrets
 
 
 @dataclass(frozen=True, slots=True)

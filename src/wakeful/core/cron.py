@@ -43,6 +43,9 @@ NAMED: Final = {
     "@annually": "0 0 1 1 *",
 }
 
+EXPRESSION_MAX: Final = 1_000
+"""Characters. Every minute of an hour and every hour of a day, written out, are 240."""
+
 LAST: Final = 6
 """In `CronFields.nth_weekdays`: the last such weekday of the month (1 to 5 count from its start)."""
 
@@ -123,6 +126,8 @@ def cron_pattern(expression: str) -> WallPattern:
 
 def _parts(expression: str, field: str) -> list[str]:
     """Always six fields in upper case; `@` names written out, `?` as `*`."""
+    if len(expression) > EXPRESSION_MAX:
+        refuse(field, f"has {len(expression)} characters; write at most {EXPRESSION_MAX}")
     text = expression.strip()
     if text.startswith("@"):
         if text.lower() not in NAMED:

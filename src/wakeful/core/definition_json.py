@@ -13,7 +13,17 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from wakeful.core.actions import OUTPUT_MAX, ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.actions import (
+    OUTPUT_MAX,
+    PASS_ENV_MAX,
+    VARIABLE_PATTERN,
+    ActionSpec,
+    Call,
+    Command,
+    Event,
+    Http,
+    Prompt,
+)
 from wakeful.core.active_hours import ActiveHours, active_hours_from_json, active_hours_to_json
 from wakeful.core.alerting import AlertChoice, AlertOption
 from wakeful.core.definition import Definition, Deliver, DeliverTo, check_slug, retry_of, usual_retry
@@ -281,7 +291,7 @@ def _action(fields: Fields) -> ActionSpec | None:
 
 
 def _command(fields: Fields) -> Command:
-    fields.refuse_unknown(("argv", "cwd", "env", "stdin", "outputMax"))
+    fields.refuse_unknown(("argv", "cwd", "env", "stdin", "outputMax", "passEnv"))
     argv = fields.raw("argv")
     if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv) or not argv[0]:
         fields.fail("argv", 'must be a list of texts beginning with the program, for example ["make", "report"]')
@@ -292,7 +302,19 @@ def _command(fields: Fields) -> Command:
         fields.texts("env"),
         fields.text_or_none("stdin"),
         fields.integer("outputMax", OUTPUT_MAX, least=0),
+        _pass_env(fields),
     )
+
+
+def _pass_env(fields: Fields) -> tuple[str, ...]:
+    given = fields.raw("passEnv")
+    if given is None:
+        return ()
+    is_list = isinstance(given, list) and len(given) <= PASS_ENV_MAX
+    if not is_list or not all(isinstance(name, str) and VARIABLE_PATTERN.fullmatch(name) for name in given):
+        fields.fail("passEnv", f'must be a list of at most {PASS_ENV_MAX} variable names, for example ["GH_TOKEN"]')
+        return ()
+    return tuple(dict.fromkeys(given))
 
 
 def _http(fields: Fields) -> Http:
@@ -396,8 +418,8 @@ def _action_to_json(action: ActionSpec, out: dict[str, Any], full: bool) -> None
                 out["agent"] = agent
             if full or session_config:
                 out["sessionConfig"] = dict(session_config)
-        case Command(argv, cwd, env, stdin, output_max):
-            optional = {"cwd": cwd, "env": dict(env) or None, "stdin": stdin}
+        case Command(argv, cwd, env, stdin, output_max, pass_env):
+            optional = {"cwd": cwd, "env": dict(env) or None, "stdin": stdin, "passEnv": list(pass_env) or None}
             out["command"] = {"argv": list(argv), **{k: v for k, v in optional.items() if v is not None}}
             if output_max != OUTPUT_MAX:
                 out["command"]["outputMax"] = output_max

@@ -113,11 +113,18 @@ def as_instant(value: str | datetime, field: str, zone: str | None = None) -> In
     return ms
 
 
+TIMES_MAX: Final = 1_440
+"""One for each minute of a day."""
+
+
 def check_times(times: Sequence[object], field: str) -> None:
     """Refuse an empty list, anything that is no `HH:MM`, and a time that stands there twice; all faults at once."""
     if not times:
         refuse(field, "is empty; write at least one time of day such as 09:00")
+    if len(times) > TIMES_MAX:
+        refuse(field, f"has {len(times)} times; write at most {TIMES_MAX}, or a cron expression")
     errors = []
+    seen: set[str] = set()
     for index, text in enumerate(times):
         place = f"{field}[{index}]"
         if not isinstance(text, str):
@@ -127,8 +134,9 @@ def check_times(times: Sequence[object], field: str) -> None:
             parse_time_of_day(text, place)
         except Invalid as invalid:
             errors += invalid.errors
-        if text in times[:index]:
+        if text in seen:
             errors.append(FieldError(place, f"'{text}' stands there twice; leave one out"))
+        seen.add(text)
     if errors:
         raise Invalid(*errors)
 

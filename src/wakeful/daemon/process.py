@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, until_open
 from wakeful.daemon.from_settings import alerts_of, conduct_of, delivery_of
+from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, unix_socket, until_open
 from wakeful.daemon.home import Lock, held, make_home
 from wakeful.daemon.last_words import last_words, report_end, take_crash
 from wakeful.daemon.refusal import DaemonRefused
@@ -25,6 +25,7 @@ from wakeful.daemon.reload import Reload
 from wakeful.daemon.service import READY, STOPPING, ServiceManager
 from wakeful.daemon.signals import signals_heard
 from wakeful.daemon.storing import is_embedded, start, store_of
+from wakeful.daemon.token import own_token
 
 if TYPE_CHECKING:
     import uvicorn
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from wakeful.bootstrap import Agents, Parts
     from wakeful.daemon.mirroring import LiveMirror
     from wakeful.features.heartbeat.terms import HeartbeatTerms
+    from wakeful.http import Access
     from wakeful.http.stream import Watchers
     from wakeful.ports.clock import Clock
     from wakeful.ports.exchange import ExchangeListener
@@ -105,47 +107,50 @@ class _Daemon:
         self._read = read
         self._reload = Reload(_first(read))
         self._redactor = Redactor(self._reload.loaded.secrets)
+        self._own_token = own_token(home)
+        self._redactor.learn([self._own_token])
         self._manager = ServiceManager()
         self._is_stopping = False
+        self._page_at = ""
         self._watch: SettingsWatch | None = None
         self._watchers: Watchers | None = None
         self._telemetry: Telemetry | None = None
         self._quota: QuotaSlots | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
-        with bound(self._reload.loaded) as door, signals_heard() as signal:
-            app = self._app(receipts_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
+        with bound(self._reload.loaded) as door, unix_socket(self._home) as unix, signals_heard() as signal:
+            app = self._app(api_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
             try:
                 with last_words(self._home):
-                    await self._live(app, door, signal, on_ready)
+                    await self._live(app, [door] if unix is None else [door, unix], signal, on_ready)
             finally:
                 if self._telemetry is not None:
                     await self._telemetry.close()
 
     async def _live(
-        self, app: Wakeful, door: socket.socket, signal: asyncio.Future[None], on_ready: OnReady | None
+        self, app: Wakeful, doors: list[socket.socket], signal: asyncio.Future[None], on_ready: OnReady | None
     ) -> None:
         try:
             await start(app)
             report_end(self._home, self._lock.before, self._crash)
             for listener in app.on_settings:
                 self._reload.listen("a feature", listener)
-            await self._serve(app, door, signal, on_ready)
+            await self._serve(app, doors, signal, on_ready)
         finally:
             await app.stop()
 
     async def _serve(
-        self, app: Wakeful, door: socket.socket, signal: asyncio.Future[None], on_ready: OnReady | None
+        self, app: Wakeful, doors: list[socket.socket], signal: asyncio.Future[None], on_ready: OnReady | None
     ) -> None:
         from wakeful.settings import SettingsWatch
 
         server = self._server(app)
-        serving = asyncio.create_task(server.serve(sockets=[door]), name="wakeful-door")
+        serving = asyncio.create_task(server.serve(sockets=doors), name="wakeful-door")
         watch = SettingsWatch(self._reload.loaded, self._read, on_change=self._changed, on_error=_complained)
         async with watch as self._watch:
             try:
                 await until_open(server, serving)
-                self._announce(door, on_ready)
+                await self._announce(app, doors[0], on_ready)
                 while not (serving.done() or signal.done()):
                     await asyncio.wait([serving, signal], timeout=LOCK_LOOK, return_when=asyncio.FIRST_COMPLETED)
                     self._keep_lock()
@@ -171,7 +176,7 @@ class _Daemon:
         if not self._is_stopping:
             await self._reload.changed(new)
 
-    def _app(self, *, receipts_at: str) -> Wakeful:
+    def _app(self, *, api_at: str) -> Wakeful:
         from wakeful.agents.from_settings import AgentBook
         from wakeful.app import Wakeful
         from wakeful.app.quota import QuotaSlots
@@ -186,7 +191,9 @@ class _Daemon:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
 
         file = str(self._reload.loaded.file)
-        self._quota = QuotaSlots(self._settings, home=self._home, file=file, learn=self._redactor.learn)
+        self._quota = QuotaSlots(
+            self._settings, home=self._home, file=file, learn=self._redactor.learn, withholds=self._withholds
+        )
         local_zone = resolve_zone("local")
 
         def terms(settings: Settings) -> HeartbeatTerms:
@@ -205,7 +212,10 @@ class _Daemon:
             channels=ways(self._settings),
             delivery=delivery_of(self._settings),
             alerts=alerts_of(self._settings),
-            receipts_at=receipts_at,
+            receipts_at=self._settings.server.public_url or api_at,
+            api_at=api_at,
+            home=str(self._home),
+            withholds=self._withholds,
             sink=self._sink,
             stream=self._stream,
             listener=self._listener,
@@ -228,6 +238,12 @@ class _Daemon:
             "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
         )
         return app
+
+    def _withholds(self, variable: str) -> bool:
+        """Whether programs are not given this variable, by the settings as they are now."""
+        from wakeful.actions.environment import is_secret_variable
+
+        return is_secret_variable(variable, self._reload.loaded.secret_variables)
 
     def _mirror(self, parts: Parts) -> LiveMirror:
         from wakeful.daemon.mirroring import LiveMirror
@@ -262,7 +278,8 @@ class _Daemon:
 
         api = make_app(
             app,
-            access=lambda: access(self._reload.loaded),
+            access=self._access,
+            page_at=lambda: self._page_at,
             body_max=lambda: self._settings.limits.body_max,
             is_open=lambda: app.is_started and not self._is_stopping,
             settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
@@ -280,13 +297,28 @@ class _Daemon:
         except (OSError, DaemonRefused) as error:
             log.warning("the lock file was removed, and cannot be made again: %s", error)
 
-    def _announce(self, door: socket.socket, on_ready: OnReady | None) -> None:
+    def _access(self) -> Access:
+        return access(self._reload.loaded, self._own_token)
+
+    async def _announce(self, app: Wakeful, door: socket.socket, on_ready: OnReady | None) -> None:
         host, port = self._settings.server.host, door.getsockname()[1]
-        listening = Listening(self._home, f"http://{bracketed(host)}:{port}", host, port)
+        address = f"http://{bracketed(host)}:{port}"
+        self._page_at = f"http://{asked_at(host)}:{port}"
+        listening = Listening(self._home, address, host, port, await self._link(app))
         self._lock.tell(listening.address)
         self._manager.tell(READY)
         if on_ready is not None:
             on_ready(listening)
+
+    async def _link(self, app: Wakeful) -> str | None:
+        """Opens the page, logged in: valid once and for a quarter of an hour."""
+        from wakeful.http.logins import Logins
+
+        if self._access().is_open:
+            log.warning('auth = "none": every user of this machine can use the daemon, and run programs as its user')
+            return None
+        code, _ = await Logins(app, self._access).make_code()
+        return f"{(self._settings.server.public_url or self._page_at).rstrip('/')}/#code={code}"
 
 
 def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:

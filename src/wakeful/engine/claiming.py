@@ -176,8 +176,12 @@ def _own(run: Run, job: Job | str, seams: Seams, node_id: int, now: Instant) -> 
     if isinstance(job, str):
         row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
         return Claim(row, Failed(job, permanent=True))
-    begins = job.on_crash == "retry" and seams.actions[type(job.spec)].is_local
+    is_local = seams.actions[type(job.spec)].is_local
+    begins = job.on_crash == "retry" and is_local
     row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung="started" if begins else "claimed")
+    if not is_local:
+        access = seams.run_access(row.run_id, row.fence)
+        job = job._replace(fire=job.fire._replace(access=access, withholds=seams.withholds))
     return Claim(row, job)
 
 

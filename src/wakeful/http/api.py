@@ -1,6 +1,7 @@
 """The HTTP application: routes over one app, behind one doorway."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from wakeful.http import (
     heartbeat,
     heartbeat_shapes,
     inbox,
+    login,
+    login_shapes,
     metrics,
     nodes,
     people_shapes,
@@ -37,9 +40,12 @@ from wakeful.http import (
     workflow_shapes,
     workflows,
 )
+from wakeful.http.access import Access, Caller
 from wakeful.http.asking import only_known_parameters
-from wakeful.http.doorway import BODY_MAX, Access, Doorway
+from wakeful.http.authentication import Authentication
+from wakeful.http.doorway import BODY_MAX, Doorway
 from wakeful.http.kept_answers import KeptAnswers
+from wakeful.http.logins import Logins
 from wakeful.http.repeats import Repeats
 from wakeful.http.slot_shapes import SlotDefinition
 from wakeful.settings import Standing
@@ -69,6 +75,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     people_shapes.PersonsMessage,
     people_shapes.Read,
     agent_shapes.AgentTest,
+    login_shapes.Login,
 )
 
 
@@ -83,12 +90,14 @@ def make_app(
     figures: Callable[[Gauges], bytes] | None = None,
     log_of_run: runs.LogOfRun | None = None,
     quota: Callable[[], Quota] | None = None,
+    page_at: Callable[[], str] = lambda: "",
 ) -> ASGIApp:
     """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
 
     `is_open` says whether it takes requests; who may come in, with how much, and by which settings, is asked each time
     anew, because it may change."""
     open_now = is_open or (lambda: app.is_started)
+    logins = Logins(app, access)
     api = FastAPI(
         title="Wakeful",
         version=version("wakeful"),
@@ -117,13 +126,22 @@ def make_app(
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
-        health.routes(app, access, open_now),
+        health.routes(app, open_now),
+        login.routes(logins, access, page_at),
         front.routes(),
     ):
         api.include_router(router)
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
     inner = Repeats(api, KeptAnswers(app))
-    return Doorway(inner, access=access, body_max=body_max, is_open=open_now)
+    authentication = Authentication(
+        access, lambda: app.moment().monotonic, logins=logins, run_caller=partial(_run_caller, app)
+    )
+    return Doorway(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
+
+
+async def _run_caller(app: Wakeful, token: str) -> Caller | None:
+    run_id = await app.run_of_token(token)
+    return None if run_id is None else Caller("run", f"run {run_id}", run_id=run_id)
 
 
 def _openapi(api: FastAPI) -> dict[str, Any]:
@@ -142,6 +160,6 @@ def _openapi(api: FastAPI) -> dict[str, Any]:
         known.update(described.pop("$defs", {}))
         known[shape.__name__] = described
     made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    made["security"] = [{}, {"token": []}]
+    made["security"] = [{"token": []}]
     api.openapi_schema = made
     return made

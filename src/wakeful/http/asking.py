@@ -43,7 +43,7 @@ async def read_json(request: Request) -> Any:
     if not body.strip():
         refuse("", "the body is empty; send JSON")
     try:
-        data = json.loads(body, parse_constant=_no_constant)
+        data = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_no_key_twice)
     except (ValueError, RecursionError) as error:
         refuse("", f"the body is not JSON ({_reason(error)}); send valid JSON")
     check_plain(data)
@@ -131,6 +131,15 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise Invalid(FieldError(name, f"{shown(value)} is not a text; put it in quotes"))
     return value
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return found
 
 
 def _no_constant(name: str) -> Any:

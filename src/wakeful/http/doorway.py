@@ -1,78 +1,38 @@
-"""The way in: what every request passes before any route sees it.
+"""What every request passes before any route sees it.
 
 A page on the internet can make a browser send requests to this machine, and can make a name of its own point here. So
-the `Host` must be one of ours and an `Origin`, which a browser adds and cannot be talked out of, must be the very page
-we serve. Whoever listens beyond loopback needs a token too. Bodies are counted as they arrive, so that nothing larger
-than allowed is ever held; and whatever goes wrong further in ends here, as a problem.
+the `Host` must be one of ours, and an `Origin`, which a browser adds and scripts cannot change, must be the page we
+serve. Then the caller is identified, before routing, and its role is checked. Bodies are counted as they arrive, so
+that nothing larger than allowed is ever held. Whatever goes wrong further in becomes a problem response here.
 """
 
-import hmac
-import ipaddress
 import logging
 import re
-import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.dashboard import PREFIX
+from wakeful.http import roles
+from wakeful.http.access import Access, Caller, host_and_port, origin_of
+from wakeful.http.authentication import UNIDENTIFIED, Authentication, is_unix
 from wakeful.http.lingering import Lingering
 from wakeful.http.problems import Problem, Refused, failed, stopping
+from wakeful.ports.store import StoreUnavailable
 
 log = logging.getLogger("wakeful.http")
 
 BODY_MAX: Final = 1_048_576
-WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz"})
+LOGIN: Final = "/login"
+WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz", "/logout"})
+VERDICTS: Final = frozenset({"/healthz", "/readyz"})
+"""Answered under any `Host`, and while the daemon starts or stops."""
 # The whole path and nothing less: a schedule may be called `receipt` as well.
 RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
 HOOK: Final = re.compile(r"/api/hooks/[^/]+")
-WHILE_STOPPING: Final = frozenset({"/healthz", "/readyz"})
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may come in. With a `token` everybody must bring it; without one only this machine is served."""
-
-    host: str = "127.0.0.1"
-    token: str | None = field(default=None, repr=False)
-
-    @property
-    def is_local(self) -> bool:
-        return is_loopback(self.host)
-
-    def knows_host(self, name: str) -> bool:
-        """Whether a request for that host can be meant for us.
-
-        An address is safe where a name is not: only names can be made to point here by somebody else."""
-        if name in ("localhost", _plain(self.host)):
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            own = socket.gethostname().lower()
-            return not self.is_local and name in (own, own.partition(".")[0], f"{own.partition('.')[0]}.local")
-        return address.is_loopback or not self.is_local
-
-    def is_admitted(self, authorization: str | None) -> bool:
-        """Whether the bearer token is ours, compared in constant time; nobody needs one on loopback."""
-        if self.is_local or self.token is None:
-            return self.is_local
-        scheme, _, given = (authorization or "").partition(" ")
-        is_same = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token.encode())
-        return is_same and scheme.lower() == "bearer"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(_plain(host)).is_loopback
-    except ValueError:
-        return _plain(host) == "localhost"
 
 
 class Doorway:
@@ -83,11 +43,13 @@ class Doorway:
         inner: ASGIApp,
         *,
         access: Callable[[], Access],
+        authentication: Authentication,
         body_max: Callable[[], int],
         is_open: Callable[[], bool],
     ) -> None:
         self._inner = inner
         self._access = access
+        self._authentication = authentication
         self._body_max = body_max
         self._is_open = is_open
 
@@ -96,25 +58,29 @@ class Doorway:
             await self._inner(scope, receive, send)
             return
         headers, way = Headers(scope=scope), Lingering(receive, send)
-        refusal = self._refusal(scope, headers)
+        refusal = await self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, way.receive, way.send)
             return
         await self._guarded(scope, _counted(way.receive, self._body_max()), way.send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        foreign = self._foreign(headers)
-        if foreign is not None:
-            return Problem(403, foreign)
+    async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """Why the request goes no further; None if it may. The caller is left in the scope."""
         path: str = scope["path"]
+        if not is_unix(scope):
+            foreign = self._foreign_host(scope, headers)
+            if foreign is not None and path in VERDICTS:
+                return None  # a probe; without a caller it is told the verdict and no more
+            foreign = foreign or self._foreign_origin(scope, headers)
+            if foreign is not None:
+                return Problem(403, foreign)
         is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
         is_hook = scope["method"] == "POST" and HOOK.fullmatch(path) is not None  # and this one the hook's
-        is_page = path.startswith(PREFIX)  # files of the package, the same for everybody
-        needs_token = path not in WITHOUT_TOKEN and not (is_receipt or is_hook or is_page)
-        if needs_token and not self._access().is_admitted(headers.get("authorization")):
-            text = "a token is needed here; send Authorization: Bearer with the token of [server] in wakeful.toml"
-            return Problem(401, text, headers={"WWW-Authenticate": "Bearer"})
-        if not self._is_open() and path not in WHILE_STOPPING and not is_receipt:
+        if not (is_receipt or is_hook):
+            refused = await self._unauthorized(scope, headers)
+            if refused is not None:
+                return refused
+        if not self._is_open() and path not in VERDICTS and not is_receipt:
             return stopping()
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
@@ -122,16 +88,44 @@ class Doorway:
         body_max = self._body_max()
         return too_large(body_max).problem() if int(length[:20]) > body_max else None
 
-    def _foreign(self, headers: Headers) -> str | None:
-        hosts = headers.getlist("host")
-        host = _split(hosts[0]) if len(hosts) == 1 else None
-        if host is None or not self._access().knows_host(host[0]):
-            return f"the host {', '.join(hosts)[:100]!r} is not this daemon; ask for it by its address or localhost"
+    async def _unauthorized(self, scope: Scope, headers: Headers) -> Response | None:
+        path, method = scope["path"], scope["method"]
+        is_public = path in WITHOUT_TOKEN or path.startswith(PREFIX) or (path == LOGIN and method == "POST")
+        caller: Caller | None = None
+        try:
+            caller = await self._authentication.caller(scope, headers)
+        except Refused as refused:
+            if not is_public:
+                return refused.problem()
+        except StoreUnavailable as error:
+            if not is_public:
+                return Problem(503, f"the store cannot be read: {error}", headers={"Retry-After": "5"})
+        scope.setdefault("state", {})["caller"] = caller
+        if is_public:
+            return None
+        if caller is None:
+            return Problem(401, UNIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
+        forbidden = roles.refusal(caller, method, path)
+        return None if forbidden is None else Problem(403, forbidden)
+
+    def _foreign_host(self, scope: Scope, headers: Headers) -> str | None:
+        access = self._access()
+        hosts = _hosts(scope, headers, access)
+        host = host_and_port(hosts[0]) if len(hosts) == 1 else None
+        if host is not None and access.knows_host(host[0]):
+            return None
+        return (
+            f"the host {', '.join(hosts)[:100]!r} is not this daemon; use its address or localhost, or add the name to "
+            "[server] allowed_hosts"
+        )
+
+    def _foreign_origin(self, scope: Scope, headers: Headers) -> str | None:
+        access = self._access()
+        host = host_and_port(_hosts(scope, headers, access)[0]) or ("", None)
         for origin in headers.getlist("origin"):
-            parts = urlsplit(origin) if origin.startswith(("http://", "https://")) else None
-            here = None if parts is None else _split(parts.netloc)
-            usual = 443 if parts is not None and parts.scheme == "https" else 80
-            if here is None or (here[0], here[1] or usual) != (host[0], host[1] or usual):
+            here = origin_of(origin) if origin.startswith(("http://", "https://")) else None
+            usual = 443 if here is not None and here[0] == "https" else 80
+            if here is None or (here[1:] != (host[0], host[1] or usual) and here != access.public_origin):
                 return f"a page of {origin[:100]!r} may not use this daemon; only its own page may"
         return None
 
@@ -173,16 +167,16 @@ def _counted(receive: Receive, body_max: int) -> Receive:
     return counted
 
 
-def _split(netloc: str) -> tuple[str, int | None] | None:
-    """Host and port of `name:port`, or None for what is neither."""
-    try:
-        parts = urlsplit(f"//{netloc}")
-        if not parts.hostname or parts.username is not None or parts.path or parts.query or parts.fragment:
-            return None
-        return _plain(parts.hostname), parts.port
-    except ValueError:
-        return None
+def caller_of(scope: Scope) -> Caller | None:
+    """The caller of a request that has passed the doorway."""
+    found: Caller | None = scope.get("state", {}).get("caller")
+    return found
 
 
-def _plain(host: str) -> str:
-    return host.strip("[]").rstrip(".").lower()
+def _hosts(scope: Scope, headers: Headers, access: Access) -> list[str]:
+    """The `Host`, or what a trusted proxy says it was."""
+    client = scope.get("client")
+    forwarded = headers.getlist("x-forwarded-host")
+    if forwarded and client is not None and access.trusts(str(client[0])):
+        return forwarded
+    return headers.getlist("host")

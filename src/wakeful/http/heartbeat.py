@@ -16,6 +16,7 @@ from wakeful.features.heartbeat.commands import Woken
 from wakeful.features.heartbeat.queries import event_json
 from wakeful.http import heartbeat_shapes
 from wakeful.http.asking import read_json, read_object, run_id_of, text_of
+from wakeful.http.doorway import caller_of
 from wakeful.http.problems import Refused
 from wakeful.http.shapes import answer, body, problems
 from wakeful.settings import Standing
@@ -38,7 +39,13 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
         """Requests within 250 ms become one turn. With `text` the agent is told it, as a system event. A turn that asks
         for another gives the id and the token of its run: such turns keep `spacing_min` apart."""
         data = await read_object(request, known=("reason", "text", "contextKey", "runId", "token"))
-        woken = await app.wake(text_of(data, "reason") or "manual", *_about(data), run=_asking_run(data))
+        caller = caller_of(request.scope)
+        woken = await app.wake(
+            text_of(data, "reason") or "manual",
+            *_about(data),
+            run=_asking_run(data),
+            by_run=caller is not None and caller.run_id is not None,
+        )
         return JSONResponse(_woken_json(woken), status_code=202)
 
     @router.get(

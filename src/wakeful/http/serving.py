@@ -1,21 +1,65 @@
 """The web server, as the daemon runs it."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 DOOR_GRACE: Final = 3
 """Seconds that open requests get when the door closes: a stream never ends by itself."""
+ARRIVE_WITHIN: Final = 60
+"""Seconds in which the head of a request must arrive, and then its body."""
 
 
-def make_server(api: ASGIApp, *, door_grace: int = DOOR_GRACE) -> uvicorn.Server:
+class Protocol(HttpToolsProtocol):
+    """HTTP as uvicorn reads it; a connection whose request does not arrive in time is closed."""
+
+    arrive_within: float = ARRIVE_WITHIN
+    _arriving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._await_rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._has_arrived()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._await_rest()
+
+    def on_headers_complete(self) -> None:
+        self._await_rest()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._has_arrived()
+        super().on_message_complete()
+
+    def _await_rest(self) -> None:
+        self._has_arrived()
+        self._arriving = self.loop.call_later(self.arrive_within, self._give_up)
+
+    def _has_arrived(self) -> None:
+        if self._arriving is not None:
+            self._arriving.cancel()
+            self._arriving = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+def make_server(api: ASGIApp, *, door_grace: int = DOOR_GRACE, protocol: type[Protocol] = Protocol) -> uvicorn.Server:
     """A server for an event loop that is somebody else's, who also hears the signals."""
     config = uvicorn.Config(
         api,
-        http="httptools",
+        http=protocol,
         ws="none",
         lifespan="off",
         access_log=False,

@@ -105,6 +105,7 @@ class Command(Shape):
     env: dict[str, str] | None = None
     stdin: str | None = None
     output_max: Annotated[int, Field(ge=0)] | None = None
+    pass_env: Annotated[list[str], Field(max_length=100, examples=[["GH_TOKEN"]])] | None = None
 
 
 class Http(Shape):

@@ -1,6 +1,7 @@
 """The action port: performing what a schedule asks for."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -8,6 +9,17 @@ from wakeful.core.errors import FieldError
 from wakeful.core.instants import Instant
 from wakeful.core.results import Result
 from wakeful.core.runs import RungName, Trigger
+
+Withholds: TypeAlias = Callable[[str], bool]
+"""Whether a variable of the daemon's environment is kept from the programs it starts."""
+
+
+class RunAccess(NamedTuple):
+    """How a program that a run started reaches the daemon: where, as whom, and in which home folder."""
+
+    url: str
+    token: str
+    home: str | None
 
 
 class Fire(NamedTuple):
@@ -22,6 +34,8 @@ class Fire(NamedTuple):
     attempt: int
     idempotency_key: str
     receipt_url: str | None = None
+    access: RunAccess | None = None  # how its program reaches the daemon
+    withholds: Withholds | None = None  # which of the daemon's variables its program does not get
 
 
 class Process(NamedTuple):

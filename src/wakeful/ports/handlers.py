@@ -18,7 +18,7 @@ from wakeful.core.results import Ending
 from wakeful.core.runs import Run, RunKind
 from wakeful.core.settlement import Settlement
 from wakeful.core.upcoming import Upcoming
-from wakeful.ports.action import Action, Fire, Orphans
+from wakeful.ports.action import Action, Fire, Orphans, RunAccess, Withholds
 from wakeful.ports.store import Tx
 
 
@@ -217,3 +217,5 @@ class Seams(NamedTuple):
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment
     stored_checks: Sequence[StoredCheck] = ()  # of definitions that are new or changed
     on_silence: Sequence[OnSilence] = ()
+    run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
+    withholds: Withholds | None = None  # which variables those programs do not get

@@ -24,6 +24,7 @@ from wakeful.core.instants import Instant
 from wakeful.ports.bus import Bus
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, Mark, Node, Nodes, Runs, Tallied
+from wakeful.ports.logins import Logins
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 from wakeful.ports.plans import (
     ALARM_RUN,
@@ -188,6 +189,8 @@ class Tx(Protocol):
     def slots(self) -> Slots: ...
     @property
     def answers(self) -> Answers: ...
+    @property
+    def logins(self) -> Logins: ...
     @property
     def deliveries(self) -> Deliveries: ...
     @property

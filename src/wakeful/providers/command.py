@@ -15,7 +15,7 @@ from wakeful.core.instants import Instant
 from wakeful.core.results import Done, Failed
 from wakeful.core.runs import RungName
 from wakeful.core.slots import FailureKind, ReadFailure, Reading
-from wakeful.ports.action import Fire, Ladder, Process
+from wakeful.ports.action import Fire, Ladder, Process, Withholds
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import WakeFailure
 from wakeful.providers.keys import Key
@@ -38,13 +38,16 @@ class CommandProvider:
 
     has_statistics = False
 
-    def __init__(self, slot: str, written: CommandSlot, *, home: Path, clock: Clock) -> None:
+    def __init__(
+        self, slot: str, written: CommandSlot, *, home: Path, clock: Clock, withholds: Withholds | None = None
+    ) -> None:
         self._slot = slot
         self._written = written
         self._env = {name: secret.reveal() for name, secret in written.env.items()}
         self._key = Key(self._env.values())
         self._home = str(home)
         self._clock = clock
+        self._withholds = withholds
         self._action = CommandAction()
         self.can_wake = written.wake_argv is not None
         told = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
@@ -52,7 +55,8 @@ class CommandProvider:
 
     async def read(self, action: str) -> Reading | ReadFailure:
         now = self._clock.read().now
-        fire = Fire(0, 0, f"slot:{self._slot}", now, now, "schedule", 1, f"{self._slot}-{now}", None)
+        slug, key = f"slot:{self._slot}", f"{self._slot}-{now}"
+        fire = Fire(0, 0, slug, now, now, "schedule", 1, key, withholds=self._withholds)
         result = await self._action.perform(self._command(self._written.quota_argv), fire, _NoLadder())
         if isinstance(result, Failed):
             kind: FailureKind = "unreachable" if _is_unreachable(result) else "unreadable"

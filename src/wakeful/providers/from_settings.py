@@ -5,6 +5,7 @@ from typing import assert_never
 from zoneinfo import ZoneInfo
 
 from wakeful.adapters.exchange import Exchanges
+from wakeful.ports.action import Withholds
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.quota import QuotaProvider
@@ -16,7 +17,14 @@ from wakeful.settings.slots import AnySlot, CommandSlot, GlmSlot, HttpSlot
 
 
 def make_provider(
-    name: str, slot: AnySlot, *, clock: Clock, home: Path, zone: str, listener: ExchangeListener | None = None
+    name: str,
+    slot: AnySlot,
+    *,
+    clock: Clock,
+    home: Path,
+    zone: str,
+    listener: ExchangeListener | None = None,
+    withholds: Withholds | None = None,
 ) -> QuotaProvider:
     """The provider of one slot; whoever listens hears of each of its exchanges under a flow id."""
     match slot:
@@ -34,6 +42,6 @@ def make_provider(
             key = Key([] if slot.api_key is None else [slot.api_key.reveal()])
             return HttpProvider(name, slot, key, exchanges=Exchanges(clock, listener), clock=clock)
         case CommandSlot():
-            return CommandProvider(name, slot, home=home, clock=clock)
+            return CommandProvider(name, slot, home=home, clock=clock, withholds=withholds)
         case _:
             assert_never(slot)

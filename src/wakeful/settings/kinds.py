@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from wakeful.adapters.guard import is_public
+from wakeful.adapters.guard import is_loopback, is_public, plain_name
 from wakeful.core.active_hours import parse_time_of_day
 from wakeful.core.errors import Invalid
 from wakeful.core.fields import shown as shown_plain
@@ -396,16 +396,23 @@ def host() -> Kind:
     return Kind("host", '"127.0.0.1"', read)
 
 
-def is_loopback(name: str) -> bool:
-    """Whether only this machine can reach the host."""
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name.rstrip(".").lower() == "localhost" or name.lower().endswith(".localhost")
+def network() -> Kind:
+    """An address, or a network such as 10.0.0.0/8."""
+
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 100)
+        try:
+            ipaddress.ip_network(found, strict=False)
+        except ValueError:
+            raise refusal(f"{shown(found)} is not an address or a network; write it like 127.0.0.1") from None
+        return found
+
+    return Kind("address or network", '"127.0.0.1"', read)
 
 
 def is_private(name: str) -> bool:
     """Whether the host, as written, lies on this machine or in a private network."""
+    name = plain_name(name)
     try:
         ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
@@ -550,7 +557,7 @@ def store_url() -> Kind:
 
 def secret_web_address() -> Kind:
     def read(value: Any, reader: SecretReader | None) -> SecretUrl:
-        found = _reader(reader).url(value)
+        found = _reader(reader).url(value, hides_path=True)
         check_web_address(found.reveal(), password=True)
         return found
 

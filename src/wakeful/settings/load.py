@@ -61,6 +61,11 @@ class Loaded:
     warnings: tuple[LocatedError, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The environment variables that the file names as secrets."""
+        return frozenset(one.name for one in self.sources.values() if one.origin == "environment" and one.name)
+
 
 def load(
     home: FilePath,

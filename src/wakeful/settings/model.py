@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from wakeful.adapters.guard import is_loopback
 from wakeful.core.active_hours import ActiveHours
 from wakeful.settings import kinds
 from wakeful.settings.agents import AGENTS, Agent, EchoAgent
@@ -40,14 +41,46 @@ class Server(Table):
     host: Annotated[str, kinds.host()] = setting("127.0.0.1", says="the address it listens on")
     port: Annotated[int, kinds.count(0, 65_535)] = setting(8377, says="the port; 0: any that is free")
     token: Annotated[Secret | None, kinds.secret()] = setting(
-        None, says="what callers must send as a bearer token; needed for any bind but loopback"
+        None,
+        says="what callers must send as a bearer token, in place of the random one in the home folder's `token` file; "
+        "needed for any bind but loopback",
     )
+    auth: Literal["token", "none"] = setting(
+        "token", says='"none": no token is needed on loopback, so every user of this machine can use the daemon'
+    )
+    allowed_hosts: Annotated[
+        tuple[str, ...], kinds.listed(kinds.host(), "list of host names", most=100, distinct=True)
+    ] = setting((), says="further host names under which the daemon is reached, e.g. through a proxy")
+    public_url: Annotated[str | None, kinds.url()] = setting(
+        None, says="the address people use, e.g. of a proxy with TLS; receipts and links use it"
+    )
+    trusted_proxies: Annotated[
+        tuple[str, ...], kinds.listed(kinds.network(), "list of addresses", most=100, distinct=True)
+    ] = setting((), says="addresses or networks whose X-Forwarded-… headers count")
+
+    @field_validator("public_url")
+    @classmethod
+    def _needs_token(cls, public_url: str | None, info: ValidationInfo) -> str | None:
+        if public_url is not None and info.data.get("auth") == "none":
+            raise refusal(
+                'with auth = "none" everyone who reaches public_url could use the daemon; remove one of the two',
+                at=("auth",),
+            )
+        return public_url
+
+    @field_validator("auth")
+    @classmethod
+    def _only_on_loopback(cls, auth: str, info: ValidationInfo) -> str:
+        address = info.data.get("host")
+        if auth == "none" and address is not None and not is_loopback(address):
+            raise refusal(f'is "none", and {address} can be reached from other machines; write "token"', at=("auth",))
+        return auth
 
     @field_validator("token")
     @classmethod
     def _guarded(cls, token: Secret | None, info: ValidationInfo) -> Secret | None:
         address = info.data.get("host")
-        if token is None and address is not None and not kinds.is_loopback(address):
+        if token is None and address is not None and not is_loopback(address):
             raise refusal(
                 f"{address} can be reached by others, and there is no token; "
                 'add token = {env = "WAKEFUL_TOKEN"} to [server], or listen on 127.0.0.1',
@@ -206,9 +239,40 @@ class Log(Table):
     days: Annotated[int, kinds.count(1, 365)] = setting(7, says="how long they are kept")
 
 
+class Token(Table):
+    """A further token for the API, with a role."""
+
+    token: Annotated[Secret, kinds.secret()] = setting(says="what its holder sends as a bearer token")
+    role: Literal["read", "operate", "admin", "agent"] = setting(
+        says="read: look at everything; operate: also run, pause, resume, cancel, retry; admin: everything; "
+        "agent: what an agent may do"
+    )
+    agent: Annotated[str | None, kinds.name()] = setting(None, says='for role = "agent": whose token it is')
+
+    @field_validator("agent")
+    @classmethod
+    def _agent_named(cls, agent: str | None, info: ValidationInfo) -> str | None:
+        is_agent, reading = info.data.get("role") == "agent", info.context
+        if is_agent and agent is None:
+            raise refusal('is missing; with role = "agent" write whose token it is', at=("agent",))
+        if not is_agent and agent is not None:
+            raise refusal('only goes with role = "agent"; remove it', at=("agent",))
+        if agent is not None and isinstance(reading, kinds.Reading) and agent not in reading.agents:
+            raise refusal(f"there is no agent '{agent}'; add [agents.{agent}]", at=("agent",))
+        return agent
+
+
 HOOKS: Final = Entries(by=None, default=None, models={"hook": Hook})
 
-ENTRIES: Final[Mapping[str, Entries]] = {"agents": AGENTS, "hooks": HOOKS, "channels": CHANNELS, "slots": SLOTS}
+TOKENS: Final = Entries(by=None, default=None, models={"token": Token})
+
+ENTRIES: Final[Mapping[str, Entries]] = {
+    "tokens": TOKENS,
+    "agents": AGENTS,
+    "hooks": HOOKS,
+    "channels": CHANNELS,
+    "slots": SLOTS,
+}
 """The tables of named tables."""
 
 
@@ -216,6 +280,7 @@ class Settings(Table):
     """Everything in `wakeful.toml`."""
 
     server: Server = Field(default_factory=Server)
+    tokens: Mapping[Annotated[str, kinds.name()], Token] = Field(default_factory=dict)
     store: Store = Field(default_factory=Store)
     schedules: Schedules = Field(default_factory=Schedules)
     limits: Limits = Field(default_factory=Limits)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
+from wakeful.adapters.run_tokens import RUN_TOKEN
 from wakeful.settings.faults import refusal
 
 MASK: Final = "••••"
@@ -77,14 +78,19 @@ class Secret:
         return hash((self.__value, self.origin))
 
 
+_PATH_SECRET_MIN: Final = 16
+"""Shorter parts of a webhook's path are words: they may be shown, and must not be masked in every text."""
+
+
 class SecretUrl:
     """An address that may carry a password: shown without it, or not at all if it was given by reference."""
 
-    __slots__ = ("__value", "origin")
+    __slots__ = ("__value", "hides_path", "origin")
 
-    def __init__(self, value: str, origin: Origin = PLAIN) -> None:
+    def __init__(self, value: str, origin: Origin = PLAIN, *, hides_path: bool = False) -> None:
         self.__value = value
         self.origin: Final = origin
+        self.hides_path: Final = hides_path  # of a webhook: its path is often all that keeps others from using it
 
     def reveal(self) -> str:
         """The whole address, for the one place that opens it."""
@@ -98,20 +104,24 @@ class SecretUrl:
         if parts.password:
             found += [parts.password, unquote(parts.password)]
         found += [value for name, value in parse_qsl(parts.query) if _TELLING.search(name)]
+        if self.hides_path:
+            found += [part for part in parts.path.split("/") if len(part) >= _PATH_SECRET_MIN]
         return tuple(found)
 
     def __str__(self) -> str:
         if self.origin.kind != "plain":
             return MASK
         parts = urlsplit(self.__value)
-        netloc, query = parts.netloc, parts.query
+        netloc, query, path = parts.netloc, parts.query, parts.path
+        if self.hides_path:
+            path = "/".join(MASK if len(part) >= _PATH_SECRET_MIN else part for part in path.split("/"))
         if parts.password is not None:
             netloc = f"{netloc.rpartition('@')[0].partition(':')[0]}:{MASK}@{netloc.rpartition('@')[2]}"
         if query:
             query = "&".join(_masked_pair(pair) for pair in query.split("&"))
-        if (netloc, query) == (parts.netloc, parts.query):
+        if (netloc, query, path) == (parts.netloc, parts.query, parts.path):
             return self.__value  # taking an address apart and putting it together may lose a slash
-        return urlunsplit(parts._replace(netloc=netloc, query=query))
+        return urlunsplit(parts._replace(netloc=netloc, query=query, path=path))
 
     def __repr__(self) -> str:
         return f"SecretUrl({str(self)!r})"
@@ -143,11 +153,11 @@ class SecretReader:
         self.values.extend(secret.values)
         return secret
 
-    def url(self, written: Any) -> SecretUrl:
+    def url(self, written: Any, *, hides_path: bool = False) -> SecretUrl:
         """The same for an address."""
         value, origin = self._resolve(written)
         try:
-            url = SecretUrl(value, origin)
+            url = SecretUrl(value, origin, hides_path=hides_path)
             self.values.extend(url.values)
         except ValueError:  # brackets that do not close, and the like; the text may hold a password
             raise refusal("is not an address that can be read; write it like scheme://host/path") from None
@@ -245,6 +255,7 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with a mask in place of every secret, as it is or encoded."""
+        text = RUN_TOKEN.sub(MASK, text)
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
 

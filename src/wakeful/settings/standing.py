@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wakeful.settings import kinds
+from wakeful.adapters.guard import is_loopback
 from wakeful.settings.faults import SettingsRefused
 from wakeful.settings.load import Loaded
 from wakeful.settings.model import Settings
 from wakeful.settings.places import Path, dotted
 
-AT_START: Final[tuple[Path, ...]] = (("server", "host"), ("server", "port"), ("store", "url"))
+AT_START: Final[tuple[Path, ...]] = (("server", "host"), ("server", "port"), ("server", "public_url"), ("store", "url"))
 TOKEN: Final[Path] = ("server", "token")
 
 
@@ -46,7 +46,7 @@ def take_over(current: Loaded, new: Loaded) -> tuple[Loaded, tuple[HeldBack, ...
     """What holds once `new` is taken over by a daemon that began with some of what is in `current`."""
     kept = [path for path in AT_START if _at(current.settings, path) != _at(new.settings, path)]
     # A door that others can reach is never left open because the file means another one for later.
-    if new.settings.server.token is None and not kinds.is_loopback(current.settings.server.host):
+    if new.settings.server.token is None and not is_loopback(current.settings.server.host):
         kept.append(TOKEN)
     if not kept:
         return new, ()

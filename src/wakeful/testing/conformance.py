@@ -37,6 +37,7 @@ from wakeful.testing.conformance_slots import TestSlots
 from wakeful.testing.conformance_store import (
     TestAnswers,
     TestLanes,
+    TestLogins,
     TestMeta,
     TestNodes,
     TestOwners,
@@ -60,6 +61,7 @@ __all__ = [
     "TestInbox",
     "TestIncidents",
     "TestLanes",
+    "TestLogins",
     "TestMessages",
     "TestMeta",
     "TestNodes",

@@ -3,9 +3,11 @@
 
 import asyncio
 from functools import partial
+from typing import Literal
 
 import pytest
 
+from wakeful.ports.logins import Login
 from wakeful.ports.store import Answer, Node, Store, StoreUnavailable, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -247,6 +249,42 @@ class TestOwners:
         store = await make_store()
         given = await asyncio.gather(*(store.write(lambda tx: tx.owners.named("heartbeat")) for _ in range(8)))
         assert len(set(given)) == 1
+
+
+def _login(digest: str, kind: Literal["code", "session"] = "code", *, created_at: int = NOW) -> Login:
+    return Login(digest, kind, "admin", "link", "", created_at, created_at + 100)
+
+
+def _add_login(login: Login, tx: Tx) -> None:
+    tx.logins.add(login)
+
+
+class TestLogins:
+    """One-time codes and sessions of the page."""
+
+    async def test_a_code_is_taken_once(self, make_store: MakeStore) -> None:
+        """Of several processes at once one gets it; not as another kind, and not when it has expired."""
+        stores = [await make_store() for _ in range(3)]
+        await stores[0].write(lambda tx: tx.logins.add(_login("a")))
+        assert await stores[1].read(lambda tx: tx.logins.get("a")) == _login("a")
+        assert await stores[1].write(lambda tx: tx.logins.take("a", kind="session", now=NOW)) is None
+        assert await stores[1].write(lambda tx: tx.logins.take("a", kind="code", now=NOW + 100)) is None
+        taken = await asyncio.gather(
+            *(stores[n % 3].write(lambda tx: tx.logins.take("a", kind="code", now=NOW)) for n in range(9))
+        )
+        assert [one for one in taken if one is not None] == [_login("a")]
+        assert await stores[2].read(lambda tx: tx.logins.get("a")) is None
+
+    async def test_what_has_expired_or_is_too_much_is_removed(self, make_store: MakeStore) -> None:
+        """The newest stay; all can be ended together."""
+        store = await make_store()
+        for n in range(6):
+            login = _login(f"s{n}", "session", created_at=NOW + n)
+            await store.write(partial(_add_login, login))
+        assert await store.write(lambda tx: tx.logins.prune(now=NOW + 101, most=3)) == 3
+        left = await store.read(lambda tx: [n for n in range(6) if tx.logins.get(f"s{n}") is not None])
+        assert left == [3, 4, 5]
+        assert await store.write(lambda tx: tx.logins.clear()) == 3
 
 
 def _answer(key: str, answered_at: int = NOW, *, size: int = 10) -> Answer:

@@ -20,6 +20,7 @@ from typing import Any
 import tzlocal
 from click.testing import CliRunner
 
+from access import write_token
 from patience import PATIENCE
 from wakeful.cli import times
 from wakeful.cli.main import root
@@ -142,6 +143,7 @@ def _received(terminal: int) -> Iterator[bytes]:
 @contextmanager
 def daemon(home: Path, *options: str) -> Iterator[Cli]:
     """A daemon of that home on a free port, ended by its process id."""
+    write_token(home)
     cli = Cli(home)
     child = cli.start("up", "--port", "0", "-o", "json", *options)
     try:

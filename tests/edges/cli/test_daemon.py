@@ -107,6 +107,8 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
     try:
         assert child.stdout is not None
         assert re.fullmatch(r"Wakeful is listening on http://127\.0\.0\.1:\d+\n", child.stdout.readline())
+        assert re.fullmatch(r"Open the page: http://127\.0\.0\.1:\d+/#code=[\w-]+\n", child.stdout.readline())
+        assert child.stdout.readline() == "The link works once; for another: wakeful open\n"
         assert child.stdout.readline() == "Ctrl-C ends it.\n"
         said = alone.run("add", "standup", "--every", "2h", "--prompt", "Anything new?")
         assert said.code == 0, said.err

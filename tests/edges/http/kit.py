@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import aiohttp
 from yarl import URL
 
+from access import write_token
 from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.http import Access, make_app
@@ -69,7 +70,7 @@ async def served(
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
             server = make_server(
-                make_app(app, access=lambda: access or Access(), body_max=lambda: body_max), door_grace=1
+                make_app(app, access=lambda: access or Access(auth="none"), body_max=lambda: body_max), door_grace=1
             )
             serving = asyncio.create_task(server.serve(sockets=[door]))
             while not server.started:
@@ -111,6 +112,7 @@ def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) 
 
 def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
     """A daemon as a process, which may refuse to start."""
+    write_token(home)
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "wakeful.daemon", str(home), "--port", "0", *options],
         stdout=subprocess.PIPE,

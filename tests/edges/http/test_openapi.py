@@ -18,6 +18,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 
+from access import HEADERS
 from edges.http.kit import Daemon, daemon
 from patience import PATIENCE
 from wakeful.core.definition_json import READ_BACK, WRITTEN
@@ -80,7 +81,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def operations(running: Daemon) -> list[Any]:
-    schema = schemathesis.openapi.from_url(f"{running.address}/api/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{running.address}/api/openapi.json", headers=HEADERS)
     found = [result.ok() for result in schema.get_all_operations()]
     return [operation for operation in found if operation.path != "/api/stream"]  # that one never ends
 
@@ -96,7 +97,7 @@ def test_whatever_is_asked_is_answered_as_described(operations: list[Any], mode:
             case.body["enabled"] = False
         if isinstance(case.body, dict) and case.path.startswith("/api/workflows/{id}") and case.method != "POST":
             case.body["status"] = "draft"  # one that is not tried out: no handler is asked
-        case.call_and_validate(checks=HELD)
+        case.call_and_validate(checks=HELD, headers=HEADERS)
 
     for operation in operations:
         if not operation.path.endswith(("/run", "/slots/{name}/wake", "/slots/{name}/poll")):  # nobody is asked
@@ -114,7 +115,9 @@ def test_what_is_there_is_answered_as_described(operations: list[Any]) -> None:
             case.query = {"dryRun": "true"}
         if case.method == "DELETE":
             case.headers = {"If-Match": '"another"'}
-        response = case.call_and_validate(checks=[c for c in HELD if c is not checks.negative_data_rejection])
+        response = case.call_and_validate(
+            checks=[c for c in HELD if c is not checks.negative_data_rejection], headers=HEADERS
+        )
         statuses.setdefault(f"{case.method.upper()} {case.path}", set()).add(response.status_code)
 
     for operation in operations:
@@ -166,7 +169,7 @@ def test_what_is_written_reads_back_as_described(operations: list[Any]) -> None:
         case.path_parameters = {"slug": f"kind-{index % 40}"}
         case.headers, case.query = {}, {}
         case.body = {**kept, **KINDS[index % len(KINDS)], "enabled": False}
-        statuses[case.call_and_validate(checks=HELD[:-1]).status_code] += 1
+        statuses[case.call_and_validate(checks=HELD[:-1], headers=HEADERS).status_code] += 1
 
     fuzz(put, GenerationMode.POSITIVE, asked, settings(BOUNDED, max_examples=80))
     assert statuses[201] >= len(KINDS), statuses

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edges.http.kit import Client, served
 from wakeful.dashboard import PREFIX, read_files
-from wakeful.http import Access
+from wakeful.http import Access, NamedToken
 
 IMPORT = re.compile(r"""(?:from|import)\s+"(\.{1,2}/[^"]+)\"""")
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser")
@@ -65,7 +65,7 @@ async def test_a_file_is_sent_once_and_then_confirmed(api: Client) -> None:
 
 async def test_the_page_itself_needs_no_token(tmp_path: Path) -> None:
     """It holds nothing; whatever it asks for does need one."""
-    async with served(tmp_path, access=Access("0.0.0.0", "s3cret-token")) as api:
+    async with served(tmp_path, access=Access("0.0.0.0", tokens=[NamedToken("server", "s3cret-token")])) as api:
         for path in ("/", f"{PREFIX}main.js", f"{PREFIX}style/base.css"):
             assert (await api.get(path)).status == 200, path
         for path in ("/api/schedule", "/api/stream", "/page", "/pages/main.js"):

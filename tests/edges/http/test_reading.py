@@ -35,7 +35,9 @@ async def read_only(path: Path) -> AsyncIterator[Client]:
     with socket.socket(proto=socket.IPPROTO_TCP) as door:
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
-            server = make_server(make_app(app, access=Access, body_max=lambda: 1_048_576), door_grace=1)
+            server = make_server(
+                make_app(app, access=lambda: Access(auth="none"), body_max=lambda: 1_048_576), door_grace=1
+            )
             serving = asyncio.create_task(server.serve(sockets=[door]))
             while not server.started:
                 await asyncio.sleep(0.005)

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from access import HEADERS
 from edges.http.kit import MANUAL, Client, daemon, served
 from postgres.server import server, url
 from wakeful import Wakeful
@@ -157,7 +158,7 @@ async def test_an_answer_survives_a_kill(tmp_path: Path) -> None:
     path = "/api/schedule/job/run?wait=true"
     with daemon(tmp_path) as first:
         async with (
-            aiohttp.ClientSession() as session,
+            aiohttp.ClientSession(headers=HEADERS) as session,
             session.put(f"{first.address}/api/schedule/job", json=MANUAL) as put,
         ):
             assert put.status == 201
@@ -166,13 +167,13 @@ async def test_an_answer_survives_a_kill(tmp_path: Path) -> None:
     with daemon(tmp_path) as second:
         again = await _posted(second.address + path)
         assert again == (answer[0], answer[1], "true")
-        async with aiohttp.ClientSession() as session, session.get(f"{second.address}/api/runs") as runs:
+        async with aiohttp.ClientSession(headers=HEADERS) as session, session.get(f"{second.address}/api/runs") as runs:
             assert len((await runs.json())["runs"]) == 1
         assert (await _posted(second.address + "/api/schedule/job/run"))[0] == 400
 
 
 async def _posted(url: str) -> tuple[int, Any, str | None]:
-    async with aiohttp.ClientSession() as session, session.post(url, headers=KEY) as response:
+    async with aiohttp.ClientSession(headers=HEADERS) as session, session.post(url, headers=KEY) as response:
         return response.status, await response.json(), response.headers.get("Idempotent-Replayed")
 
 

@@ -1,6 +1,6 @@
 // The frame: where one can go, where one is, whether the clock is alive. Views come and go inside it.
 
-import { get, useToken, whenTokenNeeded } from "./lib/api.js";
+import { get, logIn, logInFromAddress, whenLoginNeeded } from "./lib/api.js";
 import { fill, h, say, throttled } from "./lib/dom.js";
 import { Stream } from "./lib/stream.js";
 import { format, keepTime, localZone } from "./lib/time.js";
@@ -258,20 +258,27 @@ function tick() {
 }
 
 let isAsking = false;
-whenTokenNeeded(async () => {
+let whyNotLoggedIn = null;
+whenLoginNeeded(async () => {
   if (isAsking) return;
   isAsking = true;
-  const given = await askText(
-    "A token is needed",
-    "This daemon listens beyond its own machine. The token stands in wakeful.toml under [server].",
-    "Token",
-    { type: "password", yes: "Use it" },
-  );
-  isAsking = false;
-  if (given) {
-    useToken(given);
-    show();
+  const how = "Run “wakeful open” for a link that logs you in, or paste the token: it is in the file “token” of the home folder.";
+  for (;;) {
+    const given = await askText("Log in", [whyNotLoggedIn, how].filter(Boolean).join(" "), "Token", {
+      type: "password",
+      yes: "Log in",
+    });
+    if (!given) break;
+    try {
+      await logIn({ token: given.trim() });
+      whyNotLoggedIn = null;
+      show();
+      break;
+    } catch (error) {
+      whyNotLoggedIn = error.message;
+    }
   }
+  isAsking = false;
 });
 
 addEventListener("fullscreenchange", () => {
@@ -300,6 +307,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   dispatchEvent(new Event("theme"));
 });
 
+whyNotLoggedIn = await logInFromAddress();
 drawTheme();
 tick();
 setInterval(tick, 1_000);

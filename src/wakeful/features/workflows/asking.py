@@ -140,7 +140,7 @@ class Answers:
         return _parsed(response.text, question.phase)
 
     async def _by_program(self, command: Command, question: Question, fire: Fire, ladder: Ladder) -> Any:
-        env = environment(fire, command.env)
+        env = environment(fire, command.env, command.pass_env)
         try:
             cwd = check_command(command, env)
         except Unstartable as error:

@@ -12,6 +12,7 @@ from wakeful.stores.postgres.heartbeats import PostgresHeartbeats
 from wakeful.stores.postgres.inbox import PostgresInbox
 from wakeful.stores.postgres.incidents import PostgresIncidents
 from wakeful.stores.postgres.lanes import PostgresLanes
+from wakeful.stores.postgres.logins import PostgresLogins
 from wakeful.stores.postgres.messages import PostgresMessages
 from wakeful.stores.postgres.meta import PostgresMeta
 from wakeful.stores.postgres.nodes import PostgresNodes
@@ -38,6 +39,7 @@ class PostgresTx:
         "inbox",
         "incidents",
         "lanes",
+        "logins",
         "messages",
         "meta",
         "nodes",
@@ -66,6 +68,7 @@ class PostgresTx:
         self.sessions = PostgresSessions(session)
         self.meta = PostgresMeta(session)
         self.answers = PostgresAnswers(session)
+        self.logins = PostgresLogins(session)
         self.deliveries = PostgresDeliveries(session)
         self.channels = PostgresChannels(session)
         self.inbox = PostgresInbox(session)

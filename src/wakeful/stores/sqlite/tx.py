@@ -13,6 +13,7 @@ from wakeful.stores.sqlite.heartbeats import SqliteHeartbeats
 from wakeful.stores.sqlite.inbox import SqliteInbox
 from wakeful.stores.sqlite.incidents import SqliteIncidents
 from wakeful.stores.sqlite.lanes import SqliteLanes
+from wakeful.stores.sqlite.logins import SqliteLogins
 from wakeful.stores.sqlite.messages import SqliteMessages
 from wakeful.stores.sqlite.meta import SqliteMeta
 from wakeful.stores.sqlite.nodes import SqliteNodes
@@ -43,6 +44,7 @@ class SqliteTx:
         "inbox",
         "incidents",
         "lanes",
+        "logins",
         "messages",
         "meta",
         "nodes",
@@ -72,6 +74,7 @@ class SqliteTx:
         self.sessions = SqliteSessions(connection)
         self.meta = SqliteMeta(connection)
         self.answers = SqliteAnswers(connection)
+        self.logins = SqliteLogins(connection)
         self.deliveries = SqliteDeliveries(connection)
         self.channels = SqliteChannels(connection)
         self.inbox = SqliteInbox(connection)

@@ -1,12 +1,6 @@
 // Asking the daemon. Every refusal arrives as a Problem that says what is wrong, at which field.
 
-let token = null;
-try {
-  token = sessionStorage.getItem("wakeful.token");
-} catch {
-  // Kept for this page only.
-}
-const onToken = new Set();
+const onLogin = new Set();
 
 /** Why something was not granted. */
 export class Problem extends Error {
@@ -18,23 +12,25 @@ export class Problem extends Error {
   }
 }
 
-/** The headers that say who asks. */
-export const credentials = () => (token ? { Authorization: `Bearer ${token}` } : {});
+/** Exchange a token or a one-time code for the session cookie. */
+export const logIn = (given) => ask("POST", "/login", { body: given });
 
-/** Remember the token for as long as this tab lives. */
-export function useToken(given) {
-  token = given || null;
+/** Log in with the one-time code in the address, and remove it from there. Returns why that failed, if it did. */
+export async function logInFromAddress() {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (!code) return null;
+  history.replaceState(null, "", location.pathname);
   try {
-    if (token) sessionStorage.setItem("wakeful.token", token);
-    else sessionStorage.removeItem("wakeful.token");
-  } catch {
-    // It is kept in memory at least.
+    await logIn({ code });
+    return null;
+  } catch (error) {
+    return error.message;
   }
 }
 
-/** Be told when the daemon wants a token. */
-export const whenTokenNeeded = (told) => onToken.add(told);
-export const tokenNeeded = () => onToken.forEach((told) => told());
+/** Call this when the daemon asks for a login. */
+export const whenLoginNeeded = (told) => onLogin.add(told);
+export const loginNeeded = () => onLogin.forEach((told) => told());
 
 /** A path below /api with its parameters; those that are empty are left out. */
 export function address(path, query = {}) {
@@ -49,7 +45,7 @@ export async function ask(method, path, { query, body, headers, signal } = {}) {
   try {
     response = await fetch(address(path, query), {
       method,
-      headers: { ...credentials(), ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal,
       redirect: "error",
@@ -65,7 +61,7 @@ export async function ask(method, path, { query, body, headers, signal } = {}) {
   } catch {
     // Not JSON: nothing of ours.
   }
-  if (response.status === 401) tokenNeeded();
+  if (response.status === 401 && path !== "/login") loginNeeded();
   if (!response.ok) throw new Problem(response.status, answer);
   return { body: answer, headers: response.headers, status: response.status };
 }

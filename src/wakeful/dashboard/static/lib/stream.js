@@ -2,7 +2,7 @@
 // Events are handed out once per frame, as many as came, so that a thousand a second cost as much to paint as one. What
 // waits for the next frame is bounded: a page in the background that cannot keep up is told to read the state anew.
 
-import { credentials, tokenNeeded } from "./api.js";
+import { loginNeeded } from "./api.js";
 
 const WAITING_MAX = 5_000;
 const PAUSES = [500, 1_000, 2_000, 5_000];
@@ -62,9 +62,9 @@ export class Stream {
     const patience = new AbortController();
     let timer = setTimeout(() => patience.abort(), SILENCE_MAX);
     try {
-      const headers = { ...credentials(), ...(this._lastId === null ? {} : { "Last-Event-ID": this._lastId }) };
+      const headers = this._lastId === null ? {} : { "Last-Event-ID": this._lastId };
       const response = await fetch("/api/stream", { headers, cache: "no-store", signal: patience.signal });
-      if (response.status === 401) tokenNeeded();
+      if (response.status === 401) loginNeeded();
       if (!response.ok) throw new Error(String(response.status));
       this._broken = 0;
       this._become("live");

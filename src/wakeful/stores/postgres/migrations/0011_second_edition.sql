@@ -86,3 +86,14 @@ CREATE INDEX incidents_over ON incidents (name, closed_at) WHERE closed_at IS NO
 
 -- Alerts: which `[alerts]` and `[budgets]` a node works by, as a hash.
 ALTER TABLE nodes ADD COLUMN terms text NOT NULL DEFAULT '';
+
+-- Page logins: one-time codes and sessions, as digests; the secrets themselves are not stored.
+CREATE TABLE logins (
+  digest       text COLLATE "C" PRIMARY KEY,
+  kind         text NOT NULL,
+  role         text NOT NULL,
+  name         text NOT NULL,
+  token_digest text NOT NULL,
+  created_at   bigint NOT NULL,
+  expires_at   bigint NOT NULL
+);

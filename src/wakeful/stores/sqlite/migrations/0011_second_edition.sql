@@ -109,3 +109,14 @@ CREATE INDEX incidents_over ON incidents (name, closed_at) WHERE closed_at IS NO
 
 -- Alerts: which `[alerts]` and `[budgets]` a node works by, as a hash.
 ALTER TABLE nodes ADD COLUMN terms TEXT NOT NULL DEFAULT '';
+
+-- Page logins: one-time codes and sessions, as digests; the secrets themselves are not stored.
+CREATE TABLE logins (
+  digest       TEXT PRIMARY KEY,
+  kind         TEXT NOT NULL,
+  role         TEXT NOT NULL,
+  name         TEXT NOT NULL,
+  token_digest TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

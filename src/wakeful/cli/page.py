@@ -1,0 +1,43 @@
+"""`wakeful open`: the page in the browser, logged in by a one-time link."""
+
+from __future__ import annotations
+
+import click
+
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, say
+
+
+@command("open")
+@click.option("--print", "only_print", is_flag=True, help="Print the link; do not start a browser.")
+@click.option("--log-out-all", is_flag=True, help="End every session of the page first, and void unused links.")
+def open_command(asked: Invocation, only_print: bool, log_out_all: bool) -> None:
+    """Open the page in the browser, logged in. The link works once, within a quarter of an hour."""
+    from wakeful.cli.client import find
+
+    daemon = find(asked.home)
+    if log_out_all:
+        daemon.ask("DELETE", "/api/logins")
+    made = daemon.ask("POST", "/api/login-codes").body
+    link = f"{made['url']}{made['path']}"
+    is_opened = not only_print and not asked.is_json and _browse(link)
+    if asked.is_json:
+        json_out({"link": link, "expiresAt": made["expiresAt"]})
+    elif is_opened:
+        say(f"opened {made['url']} in the browser")
+    else:
+        say(link)
+
+
+def _browse(link: str) -> bool:
+    """Whether a browser took it. Without a display there is none to take it."""
+    import os
+    import sys
+    import webbrowser
+
+    if sys.platform != "darwin" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    try:
+        return webbrowser.open(link)
+    except webbrowser.Error:
+        return False
