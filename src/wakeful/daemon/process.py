@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wakeful.daemon.from_settings import alerts_of, conduct_of, delivery_of
 from wakeful.daemon.door import Listening, access, asked_at, bound, bracketed, unix_socket, until_open
+from wakeful.daemon.from_settings import alerts_of, conduct_of, delivery_of
 from wakeful.daemon.home import Lock, held, make_home
 from wakeful.daemon.last_words import last_words, report_end, take_crash
 from wakeful.daemon.refusal import DaemonRefused
