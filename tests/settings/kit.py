@@ -28,8 +28,8 @@ public_url = "https://wakeful.example.com"   # example: behind a proxy; receipts
 trusted_proxies = []                  # whose forwarded headers count, e.g. ["127.0.0.1"]
 
 [tokens.grafana]                      # example: further tokens, each with a role
-token = {env = "WAKEFUL_TOKEN"}
-role = "read"
+token = {env = "WAKEFUL_TOKEN"}       # example
+role = "read"                         # example
 
 [store]
 url = "sqlite:///wakeful.db"          # relative to the home folder; or postgresql://…
@@ -54,6 +54,15 @@ url = "http://127.0.0.1:53000"        # example
 model = "some-model"                  # example
 confirm_within = "5m"
 sessions_max = 50
+
+[alerts]
+errors = 2                            # tell after so many failed instants in a row …
+within = "1h"                         # … or when an instant is still not green this long after its time
+channel = "last"
+outage = "10m"                        # tell once, afterwards, of an outage at least this long
+ping = "https://hc.example.com/id"    # example: asked every ping_every while the clock ticks
+ping_every = "5m"
+approvers = []                        # who may approve by chat, e.g. ["phone:12345"]
 
 [heartbeat]
 enabled = false

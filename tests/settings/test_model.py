@@ -49,7 +49,18 @@ def test_every_default_is_the_one_promised(table: tuple[str, ...], key: str, val
 def test_the_contract_covers_every_plain_table() -> None:
     """No setting of a plain table is missing from the contract, but what it marks as an example."""
     written = tomllib.loads(CONTRACT)
-    for section in ("server", "store", "schedules", "limits", "heartbeat", "delivery", "quota", "workflows", "log"):
+    for section in (
+        "server",
+        "store",
+        "schedules",
+        "limits",
+        "alerts",
+        "heartbeat",
+        "delivery",
+        "quota",
+        "workflows",
+        "log",
+    ):
         model = table_at((section,), written)
         assert model is not None
         assert set(model.model_fields) == set(written[section])
