@@ -27,7 +27,7 @@ class InboxChannel:
         self._store = store
 
     async def send(self, letter: Letter) -> Outcome:
-        number = int(letter.delivery_id.rpartition("-")[2])
+        number = int(letter.delivery_id.partition(".")[0].rpartition("-")[2])
         await self._store.write(
             lambda tx: tx.inbox.add(
                 delivery_id=number, text=letter.text, slug=letter.slug, run_id=letter.run_id, at=letter.at
