@@ -57,8 +57,8 @@ async def test_what_ran_is_not_run_again_and_no_key_is_given_twice(world: World)
         "01-01 01:00:00 succeeded",
         "01-01 01:10:00 succeeded",
     ]
-    assert [alert.incident for alert in app.alerts] == ["store"]
-    assert "00:2" in app.alerts[0].text
+    assert [alert.incident for alert in app.alerted] == ["store"]
+    assert "00:2" in app.alerted[0].text
 
 
 @virtual
@@ -75,7 +75,7 @@ async def test_two_nodes_adopt_a_loss_once(world: World) -> None:
     await world.until("01-01 00:40:00")
     keys = one.keys + other.keys
     assert len(set(keys)) == len(keys)
-    assert len(a.alerts + b.alerts) == 1
+    assert len(a.alerted + b.alerted) == 1
     unknown = world.query("SELECT count(*), min(planned_at), max(planned_at) FROM runs WHERE outcome = 'unknown'")
     assert unknown[0][0] == 6  # those that were open in the copy
     assert unknown[0][1] == unknown[0][2]
@@ -91,5 +91,5 @@ async def test_a_lost_lease_is_no_loss_of_the_store(world: World) -> None:
     await world.until("01-01 00:15:00")
     world.tamper("UPDATE nodes SET voided_at = ?", world.now)
     await world.until("01-01 00:35:00")
-    assert app.alerts == []
+    assert app.alerted == []
     assert [line.split()[2] for line in await ledger(app, "job")] == ["succeeded"] * 3

@@ -17,8 +17,8 @@ class Hasty(SystemClock):
 
     def read(self) -> Moment:
         self._readings += 1
-        now, monotonic = super().read()
-        return Moment(now + self._readings * 1000, monotonic)
+        now, monotonic, slept = super().read()
+        return Moment(now + self._readings * 1000, monotonic, slept)
 
 
 @pytest.mark.parametrize("way", ["patch", "update"])

@@ -31,8 +31,8 @@ class HandClock:
         self._moved = asyncio.Event()
 
     def read(self) -> Moment:
-        now, monotonic = self._system.read()
-        return Moment(now + self._ahead, monotonic + self._ahead)
+        now, monotonic, slept = self._system.read()
+        return Moment(now + self._ahead, monotonic + self._ahead, slept)
 
     def put_forward(self, duration: str) -> None:
         """Time passes for everyone who waits."""

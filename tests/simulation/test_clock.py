@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from wakeful.core.instants import DAY, HOUR, MINUTE
+from wakeful.ports.clock import Moment
 from wakeful.simulation.clock import EPOCH, VirtualClock, Wall
 from wakeful.simulation.loop import Process, VirtualLoop, drain
 
@@ -38,7 +39,7 @@ def test_a_step_moves_the_wall_and_nothing_else(loop: VirtualLoop, step: int) ->
     async def main() -> None:
         loop.call_at_ms(10_000, clock.step, step)
         await clock.sleep(MINUTE)
-        assert clock.read() == (EPOCH + MINUTE + step, MINUTE)
+        assert clock.read() == (EPOCH + MINUTE + step, MINUTE, 0)
 
     loop.run(main())
 
@@ -67,8 +68,8 @@ def test_nodes_share_a_wall_and_have_a_monotonic_side_each(loop: VirtualLoop) ->
         await first.sleep(HOUR)
         second = VirtualClock(loop, wall=wall)
         first.step(DAY)
-        assert second.read() == (EPOCH + HOUR + DAY, 0)
-        assert first.read() == (EPOCH + HOUR + DAY, HOUR)
+        assert second.read() == (EPOCH + HOUR + DAY, 0, 0)
+        assert first.read() == (EPOCH + HOUR + DAY, HOUR, 0)
 
     loop.run(main())
 
@@ -76,7 +77,7 @@ def test_nodes_share_a_wall_and_have_a_monotonic_side_each(loop: VirtualLoop) ->
 def test_timers_fire_late_after_a_suspend(loop: VirtualLoop) -> None:
     """The monotonic side does not see a suspend, so what was to take a minute takes a minute of being awake."""
     clock = VirtualClock(loop)
-    woke: list[tuple[int, int]] = []
+    woke: list[Moment] = []
 
     async def sleeper() -> None:
         await clock.sleep(MINUTE)
@@ -97,7 +98,10 @@ def test_timers_fire_late_after_a_suspend(loop: VirtualLoop) -> None:
         await task
 
     loop.run(main())
-    assert woke == [(EPOCH + HOUR + MINUTE, MINUTE), (EPOCH + 2 * HOUR + 2 * MINUTE, 2 * MINUTE)]
+    assert woke == [
+        (EPOCH + HOUR + MINUTE, MINUTE, HOUR),
+        (EPOCH + 2 * HOUR + 2 * MINUTE, 2 * MINUTE, 2 * HOUR),
+    ]
 
 
 def test_a_bell_ends_the_wait(loop: VirtualLoop) -> None:
@@ -123,4 +127,4 @@ def test_a_drifting_wall_gains_on_true_time(loop: VirtualLoop) -> None:
     """A hundred parts per million are 8.64 s a day."""
     clock = VirtualClock(loop, drift_ppm=100)
     loop.run(asyncio.sleep(86_400))
-    assert clock.read() == (EPOCH + DAY + 8_640, DAY)
+    assert clock.read() == (EPOCH + DAY + 8_640, DAY, 0)
