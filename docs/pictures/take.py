@@ -60,8 +60,8 @@ PICTURES: Final = (
 
 
 @contextmanager
-def demo(home: Path) -> Iterator[str]:
-    """The demo on a free port; its address."""
+def demo(home: Path) -> Iterator[tuple[str, str]]:
+    """The demo on a free port; its address and its token."""
     command = [
         sys.executable,
         "-m",
@@ -80,13 +80,13 @@ def demo(home: Path) -> Iterator[str]:
         child = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=said, text=True)
     try:
         assert child.stdout is not None
-        yield json.loads(child.stdout.readline())["url"]
+        yield json.loads(child.stdout.readline())["url"], (home / "token").read_text().strip()
     finally:
         child.send_signal(signal.SIGTERM)
         child.communicate(timeout=60)
 
 
-def take(browser: Browser, address: str, picture: Picture) -> Path:
+def take(browser: Browser, address: str, token: str, picture: Picture) -> Path:
     """Look at one view, and write what is seen."""
     context = browser.new_context(
         color_scheme=picture.scheme,  # type: ignore[arg-type]
@@ -97,6 +97,7 @@ def take(browser: Browser, address: str, picture: Picture) -> Path:
         timezone_id=ZONE,
     )
     context.set_default_timeout(PATIENCE)
+    context.request.post(f"{address}/login", data={"token": token})
     page = context.new_page()
     page.goto(f"{address}/#/{picture.view}")
     page.wait_for_selector(f"#main[data-at='{picture.view.partition('?')[0]}']")
@@ -109,8 +110,9 @@ def take(browser: Browser, address: str, picture: Picture) -> Path:
     return file
 
 
-def ask(address: str, path: str) -> Any:
-    with urllib.request.urlopen(address + path, timeout=30) as answer:
+def ask(address: str, token: str, path: str) -> Any:
+    request = urllib.request.Request(address + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)
 
 
@@ -120,14 +122,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="which pictures; all if none is named")
     asked = parser.parse_args()
     wanted = [one for one in PICTURES if not asked.names or one.name in asked.names]
-    with tempfile.TemporaryDirectory() as folder, demo(Path(folder) / "home") as address:
+    with tempfile.TemporaryDirectory() as folder, demo(Path(folder) / "home") as (address, token):
         time.sleep(asked.seconds)
-        assert ask(address, "/api/runs?outcome=failed")["runs"], "the demo has nothing to show"
+        assert ask(address, token, "/api/runs?outcome=failed")["runs"], "the demo has nothing to show"
         with sync_playwright() as playwright:
             args = ["--no-sandbox", "--disable-dev-shm-usage"]
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=args)
             for picture in wanted:
-                file = take(browser, address, picture)
+                file = take(browser, address, token, picture)
                 sys.stdout.write(f"{file.name}  {file.stat().st_size // 1000} kB\n")
             browser.close()
 

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
+from access import TOKEN
 from edges.http.kit import Daemon
 from page.kit import PATIENCE_MS
 
@@ -18,6 +19,7 @@ def test_every_outcome_has_a_colour_of_its_own(browser: Browser, running: Daemon
     """What fades in elsewhere must not be read half way: all would have the colour of the first."""
     page = browser.new_page(color_scheme=scheme, reduced_motion=motion)  # type: ignore[arg-type]
     page.set_default_timeout(PATIENCE_MS)
+    page.request.post(f"{running.address}/login", data={"token": TOKEN})
     try:
         page.goto(f"{running.address}/#/timeline")
         page.wait_for_selector("#main[data-at='timeline']")
