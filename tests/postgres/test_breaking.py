@@ -9,6 +9,7 @@ import aiohttp
 import psycopg
 import pytest
 
+from access import HEADERS
 from delivery.running import Running, daemon
 from patience import PATIENCE
 from postgres.proxy import breaking
@@ -102,14 +103,14 @@ async def _run_again_and_again(running: Running, n: int, statuses: set[int]) -> 
 
 
 async def _status(running: Running, path: str) -> int:
-    async with aiohttp.ClientSession() as session, session.post(running.address + path) as response:
+    async with aiohttp.ClientSession(headers=HEADERS) as session, session.post(running.address + path) as response:
         await response.read()
         return response.status
 
 
 async def _settled(running: Running, path: str, condition: Any) -> Any:
     """What it answers once the condition holds, whatever the status."""
-    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession(headers=HEADERS) as session:
         while True:
             async with session.get(running.address + path) as response:
                 body = await response.json()

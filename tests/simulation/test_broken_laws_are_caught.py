@@ -85,8 +85,8 @@ def lanes_for_everyone(patch: Patch) -> None:
 def forget_crashes(patch: Patch) -> None:
     """A run whose node died is tried again, however often that was."""
 
-    def uncounted(run: Run, wait: Wait) -> Run:
-        return waiting(run, wait)._replace(crashes=0)
+    def uncounted(run: Run, wait: Wait, **options: Any) -> Run:
+        return waiting(run, wait, **options)._replace(crashes=0)
 
     patch.setattr(settling, "waiting", uncounted)
 

@@ -88,6 +88,8 @@ def faults_in(connection: sqlite3.Connection, tables: Sequence[str] = ()) -> lis
         if not is_damage(error):
             raise
         return [str(error)]  # too damaged to be looked through
+    except UnicodeDecodeError:
+        return ["its schema cannot be read"]  # what SQLite says of it quotes bytes that are no text
     return [line for line in found if line != "ok"]
 
 
