@@ -233,7 +233,7 @@ async def test_a_limit_with_a_reset_is_waited_for(world: World) -> None:
     run = (await office.app.runs("standup", limit=1))[0]
     assert (run.outcome, run.attempt, run.cost, run.priced) == ("succeeded", 2, 0.5, "reported")
     assert run.usage is not None and (run.usage["input"], run.usage["total"]) == (30, 33)
-    assert office.app.alerts == []
+    assert (office.app.alerted, world.reported()) == ([], [])
 
 
 @virtual

@@ -31,7 +31,16 @@ def text(expression: ast.expr) -> str | None:
 
 
 def constants(file: Path) -> dict[str, str]:
-    return {**NAMED, **dict(re.findall(r'^([A-Z]+): Final = "(\w+)"', file.read_text(encoding="utf-8"), re.M))}
+    """Those that a module defines, and those that it imports from other modules of ours."""
+    source = file.read_text(encoding="utf-8")
+    found = {**NAMED, **dict(re.findall(r'^([A-Z]+): Final = "(\w+)"', source, re.M))}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wakeful.features."):
+            names = {alias.name for alias in node.names if alias.name.isupper()}
+            if names:
+                theirs = constants(SOURCES.parent / f"{(node.module or '').replace('.', '/')}.py")
+                found |= {name: theirs[name] for name in names & theirs.keys()}
+    return found
 
 
 def told_by_features() -> dict[str, set[str]]:

@@ -162,7 +162,8 @@ async def test_an_empty_file_asks_nobody(world: World, text: str) -> None:
     assert {line.partition(" ")[2].partition(" ")[2] for line in await ledger(app, "heartbeat")} == {
         "skipped (nothing to do)"
     }
-    assert len(await app.runs("heartbeat")) == 12 and app.alerts == []
+    assert len(await app.runs("heartbeat")) == 12
+    assert (app.alerted, world.reported()) == ([], [])
     asked = await app.why("heartbeat", at="2026-01-01T00:10:10Z")
     assert "was skipped because HEARTBEAT.md is empty and no event waited" in asked.sentence
 

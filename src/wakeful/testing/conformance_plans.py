@@ -4,6 +4,7 @@
 from typing import Any
 
 from wakeful.core.cadence import State
+from wakeful.core.incidents import BAD, WELL
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -120,7 +121,7 @@ class TestSchedules:
         }  # fmt: skip
         ids = await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in states]))
         cadences = [
-            a_cadence(key)._replace(state=state, consecutive_errors=int(slug == "failing"))
+            a_cadence(key)._replace(state=state, trouble=BAD if slug == "failing" else WELL)
             for key, (slug, state) in zip(ids, states.items(), strict=True)
             if key is not None
         ]
