@@ -373,4 +373,4 @@ class OutboxTenant:
 
 
 def _number(letter: Letter) -> int:
-    return int(letter.delivery_id.rpartition("-")[2])
+    return int(letter.delivery_id.partition(".")[0].rpartition("-")[2])
