@@ -25,7 +25,9 @@ def test_3_single_execution(desk: Desk) -> None:
     desk.due(other)
     until(lambda: sorted(desk.get(slug)["status"] for slug in (one, other)) == ["running", "waiting"])
     (waiting,) = [slug for slug in (one, other) if desk.get(slug)["status"] == "waiting"]
-    assert f"is waiting for the lane 'agent:{desk.agent}', which run" in desk.why(waiting)
+    (ahead,) = {one, other} - {waiting}
+    (run,) = desk.runs(ahead)
+    assert f"is waiting in the queue of agent {desk.agent}, behind run {run['runId']} of {ahead};" in desk.why(waiting)
     desk.let_go()
     until(lambda: [run["outcome"] for slug in (one, other) for run in desk.runs(slug)] == ["succeeded"] * 2)
     assert desk.server.at_work_max == 1

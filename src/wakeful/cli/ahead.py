@@ -84,9 +84,11 @@ def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, 
         json_out({"slug": slug, "times": found})
         return
     view = daemon.get(path)
+    reason = f" ({view['statusReason']})" if view.get("statusReason") else ""
     if view["status"] in ("paused", "disabled", "invalid", "done") and view.get("nextRun") is None:
-        reason = f" ({view['statusReason']})" if view.get("statusReason") else ""
         note(f"{slug} is {view['status']}{reason}: of these times nothing will start")
+    elif view["status"] == "paused":
+        note(f"{slug} is paused{reason}: nothing starts before {times.wall(times.parse(view['nextRun']))}")
     if not found:
         note(f"{slug} does not fire within {days:g} days")
         return

@@ -97,10 +97,18 @@ def _settings(asked: Invocation) -> Iterator[Finding]:
         return
     for warning in loaded.warnings:
         yield Finding("settings", "warning", f"{file.name}, {warning}")
-    if running(asked.home) is None:  # else the daemon says which modules it could not load
+    if not _is_held(asked.home):  # else the daemon says which modules it could not load
         yield from _modules(loaded.settings.workflows.modules, asked.home)
     if not loaded.warnings:
         yield Finding("settings", "ok", f"{file.name} is right" if file.exists() else "defaults, no wakeful.toml")
+
+
+def _is_held(home: Path) -> bool:
+    """Whether a daemon is there, even one that is starting."""
+    try:
+        return running(home) is not None
+    except Ended:
+        return True
 
 
 def _modules(modules: Sequence[str], home: Path) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ _EXAMPLES: Final = {
     "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
     "alerts.ping": 'ping = "https://hc.example.com/id"',
+    "heartbeat.model": 'model = "small-model"',
     "heartbeat.active_hours": 'active_hours = {start = "09:00", end = "22:00", timezone = "Europe/Berlin"}',
 }
 _ENTRY_EXAMPLES: Final = {

@@ -1,5 +1,6 @@
 """Settings that change while the daemon runs: the file is edited, and the effect is seen through the API."""
 
+import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -281,5 +282,7 @@ async def test_a_feature_listens_by_its_plug(tmp_path: Path) -> None:
 
     async with Wakeful(tmp_path / "wakeful.db", features=[feature]) as app:
         for listener in app.on_settings:
-            listener("old", "new")
+            answer = listener("old", "new")
+            if inspect.isawaitable(answer):
+                await answer
     assert heard == [("old", "new")]
