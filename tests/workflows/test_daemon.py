@@ -57,7 +57,9 @@ def test_the_daemon_loads_the_workflows_of_modules_and_goes_on_without_those_it_
             time.sleep(0.05)
         assert (view["origin"], view["status"]) == ("python", "active")
         assert view["producers"]["poll"]["handler"] == {"python": "my_flows:poll"}
-        assert ask(one.address, "/healthz")["status"] == "ok"
+        health = ask(one.address, "/healthz")
+        assert (health["status"], health["problems"]) == ("degraded", [])
+        assert {found["name"] for found in health["findings"] if found["level"] != "ok"} == {"workflows"}
         assert one.end() == 0
         said = one.process.stderr.read() if one.process.stderr is not None else ""
     said += "".join(file.read_text() for file in home.glob("*.log"))

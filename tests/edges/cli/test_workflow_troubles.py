@@ -142,7 +142,7 @@ def test_a_handler_that_cannot_be_reached_stops_nothing(cli: Cli, outside: Outsi
 
 
 def test_people_are_told_of_a_silent_handler_once_and_when_it_is_back(cli: Cli, outside: Outside) -> None:
-    """After the second failure in a row; the end is told as well."""
+    """After the second failure in a row; the end is told as well, after the second success in a row."""
     deploy(cli, outside, "down")
     until(cli, is_idle)
     outside.statuses["down"] = 503
@@ -151,6 +151,8 @@ def test_people_are_told_of_a_silent_handler_once_and_when_it_is_back(cli: Cli, 
     outside.statuses.clear()
     cli.ask("workflows", "resume", "w")
     until(cli, lambda view: is_taken(view, "down"))
+    assert told(cli, "works again") == 0
+    cli.ask("workflows", "publish", "w", "t", "2", "--id", "b")
     cli.until(lambda: told(cli, "works again") == 1)
     assert told(cli, "could not be reached") == 2  # that it began, and in the word that it is over
 

@@ -119,9 +119,12 @@ def test_a_turn_under_way_keeps_its_agent_and_new_secrets_are_never_logged(house
     house.put("ask", CODER)
     run_id = house.ask("/api/schedule/ask/run", method="POST")[1]["runId"]
     until(lambda: house.ask(f"/api/runs/{run_id}")[1]["rung"] == "started")
+    key = house.home / "key"
+    key.write_text("hide-me-please")
+    key.chmod(0o600)
     fails = (
         '[agents.coder]\nadapter = "command"\nargv = ["sh", "-c", "echo $KEY >&2; exit 3"]\n'
-        'env = {KEY = "hide-me-please"}\nmodel = "new"\n'
+        'env = {KEY = {file = "key"}}\nmodel = "new"\n'
     )
     house.holds(fails, "agents.coder.model", "new")
     go.touch()
