@@ -328,3 +328,20 @@ async def test_what_was_queued_on_a_clock_that_was_ahead_does_not_wait_for_it(wo
     await app.delivering.send("look at the clock", channel="mail")
     await world.sleep(5 * MINUTE)
     assert people["phone"].got == ["hello", "and goodbye"]
+
+
+@virtual
+async def test_a_process_that_dies_young_on_a_clock_that_was_ahead_holds_nothing_back(world: World) -> None:
+    """It starts a day ahead and is gone before it renews its lease; the clock comes back before the next one starts:
+    what waits for another attempt does not wait for that day."""
+    app, _ = await reachable(world, "phone")
+    await app.kill()
+    world.clock.step(DAY)
+    app, _ = await reachable(world, "phone", usual=DOWN)
+    await app.delivering.send("hello")
+    await world.settle()
+    await app.kill()
+    world.clock.step(-DAY)
+    _, people = await reachable(world, "phone")
+    await world.sleep(5 * MINUTE)
+    assert people["phone"].got == ["hello"]

@@ -342,6 +342,8 @@ class Engine:
             others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
             ahead += [other for other in others if other.schedule_id < 0 and other.next_at is not None]
             high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
+            if moment.now >= max(int(born) - DAY, high - STEP_BACK_MIN):  # what waits without a cadence has only this
+                note_clock(tx, moment.now)
             return node_id, high, int(born)
 
         node_id, self._high, self._born_at = await self._store.write(enter)
