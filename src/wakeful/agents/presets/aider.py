@@ -82,6 +82,16 @@ PRESET: Final = Preset(
     launch=launch,
     read=read,
     login="set the key of the model's provider (such as OPENAI_API_KEY) in env or with --api-key in args",
-    pass_env=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY"),
+    pass_env=(
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "DEEPSEEK_API_KEY",
+        "OPENROUTER_API_KEY",
+        # Its options can be given as variables too.
+        "AIDER_API_KEY",
+        "AIDER_OPENAI_API_KEY",
+        "AIDER_ANTHROPIC_API_KEY",
+    ),
     names_sessions=True,
 )
