@@ -7,7 +7,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# What running needs is installed, and besides it what developing needs.
+RUN_STAMP := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 # More than there are processors: half of the tests wait for a process, a server or a browser.
@@ -17,24 +20,37 @@ FIRST ?= 1
 SEEDS ?= 400
 MINUTES ?= 240
 
-.PHONY: help venv up check test test-agents record-agents torture worlds bench audit pictures format lock clean
+# For every Python and system at once, with hashes, and without the address of an index.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+
+.PHONY: help venv up dist check test test-agents record-agents torture worlds bench audit pictures format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## only the environment: .venv/bin/wakeful, .venv/bin/python
 
-$(STAMP): requirements/dev.txt pyproject.toml
+# Not cleared first: a daemon that runs from here imports modules late, and must find them until it is restarted.
+$(RUN_STAMP): requirements/run.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Wakeful needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python"; exit 1; }
+	@rm -f $(RUN_STAMP)
+	@echo "installing what Wakeful needs into $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --no-deps --no-compile --require-hashes -r requirements/run.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $(RUN_STAMP)
+
+$(STAMP): requirements/dev.txt $(RUN_STAMP)
 	@rm -f $(STAMP)
-	@echo "making the environment in $(VENV): about a minute, and only when what it is made of is new"
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "installing what developing needs into $(VENV): about a minute"
+	$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	@touch $(STAMP)
 
-up: $(STAMP) ## the daemon in the foreground; its page: http://127.0.0.1:8377
+up: $(RUN_STAMP) ## the daemon in the foreground; its page: http://127.0.0.1:8377
 	$(BIN)/wakeful up
+
+dist: $(STAMP) ## wheel and sdist, installed into an empty environment and tried
+	$(BIN)/python tools/dist.py
 
 check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -81,9 +97,9 @@ format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: ## compile the pinned requirements anew (needs uv on the PATH)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-		--group dev pyproject.toml -o requirements/dev.txt
+lock: ## compile the pinned requirements again (needs uv on the PATH)
+	$(COMPILE) --group dev pyproject.toml -o requirements/dev.txt
+	$(COMPILE) --extra postgres --extra apprise --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

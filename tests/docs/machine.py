@@ -27,6 +27,7 @@ IN_A_CLONE = (
     "pyproject.toml",
     "requirements",
     "src",
+    "tools",
     "docs",
     "bench",
 )
@@ -111,7 +112,8 @@ class Machine:
         for name in ("systemctl", "loginctl"):
             exports = self._exports(PYTHONPATH=ROOT / "src", DOCS_PIDS=self.pids)
             _write_program(self.folder / "bin" / name, exports, sys.executable, HERE / "systemctl_of_a_reader.py", name)
-        (self.clone / ".venv" / ".installed").touch()  # so that make takes the environment for made
+        for stamp in (".runs", ".installed"):  # so that make takes the environment for made, in this order
+            (self.clone / ".venv" / stamp).touch()
 
     def _exports(self, *, PYTHONPATH: Path, **others: object) -> str:  # noqa: N803 - the variable's name
         """What a program finds in its environment, whatever the reader's own is."""
