@@ -481,7 +481,7 @@ class Engine:
             before = moment.now - self._limits.ledger_days * DAY
             tx.nodes.prune(before=before)
             steps = (tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune)
-            return max(step(before=before, limit=PRUNE_STEP) for step in steps)
+            return max(step(before=before, limit=PRUNE_STEP, since=self._born_at - DAY) for step in steps)
 
         pruned = 0
         if self._node_id is not None and not self._is_clock_unset(moment.now):

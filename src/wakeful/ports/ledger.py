@@ -151,8 +151,10 @@ class Runs(Protocol):
         """Counts and durations for statistics; `limit` bounds the durations."""
         ...
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` closed rows (with their attempts) that ended before; answers how many."""
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete up to `limit` closed rows (with their attempts) that were due and ended before; returns how many.
+
+        Times before `since` are those of a clock that was not set, and say nothing of a row's age."""
         ...
 
 

@@ -165,8 +165,8 @@ class Deliveries(Protocol):
         """The id of the newest; 0 if there was none yet."""
         ...
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` that ended before; answers how many."""
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete up to `limit` that ended before; returns how many. See `Runs.prune` for `since`."""
         ...
 
 
@@ -207,8 +207,8 @@ class Inbox(Protocol):
         """Take it away; False if there is no such item."""
         ...
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` that came before; answers how many."""
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete up to `limit` that came before; returns how many. See `Runs.prune` for `since`."""
         ...
 
 
@@ -259,8 +259,8 @@ class Incidents(Protocol):
         """Those whose alarm is due, oldest first, held; what another node holds is left out."""
         ...
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` that were over before; answers how many."""
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete up to `limit` that were over before; returns how many. See `Runs.prune` for `since`."""
         ...
 
 

@@ -13,18 +13,22 @@ The judge also keeps the world's own record of attempts (`Seen`), which owes not
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.core.cadence import Cadence, Rules
 from wakeful.core.definition import rules_of
 from wakeful.core.definition_json import decode_definition
 from wakeful.core.heartbeat import timing_of
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.instants import DAY, Duration, Instant
 from wakeful.core.runs import NOT_RUN, OPEN, Run
 from wakeful.ports.store import Schedule, Tx
 from wakeful.simulation import laws
+from wakeful.simulation.clock import EPOCH
 from wakeful.simulation.facts import Facts
 from wakeful.simulation.laws import Ending, Era, Seen, Shift
+
+UNDATED_KEPT_MIN: Final = 60 * DAY
+"""How long a row is kept at least that was written by a clock that was not set."""
 
 
 class Broken(AssertionError):
@@ -125,6 +129,7 @@ class Judge:
         self._keys: dict[str, int] = {}
         self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}
+        self._written: dict[int, Instant] = {}  # by run: what was too old for the ledger when it was written first
 
     @property
     def waiting(self) -> list[int]:
@@ -149,6 +154,7 @@ class Judge:
             book = self.books.get(run.schedule_id)
             if book is not None:
                 self._run_books[run.run_id] = book
+                self._written.setdefault(run.run_id, pruned_before)
                 changes.setdefault(run.schedule_id, []).append(book.put(run))
         for schedule_id, shifts in changes.items():
             book = self.books[schedule_id]
@@ -166,12 +172,19 @@ class Judge:
             row = None if book is None else book.rows.get(run_id)
             if book is None or row is None:
                 continue
-            if row.ended_at is not None and row.ended_at < pruned_before and not row.stuck:
+            if not row.stuck and self._is_old(row, pruned_before):
                 book.pruned.add(run_id)
             else:
                 book.void(run_id)
                 gone.setdefault(row.schedule_id, []).append(row)
         return gone
+
+    def _is_old(self, row: Run, pruned_before: Instant) -> bool:
+        """Whether a row is old by the times that are in it; by true time, if a clock that was not set wrote them."""
+        if row.ended_at is None or max(row.due_at, row.ended_at) >= pruned_before:
+            return False
+        is_dated = max(row.due_at, row.ended_at) >= EPOCH - DAY
+        return is_dated or pruned_before - self._written[row.run_id] >= UNDATED_KEPT_MIN
 
     def _lost(self, book: Book, rows: Sequence[Run]) -> Iterator[str]:
         for row in rows:

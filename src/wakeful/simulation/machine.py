@@ -41,6 +41,7 @@ class Machine:
         self.name = f"node-{index}"
         self.gone: dict[int, int] = {}  # node incarnations that died, and when
         self.awake_since = 0
+        self.ticks = 0
         self.is_stopping = False  # it lets things end, and begins nothing
         self._process: Process | None = None
         self._store: SqliteStore | None = None

@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -226,6 +227,7 @@ class World:
     def ticked(self, machine: Machine, moment: Moment, deadline: int) -> None:
         """A node has looked at its clock."""
         self.ticks += 1
+        machine.ticks += 1
         if self.is_clock_unset or self.wall.read() != moment.now:
             return  # nothing is planned on a clock that is not set; and this one moved under the tick
         if deadline <= moment.monotonic:
@@ -233,11 +235,23 @@ class World:
         # A clock that comes back while nobody is up is compared with how far it was when a lease was last renewed.
         ahead_max = 2 * MINUTE + self.limits.renew_every
         is_asleep = deadline > moment.monotonic + NAP and not machine.is_stopping
-        self.report(self.judge.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
-        for inhabitant in self.inhabitants:
-            self.report(inhabitant.ticked(now=moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
+        found = list(self._silent(moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
+        if found and is_asleep:  # something may have come due while it looked, and rung the bell
+            self.later(1, partial(self._look_again, machine, ahead_max, since=(machine.ticks, self.stepped_at)))
+        else:
+            self.report(found)
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
+
+    def _silent(self, now: Instant, *, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
+        yield from self.judge.ticked(now=now, is_asleep=is_asleep, ahead_max=ahead_max)
+        for inhabitant in self.inhabitants:
+            yield from inhabitant.ticked(now=now, is_asleep=is_asleep, ahead_max=ahead_max)
+
+    def _look_again(self, machine: Machine, ahead_max: Duration, *, since: tuple[int, int]) -> None:
+        """A node seemed to sleep over something; if it has not looked again by now, it does."""
+        if machine.is_awake and not machine.is_stopping and (machine.ticks, self.stepped_at) == since:
+            self.report(self._silent(self.wall.read(), is_asleep=True, ahead_max=ahead_max))
 
     def began(self, machine: Machine, fire: Fire) -> None:
         self.attempts += 1

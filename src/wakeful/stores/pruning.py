@@ -1,6 +1,10 @@
 """Which rows of the ledger may go. The search is the same in every store, the queries are its own.
 
 Ids ascend with time, so no index is needed: it goes on from where the last one stopped, and once around the end.
+
+A row goes when it is old by both of its times, when it was due and when it ended: a clock that was wrong for a while
+writes one of them only. If both were written by a clock that was not set, nothing in the row says how old it is; it
+goes with the next row that does.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +20,8 @@ NO_ID: Final = 2**63 - 1
 PRUNE_WINDOW: Final = 1_000
 PRUNE_EXAMINED_MAX: Final = 10_000
 
-Window: TypeAlias = Sequence[tuple[int, bool | int, Instant]]
-"""Rows in the order of their ids: id, whether it may go, when it was due."""
+Window: TypeAlias = Sequence[tuple[int, bool | int, bool | int, Instant]]
+"""Rows in the order of their ids: id, whether it may go, whether the clock was set when it was written, when due."""
 
 
 class Ledger(NamedTuple):
@@ -48,9 +52,10 @@ def _search(
     while examined < examined_max and len(found) < limit:
         window = ledger.window(cursor, until)
         examined += len(window)
-        for run_id, is_prunable, _ in window:
+        dated_id = max((run_id for run_id, is_prunable, is_dated, _ in window if is_prunable and is_dated), default=0)
+        for run_id, is_prunable, is_dated, _ in window:
             cursor = run_id
-            if is_prunable:
+            if is_prunable and (is_dated or run_id < dated_id):
                 found.append(run_id)
                 if len(found) == limit:
                     break
@@ -66,7 +71,7 @@ def _is_young(ledger: Ledger, window: Window, before: Instant) -> bool:
     A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
     rows are due before older ones, and the search goes on.
     """
-    if any(is_prunable or due_at < before for _, is_prunable, due_at in window):
+    if any(is_prunable or due_at < before for _, is_prunable, _, due_at in window):
         return False
     newest_due_at = ledger.newest_due_at()
-    return all(due_at <= newest_due_at for _, _, due_at in window)
+    return all(due_at <= newest_due_at for _, _, _, due_at in window)

@@ -476,6 +476,33 @@ class TestPruning:
         left = await _all(store)
         assert left == [n for n in range(1, 6_001) if n <= 3_000 or n % 3 == 0]
 
+    async def test_what_ran_ahead_of_the_clock_stays_until_its_time(self, make_store: MakeStore) -> None:
+        """Else its instant would be planned a second time: nothing would say that it ran (seed 9521)."""
+        store = await make_store()
+        await store.write(lambda tx: put_runs(tx, closed(1, NOW, due_at=NOW + 500), closed(2, NOW + 1)))
+        assert await _prune(store, NOW + 100) == 1
+        assert await _all(store) == [1]
+        assert await _prune(store, NOW + 501) == 1
+
+    async def test_what_a_clock_that_was_not_set_ended_is_not_old(self, make_store: MakeStore) -> None:
+        """A run of today that ended in 1970 goes by when it was due (seed 9557)."""
+        store = await make_store()
+        await store.write(lambda tx: put_runs(tx, closed(1, 5, due_at=NOW + 1), closed(2, NOW + 2)))
+        assert await _prune(store, NOW) == 0
+        assert await _prune(store, NOW + 2) == 1
+
+    async def test_what_has_no_date_goes_with_the_next_one_that_has(self, make_store: MakeStore) -> None:
+        """Due and ended in 1970: it is as old as what was written after it."""
+        store = await make_store()
+        await store.write(lambda tx: put_runs(tx, closed(1, 5), closed(2, NOW + 50), closed(3, 7)))
+
+        async def pruned(before: int) -> int:
+            return await store.write(lambda tx: tx.runs.prune(before=before, limit=9, since=NOW - 1_000))
+
+        assert await pruned(NOW + 10) == 0
+        assert await pruned(NOW + 51) == 2
+        assert await _all(store) == [3]
+
     async def test_a_node_that_owns_nothing_is_forgotten(self, make_store: MakeStore) -> None:
         """Voided before, and without runs; its id never comes back."""
         store = await make_store()

@@ -219,6 +219,22 @@ class TestOutbox:
         left = await store.read(lambda tx: tx.deliveries.page(status=None, before_id=None, limit=9))
         assert [row.delivery_id for row in left] == [ids[3], ids[2]]
 
+    async def test_what_has_no_date_is_as_old_as_the_next_one(self, make_store: MakeStore) -> None:
+        """Delivered while the clock said 1970: it goes with what was delivered after it."""
+        store = await make_store()
+        ids = await put(store, *"abc")
+        for delivery_id, ended_at in zip(ids, (5, NOW, 6), strict=True):
+            row = await get(store, delivery_id)
+            ended = row._replace(status="delivered", ended_at=ended_at)
+            await store.write(lambda tx: tx.deliveries.save(ended))
+
+        async def pruned(before: int) -> int:
+            return await store.write(lambda tx: tx.deliveries.prune(before=before, limit=9, since=NOW - 1_000))
+
+        assert await pruned(NOW) == 0
+        assert await pruned(NOW + 1) == 2
+        assert await get(store, ids[2]) is not None
+
 
 class TestChannels:
     """Where people were last heard of."""

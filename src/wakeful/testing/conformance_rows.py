@@ -44,6 +44,7 @@ def running(run_id: int, node_id: int, fence: int = 1, **changes: Any) -> Run:
 def closed(run_id: int, ended_at: int, **changes: Any) -> Run:
     """A run that ended well."""
     ended = {"outcome": "succeeded", "rung": "finished", "started_at": NOW, "ended_at": ended_at, "attempt": 1}
+    ended["due_at"] = min(NOW + run_id, ended_at)
     return a_run(run_id, **{**ended, **changes})
 
 

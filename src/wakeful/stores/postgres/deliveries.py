@@ -94,10 +94,13 @@ SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'de
 # The id of the newest delivery.
 LAST_ID = "SELECT coalesce((SELECT delivery_id FROM deliveries ORDER BY delivery_id DESC LIMIT 1), 0)"
 
-# Forget what ended long ago.
+# Forget what ended long ago; what was dated by a clock that was not set goes with the next one that has a date.
 PRUNE = """
 DELETE FROM deliveries WHERE delivery_id = ANY(ARRAY(
-  SELECT delivery_id FROM deliveries WHERE ended_at < $1 ORDER BY ended_at LIMIT $2
+  SELECT delivery_id FROM deliveries WHERE ended_at < $1 AND (ended_at >= $3 OR EXISTS (
+    SELECT 1 FROM deliveries AS later
+    WHERE later.ended_at >= $3 AND later.ended_at < $1 AND later.delivery_id > deliveries.delivery_id
+  )) ORDER BY ended_at LIMIT $2
 ))
 """
 
@@ -174,8 +177,8 @@ class PostgresDeliveries:
         ((last,),) = self._session.rows(LAST_ID)
         return int(last)
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._session.change(PRUNE, before, limit)
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._session.change(PRUNE, before, limit, since)
 
 
 def _one(rows: list[tuple[object, ...]]) -> Delivery | None:

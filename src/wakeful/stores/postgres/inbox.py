@@ -33,8 +33,15 @@ MARK = "UPDATE inbox SET read_at = $2 WHERE item_id = $1"
 # Take it away.
 REMOVE = "DELETE FROM inbox WHERE item_id = $1"
 
-# Forget what came long ago.
-PRUNE = "DELETE FROM inbox WHERE item_id = ANY(ARRAY(SELECT item_id FROM inbox WHERE at < $1 ORDER BY at LIMIT $2))"
+# Forget what came long ago; what was dated by a clock that was not set goes with the next one that has a date.
+PRUNE = """
+DELETE FROM inbox WHERE item_id = ANY(ARRAY(
+  SELECT item_id FROM inbox WHERE at < $1 AND (at >= $3 OR EXISTS (
+    SELECT 1 FROM inbox AS later
+    WHERE later.at >= $3 AND later.at < $1 AND later.item_id > inbox.item_id
+  )) ORDER BY at LIMIT $2
+))
+"""
 
 _ID_MAX: Final = 2**62
 
@@ -69,5 +76,5 @@ class PostgresInbox:
     def remove(self, item_id: int) -> bool:
         return self._session.change(REMOVE, item_id) > 0
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._session.change(PRUNE, before, limit)
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._session.change(PRUNE, before, limit, since)

@@ -60,10 +60,13 @@ RECENT = f"SELECT {_COLUMNS} FROM incidents WHERE closed_at IS NOT NULL ORDER BY
 # Those whose alarm is due, oldest first; looked at, and held.
 LOOK_DUE, DUE = due_of(ALARM_INCIDENT, "incidents", "incident_id", fields_of(Incident))
 
-# Forget what was over long ago.
+# Forget what was over long ago; what was dated by a clock that was not set goes with the next one that has a date.
 PRUNE = """
 DELETE FROM incidents WHERE incident_id = ANY(ARRAY(
-  SELECT incident_id FROM incidents WHERE closed_at < $1 ORDER BY closed_at LIMIT $2
+  SELECT incident_id FROM incidents WHERE closed_at < $1 AND (closed_at >= $3 OR EXISTS (
+    SELECT 1 FROM incidents AS later
+    WHERE later.closed_at >= $3 AND later.closed_at < $1 AND later.incident_id > incidents.incident_id
+  )) ORDER BY closed_at LIMIT $2
 ))
 """
 
@@ -119,5 +122,5 @@ class PostgresIncidents:
         query = LOOK_DUE if self._session.is_reading else DUE
         return list(map(Incident._make, self._session.rows(query, now, limit)))
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._session.change(PRUNE, before, limit)
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._session.change(PRUNE, before, limit, since)

@@ -251,16 +251,17 @@ WHERE planned_at >= $2 AND started_at IS NOT NULL AND ended_at IS NOT NULL
 ORDER BY run_id DESC LIMIT $3
 """
 
-# A stretch of the ledger in id order, and which of its rows may go: closed, ended before, not stuck, and no cadence
-# refers to them.
+# A stretch of the ledger in id order, and which of its rows may go: closed, due and ended before, not stuck, and no
+# cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
-  ended_at IS NOT NULL AND ended_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
+  ended_at IS NOT NULL AND ended_at < $3 AND due_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
   AND NOT EXISTS (
     SELECT 1 FROM cadences
     WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
   ),
-  runs.due_at
+  ended_at >= $5 OR due_at >= $5,
+  due_at
 FROM runs WHERE run_id > $1 AND run_id <= $4 ORDER BY run_id LIMIT $2
 """
 
@@ -431,12 +432,12 @@ class PostgresRuns:
         durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
         return Tallied(by_outcome, durations, outcomes, tokens, cost)
 
-    def prune(self, *, before: Instant, limit: int) -> int:
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         held = self._session.rows(PRUNED_THROUGH)
         if not held:
             return 0  # another node is at it
         ((start,),) = held
-        found, cursor = doomed(self._ledger(before), start, before=before, limit=limit)
+        found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
         if found:
             self.remove_many(found)
         if cursor != start:
@@ -444,10 +445,10 @@ class PostgresRuns:
         self._session.rows(PRUNE_LANES, LANES_PRUNED_MAX)  # in this store free lanes keep their rows
         return len(found)
 
-    def _ledger(self, before: Instant) -> Ledger:
+    def _ledger(self, before: Instant, since: Instant) -> Ledger:
         ask = self._session.rows
         return Ledger(
-            window=lambda after_id, until_id: ask(PRUNABLE, after_id, PRUNE_WINDOW, before, until_id),
+            window=lambda after_id, until_id: ask(PRUNABLE, after_id, PRUNE_WINDOW, before, until_id, since),
             newest_due_at=lambda: int(ask(NEWEST_DUE_AT)[0][0]),
         )
 

@@ -87,11 +87,14 @@ SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'de
 # The id of the newest delivery.
 LAST_ID = "SELECT coalesce(max(delivery_id), 0) FROM deliveries"
 
-# Forget what ended long ago.
+# Forget what ended long ago; what was dated by a clock that was not set goes with the next one that has a date.
 PRUNE = """
 DELETE FROM deliveries WHERE delivery_id IN (
   SELECT delivery_id FROM deliveries INDEXED BY deliveries_ended
-  WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?
+  WHERE ended_at IS NOT NULL AND ended_at < :before AND (ended_at >= :since OR EXISTS (
+    SELECT 1 FROM deliveries AS later INDEXED BY deliveries_ended
+    WHERE later.ended_at >= :since AND later.ended_at < :before AND later.delivery_id > deliveries.delivery_id
+  )) ORDER BY ended_at LIMIT :limit
 )
 """
 
@@ -167,5 +170,5 @@ class SqliteDeliveries:
         (last,) = self._connection.execute(LAST_ID).fetchone()
         return int(last)
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._connection.execute(PRUNE, (before, limit)).rowcount
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._connection.execute(PRUNE, {"before": before, "since": since, "limit": limit}).rowcount

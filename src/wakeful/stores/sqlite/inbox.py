@@ -32,9 +32,15 @@ MARK = "UPDATE inbox SET read_at = ? WHERE item_id = ?"
 # Take it away.
 REMOVE = "DELETE FROM inbox WHERE item_id = ?"
 
-# Forget what came long ago.
+# Forget what came long ago; what was dated by a clock that was not set goes with the next one that has a date.
 PRUNE = """
-DELETE FROM inbox WHERE item_id IN (SELECT item_id FROM inbox INDEXED BY inbox_age WHERE at < ? ORDER BY at LIMIT ?)
+DELETE FROM inbox WHERE item_id IN (
+  SELECT item_id FROM inbox INDEXED BY inbox_age
+  WHERE at < :before AND (at >= :since OR EXISTS (
+    SELECT 1 FROM inbox AS later INDEXED BY inbox_age
+    WHERE later.at >= :since AND later.at < :before AND later.item_id > inbox.item_id
+  )) ORDER BY at LIMIT :limit
+)
 """
 
 _ID_MAX = 2**62
@@ -70,5 +76,5 @@ class SqliteInbox:
     def remove(self, item_id: int) -> bool:
         return self._connection.execute(REMOVE, (item_id,)).rowcount > 0
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._connection.execute(PRUNE, (before, limit)).rowcount
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._connection.execute(PRUNE, {"before": before, "since": since, "limit": limit}).rowcount

@@ -63,11 +63,14 @@ WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT ?
 # Those whose alarm is due, oldest first.
 DUE = due_of(ALARM_INCIDENT, "incidents", "incident_id", _COLUMNS)
 
-# Forget what was over long ago.
+# Forget what was over long ago; what was dated by a clock that was not set goes with the next one that has a date.
 PRUNE = """
 DELETE FROM incidents WHERE incident_id IN (
   SELECT incident_id FROM incidents INDEXED BY incidents_closed
-  WHERE closed_at IS NOT NULL AND closed_at < ? ORDER BY closed_at LIMIT ?
+  WHERE closed_at IS NOT NULL AND closed_at < :before AND (closed_at >= :since OR EXISTS (
+    SELECT 1 FROM incidents AS later INDEXED BY incidents_closed
+    WHERE later.closed_at >= :since AND later.closed_at < :before AND later.incident_id > incidents.incident_id
+  )) ORDER BY closed_at LIMIT :limit
 )
 """
 
@@ -120,5 +123,5 @@ class SqliteIncidents:
     def due(self, *, now: Instant, limit: int) -> list[Incident]:
         return list(map(Incident._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
-    def prune(self, *, before: Instant, limit: int) -> int:
-        return self._connection.execute(PRUNE, (before, limit)).rowcount
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        return self._connection.execute(PRUNE, {"before": before, "since": since, "limit": limit}).rowcount

@@ -224,16 +224,17 @@ WHERE planned_at >= :since AND started_at IS NOT NULL AND ended_at IS NOT NULL A
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# A stretch of the ledger in id order, and which of its rows may go: closed, ended before, not stuck, and no cadence
-# refers to them.
+# A stretch of the ledger in id order, and which of its rows may go: closed, due and ended before, not stuck, and no
+# cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
-  ended_at < ? AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
+  ended_at < :before AND due_at < :before AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
     SELECT 1 FROM cadences
     WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
   ),
-  runs.due_at
-FROM runs WHERE run_id > ? AND run_id <= ? ORDER BY run_id LIMIT ?
+  ended_at >= :since OR due_at >= :since,
+  due_at
+FROM runs WHERE run_id > :after_id AND run_id <= :until_id ORDER BY run_id LIMIT :limit
 """
 
 # When the newest row was due.
@@ -382,19 +383,22 @@ class SqliteRuns:
         durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
         return Tallied(by_outcome, durations, outcomes, tokens, cost)
 
-    def prune(self, *, before: Instant, limit: int) -> int:
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
-        found, cursor = doomed(self._ledger(before), start, before=before, limit=limit)
+        found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
         if found:
             self.remove_many(found)
         if cursor != start:
             self._connection.execute(SET_PRUNED_THROUGH, (cursor,))
         return len(found)
 
-    def _ledger(self, before: Instant) -> Ledger:
+    def _ledger(self, before: Instant, since: Instant) -> Ledger:
         ask = self._connection.execute
+        asked = {"before": before, "since": since, "limit": PRUNE_WINDOW}
         return Ledger(
-            window=lambda after_id, until_id: ask(PRUNABLE, (before, after_id, until_id, PRUNE_WINDOW)).fetchall(),
+            window=lambda after_id, until_id: ask(
+                PRUNABLE, {**asked, "after_id": after_id, "until_id": until_id}
+            ).fetchall(),
             newest_due_at=lambda: int(ask(NEWEST_DUE_AT).fetchone()[0]),
         )
 
