@@ -1,156 +1,120 @@
-"""What is reported and when: each kind of schedule against each kind of trouble, row by row."""
+"""What is reported and when: each kind of subject against each kind of trouble, row by row."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delivery.kit import Person, reachable
-from features.kit import Bench, Bot, World, virtual
-from wakeful import cron, every, manual, once
-from wakeful.core.gates import ADMIT, Defer
-from wakeful.core.instants import HOUR, MINUTE
+from delivery.report_stage import FIRST, STAGES
+from delivery.report_table import TABLE, table_of_docs
+from features.kit import Bench, Bot, World, as_ms, instant, virtual
+from features.quota_kit import Shop, config, open_quota
+from wakeful import RunView, every
+from wakeful.core.instants import HOUR, MINUTE, Instant, format_duration, parse_duration
 from wakeful.core.timing import Timing
 
 BOOM = RuntimeError("boom")
-
-MINUTELY, HOURLY, DAILY = every("1m"), every("1h"), cron("0 9 * * *", "UTC")
-ONCE, MANUAL = once("2026-01-01T09:00Z"), manual()
-
-
-def fails_once(n: int) -> Any:
-    return BOOM if n == 0 else None
+MINUTELY, HOURLY = every("1m"), every("1h")
+SILENT_MAX = HOUR + 5 * MINUTE
+BAD = frozenset({"failed", "timedOut", "unknown", "unconfirmed"})
+PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
+OWNERS = {"heartbeat": "heartbeat", "handler": "workflow:inbox", "slot": "slot:main"}
 
 
-def fails_from_now_on(_: int) -> Any:
-    return BOOM
+def told(person: Person, first: Instant) -> str:
+    """What they were told, as the table has it, to the minute."""
+    return ", ".join(f"{_since(first, at)} {_sign(text)}" for at, text in zip(person.at, person.got, strict=True))
 
 
-def flaps_two_of_five(n: int) -> Any:
-    return BOOM if n % 5 < 2 else None
+def _since(first: Instant, at: str) -> str:
+    return format_duration((instant(at[:14]) - first) // MINUTE * MINUTE)
 
 
-def times_out(_: int) -> Any:
-    return 30 * MINUTE
+def _sign(text: str) -> str:
+    return "ok" if ": works again, after " in text else "!"
 
 
-def runs_90_minutes(_: int) -> Any:
-    return 90 * MINUTE
+def bad_stretches(runs: list[RunView], end: Instant) -> list[tuple[Instant, Instant]]:
+    """From the time of a bad instant to the end of the next good one, by the ledger."""
+    found: list[tuple[Instant, Instant]] = []
+    since: Instant | None = None
+    for run in sorted(runs, key=lambda run: run.planned_at):
+        if run.trigger == "manual":
+            continue
+        is_bad = run.outcome in BAD or (run.outcome in ("waiting", "running") and run.error is not None)
+        if is_bad and since is None:
+            since = as_ms(run.planned_at)
+        elif run.outcome == "succeeded" and since is not None and run.ended_at is not None:
+            found.append((since, as_ms(run.ended_at)))
+            since = None
+    return found if since is None else [*found, (since, end)]
 
 
-def is_well(_: int) -> Any:
-    return None
+def untold(person: Person, runs: list[RunView], end: Instant) -> list[tuple[Instant, Instant]]:
+    """Stretches that lasted too long without a word."""
+    reports = [instant(at[:14]) for at, text in zip(person.at, person.got, strict=True) if _sign(text) == "!"]
+    return [
+        (since, until)
+        for since, until in bad_stretches(runs, end)
+        if until - since > SILENT_MAX and not any(since <= at <= since + SILENT_MAX for at in reports)
+    ]
 
 
-@dataclass
-class Case:
-    """One row: what happens, for how long, and what people hear."""
-
-    timing: Timing
-    trouble: Callable[[int], Any]
-    lasts: str
-    heard: list[tuple[str, str]]  # when, and how it begins
-    options: dict[str, Any]
-    is_gated: bool = False
-    is_paused: bool = False
-
-
-def row(
-    timing: Timing, trouble: Callable[[int], Any], lasts: str, *heard: tuple[str, str], gated: bool = False,
-    paused: bool = False, **options: Any,
-) -> Case:  # fmt: skip
-    return Case(timing, trouble, lasts, list(heard), options, gated, paused)
+@pytest.mark.parametrize(("kind", "trouble"), TABLE)
+@virtual
+async def test_each_kind_of_subject_against_each_kind_of_trouble(world: World, kind: str, trouble: str) -> None:
+    """Nothing is reported twice, and nothing that stays bad is silent for longer than `within` and five minutes."""
+    row, person, first = TABLE[kind, trouble], Person(world), world.now + parse_duration(FIRST.get(kind, "0s"))
+    app = await STAGES[kind](world, kind, trouble, person)
+    end = first + parse_duration(row.lasts)
+    await world.sleep(max(0, end - world.now))
+    assert told(person, first) == row.told, person.got
+    signs = [_sign(text) for text in person.got]
+    assert all(one != other for one, other in pairwise(signs)), "reported twice"
+    if trouble in ("quota", "paused"):  # what waits, or rests, is not bad
+        return
+    runs = await app.runs(OWNERS.get(kind, "x"), limit=1000)
+    assert untold(person, runs, world.now) == []
+    assert trouble == "long" or any(run.outcome in BAD or run.attempt > 1 for run in runs)
 
 
-FAILED, TWICE, WELL = "x: it failed", "x: it failed 2 times in a row. ", "x: works again"
-
-ROWS = {
-    "minutely fails once": row(MINUTELY, fails_once, "3h"),
-    "minutely fails from now on": row(MINUTELY, fails_from_now_on, "12h", ("01-01 00:02:00", TWICE)),
-    "minutely flaps": row(
-        MINUTELY, flaps_two_of_five, "50m", ("01-01 00:02:00", TWICE), ("01-01 00:04:00", WELL)
-    ),
-    "minutely times out": row(MINUTELY, times_out, "2h", ("01-01 00:02:20", TWICE), timeout="20s"),
-    "minutely runs 90 minutes": row(MINUTELY, runs_90_minutes, "6h"),
-    "minutely waits for quota": row(MINUTELY, is_well, "12h", gated=True),
-    "minutely is paused": row(MINUTELY, fails_from_now_on, "12h", paused=True),
-    "hourly fails once": row(HOURLY, fails_once, "12h"),
-    "hourly fails from now on": row(HOURLY, fails_from_now_on, "2d", ("01-01 02:00:00", TWICE)),
-    "hourly flaps": row(
-        HOURLY, flaps_two_of_five, "10h",
-        ("01-01 02:00:00", TWICE), ("01-01 04:00:00", WELL), ("01-01 07:00:00", TWICE), ("01-01 09:00:00", WELL),
-    ),
-    "hourly times out": row(HOURLY, times_out, "1d", ("01-01 02:01:00", FAILED), timeout="20m"),
-    "hourly runs 90 minutes": row(HOURLY, runs_90_minutes, "1d"),
-    "hourly waits for quota": row(HOURLY, is_well, "1d", gated=True),
-    "hourly is paused": row(HOURLY, fails_from_now_on, "1d", paused=True),
-    "daily fails once": row(DAILY, fails_once, "3d", ("01-01 10:01:00", FAILED), ("01-02 09:00:00", WELL)),
-    "daily fails from now on": row(DAILY, fails_from_now_on, "9d", ("01-01 10:01:00", FAILED)),
-    "daily flaps": row(
-        DAILY, flaps_two_of_five, "5d", ("01-01 10:01:00", FAILED), ("01-03 09:00:00", WELL)
-    ),
-    "daily times out": row(DAILY, times_out, "3d", ("01-01 10:01:00", FAILED), timeout="20m"),
-    "daily runs 90 minutes": row(DAILY, runs_90_minutes, "3d"),
-    "daily waits for quota": row(DAILY, is_well, "3d", gated=True),
-    "daily is paused": row(DAILY, fails_from_now_on, "3d", paused=True),
-    "once fails": row(ONCE, fails_from_now_on, "3d", ("01-01 09:00:00", FAILED)),
-    "once fails and is tried again": row(
-        ONCE, fails_once, "3d", retry={"times": 3, "delay": "30m"}
-    ),
-    "once keeps failing with retries": row(
-        ONCE, fails_from_now_on, "3d", ("01-01 10:01:00", FAILED), retry={"times": 3, "delay": "30m"}
-    ),
-    "once times out": row(ONCE, times_out, "3d", ("01-01 09:20:00", FAILED), timeout="20m"),
-    "once runs 90 minutes": row(ONCE, runs_90_minutes, "3d"),
-    "once waits for quota": row(ONCE, is_well, "3d", gated=True),
-    "once is paused": row(ONCE, fails_from_now_on, "3d", paused=True),
-    "manual fails": row(MANUAL, fails_from_now_on, "3d"),
-    "manual runs 90 minutes": row(MANUAL, runs_90_minutes, "3d"),
-}  # fmt: skip
+def test_the_page_shows_this_table() -> None:
+    """`docs/alerts.md` says what is asserted here."""
+    assert table_of_docs() in PAGE.read_text()
 
 
-def scripted(bot: Bot, trouble: Callable[[int], Any]) -> None:
-    """The bot acts by how often it was asked."""
+@pytest.mark.parametrize("mood", ["unreachable", "refused"])
+@virtual
+async def test_a_slot_that_cannot_be_read_is_reported_once(world: World, mood: str) -> None:
+    """Long before it is disabled, or a wake of it fails; and once more when it can be read again."""
+    shop, person = Shop(world), Person(world)
+    shop.account("sk-main").warm("3h")
+    slot = {"times": ["12:00"], "poll": "20m"}
+    await open_quota(world, shop, config(world, {"main": slot}), people={"phone": person})
+    await world.sleep("10m")
+    shop.is_unreachable, shop.account("sk-main").mood = mood == "unreachable", mood
+    await world.until("01-01 02:00:00")
+    (text,) = person.got
+    assert text.startswith("slot:main: its quota cannot be read: ")
+    assert "`wakeful slots resume main`" in text
+    await world.until("01-01 11:00:00")
+    assert len(person.got) == 1
+    shop.is_unreachable, shop.account("sk-main").mood = False, "normal"
+    await world.until("01-01 20:00:00")
+    assert [_sign(text) for text in person.got] == ["!", "ok"]
+
+
+def flapping(bot: Bot) -> None:
+    """The bot fails two of five."""
     asked = iter(range(1_000_000))
 
-    def act() -> Any:
-        what = trouble(next(asked))
-        if isinstance(what, BaseException):
-            raise what
-        return bot._world.clock.sleep(what) if isinstance(what, int) else what
+    def act() -> None:
+        if next(asked) % 5 < 2:
+            raise BOOM
 
     bot.usual = act
-
-
-def heard(person: Person) -> list[tuple[str, str]]:
-    return list(zip(person.at, person.got, strict=True))
-
-
-def agree(said: list[tuple[str, str]], expected: list[tuple[str, str]]) -> None:
-    """The same times, and texts that begin as they should."""
-    assert [when for when, _ in said] == [when for when, _ in expected], said
-    for (_, text), (_, begins) in zip(said, expected, strict=True):
-        assert text.startswith(begins), text
-
-
-@pytest.mark.parametrize("name", ROWS)
-@virtual
-async def test_each_kind_of_schedule_against_each_kind_of_trouble(world: World, name: str) -> None:
-    """Nothing is reported twice, and nothing that stays bad is silent for longer than `within` and five minutes."""
-    case = ROWS[name]
-    free_at = world.now + 5 * HOUR
-    gates = [lambda tx, run, now: Defer(free_at, "quota") if now < free_at else ADMIT] if case.is_gated else []
-    app, people = await reachable(world, "phone", gates=gates)
-    bot = Bot(world)
-    scripted(bot, case.trouble)
-    await app.add("x", case.timing, call=bot, **case.options)
-    if case.is_paused:
-        await app.pause("x")
-    if case.timing == MANUAL:
-        await app.run_now("x")
-    await world.sleep(case.lasts)
-    agree(heard(people["phone"]), case.heard)
 
 
 async def failing_for(world: World, app: Bench, duration: str, timing: Timing = HOURLY, **options: Any) -> Bot:
@@ -177,7 +141,7 @@ async def test_what_comes_back_soon_after_its_end_is_counted_and_not_reported(wo
     """A schedule that flaps for hours is reported once; if it stays bad for an hour, it is reported again."""
     app, people = await reachable(world, "phone")
     bot = Bot(world)
-    scripted(bot, flaps_two_of_five)
+    flapping(bot)
     await app.add("x", MINUTELY, call=bot)
     await world.sleep("6h")
     assert len(people["phone"].got) == 2
@@ -199,7 +163,9 @@ async def test_a_schedule_can_choose_its_own_rule_or_none(world: World) -> None:
     await app.add("late", HOURLY, call=Bot(world, BOOM), alert={"errors": 4, "within": "30h", "channel": "mail"})
     await world.sleep("1d")
     assert people["phone"].got == []
-    agree(heard(people["mail"]), [("01-01 04:00:00", "late: it failed 4 times in a row")])
+    (text,) = people["mail"].got
+    assert text.startswith("late: it failed 4 times in a row")
+    assert people["mail"].at == ["01-01 04:00:00"]
 
 
 @virtual

@@ -1,8 +1,10 @@
 """An agent for virtual worlds: hears every prompt, and answers as it is told."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from features.kit import Bench, World, short
+from wakeful.channels.program import DeliverFunction
 from wakeful.core.actions import Prompt
 from wakeful.core.results import Busy, Done, Failed, Result
 from wakeful.core.runs import RungName
@@ -62,13 +64,16 @@ async def beating(
     *,
     said: list[Any] | None = None,
     notes: Notes | None = None,
+    people: Mapping[str, DeliverFunction] | None = None,
     **settings: Any,
 ) -> Bench:
     """An app whose heart beats every half hour. `said` takes every letter that is delivered, `notes` reads
-    HEARTBEAT.md."""
+    HEARTBEAT.md, `people` are further channels."""
     feature = HeartbeatFeature(terms or HeartbeatTerms(enabled=True), notes=notes)
     bench = world.bench(actions={Prompt: voice}, heartbeat=feature, **settings)
     bench.feature = feature  # type: ignore[attr-defined]  # so that a test can change its terms
+    for name, person in (people or {}).items():
+        bench.register_channel(name, None, person)
     if said is not None:
 
         async def hear(text: str, letter: Letter) -> None:

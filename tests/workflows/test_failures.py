@@ -7,9 +7,12 @@ import pytest
 
 from features.kit import World, short, virtual
 from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient, every
+from wakeful.core.effects import Alert, Observed
+from wakeful.core.incidents import handler_incident, stop_incident
 from wakeful.core.timing import Every
 from wakeful.core.workflow_definition import Producer
 from wakeful.features.workflows.compiled import Compiled
+from wakeful.ports.store import Tx
 from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows, take_all
 
 
@@ -32,11 +35,12 @@ async def test_a_handler_that_cannot_be_reached_is_tried_again_with_growing_paus
     assert view["producers"]["poll"]["lastError"] == "the server sleeps"
     assert view["producers"]["poll"]["heldUntil"] == "2026-01-01T01:00:30.000Z"
     assert set(await ledger(bench)) == {"failed (transient)", "succeeded"}
+    await world.sleep("2m")
     assert world.reported() == ["handler:inbox/poll"]  # one incident, however often it is raised
     ((text,),) = world.query("SELECT text FROM incidents")
-    assert "poll could not be reached 2 times in a row (the server sleeps)" in text
+    assert "poll could not be reached 12 times in a row (the server sleeps)" in text
     inbox.poll.usual = Produced([Publish("mail", "a", 1)])
-    await world.sleep("1m")
+    await world.sleep("10m")
     assert await counts(bench) == {"consumed": 1}
     view = await inbox.flow.get()
     assert (view["producers"]["poll"]["lastError"], view["producers"]["poll"]["heldUntil"]) == (None, None)
@@ -500,3 +504,24 @@ async def test_a_workflow_that_waits_for_a_person_is_a_finding_with_its_cure(wor
     await inbox.flow.resolve(run_id, "retry")
     await world.sleep("1s")
     assert await found() == [("ok", None)]
+
+
+@virtual
+async def test_a_workflow_that_is_removed_has_no_open_incident(world: World) -> None:
+    """Neither of a handler nor of the workflow itself."""
+    bench = await world.open()
+    flow = {
+        "status": "draft",
+        "consumers": {"c": {"subscribe": ["t"], "handler": {"command": {"argv": ["/bin/true"]}}}},
+    }
+    await bench.workflows.put("w", flow, force=True)
+    parts, now = bench.parts, world.now
+
+    def fail(tx: Tx) -> None:
+        parts.apply(tx, Observed(handler_incident("w", "c"), False, now, None, "no", is_urgent=True), now)
+        parts.apply(tx, Alert(stop_incident("w"), "it stopped"), now)
+
+    await parts.store.write(fail)
+    assert [one.row.name for one in await bench.alerts(is_open=True)] == ["handler:w/c", "workflow:w"]
+    await bench.workflows.remove("w")
+    assert await bench.alerts(is_open=True) == []

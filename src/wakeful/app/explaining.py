@@ -65,8 +65,8 @@ def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> Explain
 
 def _slot(tx: Tx, incident: Incident, name: str) -> Explained:
     is_off = name not in tx.slots.by_names([name])
-    cure = f"`wakeful slots` shows how it is; `wakeful slots resume {name}` tries it again at once"
-    return Explained(f"it could not be woken: {incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
+    cure = f"check its key, address and plan; `wakeful slots resume {name}` tries it again at once"
+    return Explained(f"{incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
 
 
 def _cure(slug: str, state: str, compiled: Compiled | Broken) -> str:

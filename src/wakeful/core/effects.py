@@ -76,6 +76,11 @@ class Recovered:
     incidents: tuple[str, ...]
 
 
+Counts: TypeAlias = Literal["run", "time", "never"]
+"""When a bad ending is another bad instant: if it is of another run; if it was planned after the last one was noted, so
+that tries for the same time are one; or never, for a retry."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """An attempt or an instant of a subject ended, badly or well: its incident follows from that (`core.incidents`).
@@ -90,6 +95,7 @@ class Observed:
     owner_id: int | None = None
     is_urgent: bool = False  # report it at once: it failed for good, or nobody knows what it did
     needed: int = 2  # good instants in a row that end the incident
+    counts: Counts = "run"
     also: tuple[str, ...] = ()  # of a good one: further incidents, told by `Alert`, that it ends
     alert: AlertChoice = None
 

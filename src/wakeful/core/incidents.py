@@ -36,6 +36,7 @@ be observed: BAD after a bad instant, RECOVERING after the first good one, WELL 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.alerting import AlertRule
+from wakeful.core.effects import Counts
 from wakeful.core.instants import DAY, HOUR, MINUTE, Duration, Instant
 from wakeful.core.spacing import shortest_gap
 from wakeful.core.timing import AfterReset, Timing
@@ -96,8 +97,13 @@ def handler_incident(workflow: str, handler: str) -> str:
     return f"handler:{workflow}/{handler}"
 
 
+def stop_incident(workflow: str) -> str:
+    """The name of the incident that a workflow stopped and waits for a person."""
+    return f"workflow:{workflow}"
+
+
 def slot_incident(slot: str) -> str:
-    """The name of the incident of a quota slot."""
+    """The name of the incident of a quota slot, whether it cannot be read or cannot be woken."""
     return f"slot:{slot}"
 
 
@@ -116,11 +122,11 @@ def after_bad(
     is_urgent: bool,
     before: Incident | None,
     now: Instant,
+    counts: Counts = "run",
 ) -> Step:
     """An attempt or an instant was bad; `before` is the last incident of this name that is over."""
-    is_new = run_id is None or run_id != incident.run_id
     moved = incident._replace(
-        bad=incident.bad + is_new,
+        bad=incident.bad + _is_another(incident, counts, instant, run_id),
         good=0,
         times=incident.times + 1,
         last_at=now,
@@ -186,6 +192,14 @@ def trouble_after(trouble: int, *, is_good: bool, needed: int) -> int:
     if not is_good:
         return BAD
     return RECOVERING if trouble == BAD and needed > GOOD_RARE else WELL
+
+
+def _is_another(incident: Incident, counts: Counts, instant: Instant, run_id: int | None) -> bool:
+    if incident.bad == 0:
+        return True
+    if counts == "run":
+        return run_id is None or run_id != incident.run_id
+    return counts == "time" and instant > incident.last_at
 
 
 def _opened(incident: Incident, rule: AlertRule, before: Incident | None, now: Instant) -> Incident:

@@ -81,6 +81,7 @@ def observe(tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], Alert
         is_urgent=effect.is_urgent,
         before=tx.incidents.last_over(effect.incident),
         now=now,
+        counts=effect.counts,
     )
     put(tx, before, step)
 

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.acknowledgement import judge
 from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.effects import Deliver, Effect, Prove
+from wakeful.core.effects import Deliver, Effect, Observed, Prove
 from wakeful.core.gates import ADMIT, Decision
 from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of, without_turn
 from wakeful.core.instants import Instant
@@ -100,6 +101,8 @@ class TurnRuns:
             carried = _acknowledged(tx, run)
             settlement, said = _judged(run, ending, settlement, terms, carried, _stands_for(tx, run))
         cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
+        if _kept(run)["reasons"] == ["retry"]:
+            effects = tuple(map(_of_the_same_instant, effects))
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
         if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
             cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
@@ -112,6 +115,11 @@ class TurnRuns:
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
         return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
+
+
+def _of_the_same_instant(effect: Effect) -> Effect:
+    """A retry seconds after the turn that failed is one more try, not another bad instant."""
+    return replace(effect, counts="never") if isinstance(effect, Observed) and not effect.is_good else effect
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:

@@ -12,7 +12,7 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.results import Done, Dropped, Ending, Unconfirmed
 from wakeful.core.slots import Slot, followed, resumed, with_key
 from wakeful.core.transitions import planned
-from wakeful.engine.incidents import resume_incident
+from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.quota.book import Book, Defined, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
@@ -182,6 +182,7 @@ class Commands:
         self._drop_wake(tx, slot, "removed", now)
         silence(tx, slot)
         tx.slots.remove(slot.slot_id)
+        end_incident(tx, slot_incident(slot.name), now=now)
         tell(tx, slot, "stopped", "wake.scheduler.task-stopped", f"slot {slot.name}: removed")
 
     def _drop_wake(self, tx: Tx, slot: Slot, reason: str, now: Instant) -> Slot:

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from wakeful.core.effects import Alert, Effect, Observed, Recovered
+from wakeful.core.effects import Effect, Observed
 from wakeful.core.incidents import slot_incident
 from wakeful.core.instants import Instant, format_duration, format_instant
 from wakeful.core.results import Done, Unconfirmed
 from wakeful.core.slot_polls import pause, polled, was_read
+from wakeful.core.slot_wakes import is_read_for_wake
 from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules
 from wakeful.features.quota.rows import at_text, keep_history, replanned, save, tell
 from wakeful.ports.store import Tx
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
-WAKES_NEEDED: Final = 1
-"""Wakes in a row that have to show before the incident of a slot is over: windows last for hours."""
+GOOD_NEEDED: Final = 1
+"""Wakes that have to show, or readings, before the incident of a slot is over: windows last for hours."""
 
 CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
 """Closes the run whose wake was looked for, and answers the slot without it."""
@@ -44,6 +45,8 @@ class Notes:
             self._tell_reading(tx, slot, after, now)
         else:
             self._tell_failure(tx, slot, after, rules, found, now)
+            if not is_read_for_wake(slot, began_at):
+                self._apply(tx, unread(slot, after, found, now), now)
         if slot.is_starting and after.initial_at is not None and slot.initial_at is None:
             tell(
                 tx, after, "initialWake", "quota-poller.initial-wake-trigger", f"slot {slot.name}: initial wake is due"
@@ -137,9 +140,17 @@ def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
 
 def wake_disabled(slot: Slot, now: Instant) -> Observed:
     """Waking was switched off: a person is told at once, unless they know of its trouble."""
-    text = f"slot {slot.name} is not woken any more after {slot.wake_errors} wake errors, the last: {slot.wake_error}"
-    said = f"{text}; {wake_cure(slot.name)}"
+    said = f"it is not woken any more after {slot.wake_errors} errors, the last: {slot.wake_error}"
     return Observed(slot_incident(slot.name), False, now, slot.sent_run_id, said, is_urgent=True)
+
+
+def unread(before: Slot, after: Slot, found: ReadFailure, now: Instant) -> Observed:
+    """The quota could not be read; if reading was switched off for that, a person is told at once."""
+    name, is_off = after.name, after.disabled_at is not None and before.disabled_at is None
+    said = f"its quota cannot be read: {found.error}"
+    if is_off:
+        said = f"it is disabled after {after.quota_errors} errors, the last: {found.error}"
+    return Observed(slot_incident(name), False, now, None, said, is_urgent=is_off)
 
 
 def wake_cure(name: str) -> str:
@@ -148,22 +159,16 @@ def wake_cure(name: str) -> str:
 
 
 def _recoveries(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
-    """What was told as an incident and is right again; `resume` forgets the counts, but not what was wrong."""
-    well: tuple[Effect, ...] = ()
-    if before.error is not None and after.error is None:
-        well += (Recovered((f"slot-disabled:{after.name}",)),)
-    if before.pending_at is not None and after.pending_at is None and after.wake_disabled_at is None:
-        well += (Observed(slot_incident(after.name), True, now, needed=WAKES_NEEDED),)
-    return well
+    """A wake shows, or the quota can be read again and no wake failed; `resume` forgets the counts, but not what was
+    wrong."""
+    is_read_again = before.error is not None and after.error is None and after.wake_error is None
+    is_woken = before.pending_at is not None and after.pending_at is None
+    if after.wake_disabled_at is None and (is_read_again or is_woken):
+        return (Observed(slot_incident(after.name), True, now, needed=GOOD_NEEDED),)
+    return ()
 
 
 def _alerts(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
     """What a person should know, once."""
-    found: list[Effect] = []
-    if after.disabled_at is not None and before.disabled_at is None:
-        cure = f"correct the key or the address, then: wakeful slots resume {after.name}"
-        text = f"slot {after.name} is disabled after {after.quota_errors} errors, the last: {after.error}; {cure}"
-        found.append(Alert(f"slot-disabled:{after.name}", text))
-    if after.wake_disabled_at is not None and before.wake_disabled_at is None:
-        found.append(wake_disabled(after, now))
-    return tuple(found)
+    is_news = after.wake_disabled_at is not None and before.wake_disabled_at is None
+    return (wake_disabled(after, now),) if is_news else ()

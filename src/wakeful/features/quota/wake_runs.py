@@ -42,7 +42,7 @@ from wakeful.core.slot_wakes import (
 )
 from wakeful.core.slots import Slot, SlotRules, is_warm
 from wakeful.features.quota.book import Book, Defined, Unusable
-from wakeful.features.quota.reading import WAKES_NEEDED, tell_wake_disabled, wake_disabled
+from wakeful.features.quota.reading import GOOD_NEEDED, tell_wake_disabled, wake_disabled
 from wakeful.features.quota.rows import WAKE, save, slot_named, tell
 from wakeful.features.quota.wakes import record_gaps
 from wakeful.ports.action import Fire
@@ -186,9 +186,10 @@ def _observed(run: Run, settlement: Settlement, slot: str) -> tuple[Effect, ...]
     else:
         is_bad, error = settlement.outcome in ERRORS, settlement.error
     if is_bad:
-        return (Observed(slot_incident(slot), False, run.due_at, run.run_id, error),)
+        said = f"it could not be woken: {error}"
+        return (Observed(slot_incident(slot), False, run.due_at, run.run_id, said),)
     if isinstance(settlement, Close) and settlement.outcome == "succeeded":
-        return (Observed(slot_incident(slot), True, run.due_at, run.run_id, needed=WAKES_NEEDED),)
+        return (Observed(slot_incident(slot), True, run.due_at, run.run_id, needed=GOOD_NEEDED),)
     return ()
 
 

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
+from wakeful.core.incidents import handler_incident, stop_incident
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.results import Dropped
@@ -16,6 +17,7 @@ from wakeful.core.workflow_answers import NewMessage
 from wakeful.core.workflow_definition import Producer
 from wakeful.core.workflow_rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
 from wakeful.core.workflow_rules import Flow
+from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.publishing import Put, publish
@@ -73,6 +75,8 @@ def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard
     flow = _give_up_waiting(tx, flow, compilations, "removed", now)
     save_flows(tx, [(before, flow)], now)
     tx.alarms.remove_many(ALARM_WORKFLOW, [flow.workflow.workflow_id])
+    for incident in (stop_incident(name), *_incidents(flow)):
+        end_incident(tx, incident, now=now)
     tell(tx, flow.workflow, "removed", "it is removed")
 
 
@@ -108,7 +112,14 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int 
     flow = _after_pause(tx, before, flow, compilations.of(flow.workflow), now)
     flow = flag_pending(tx, flow)
     save_flows(tx, [(before, flow)], now)
+    for incident in _incidents(flow):
+        resume_incident(tx, incident)
     tell(tx, flow.workflow, "resumed", "it is resumed")
+
+
+def _incidents(flow: Flow) -> list[str]:
+    """The names of the incidents of its handlers."""
+    return [handler_incident(flow.workflow.name, handler) for handler in flow.handlers]
 
 
 def set_status(tx: Tx, before: Flow, status: Status, now: Instant, *, is_tried: bool = False) -> Flow:

@@ -17,9 +17,10 @@ decided, and the workflow's error says it in words.
 
 from typing import NamedTuple, assert_never
 
-from wakeful.core.effects import Alert, Observed
-from wakeful.core.incidents import GOOD_USUAL, good_needed, handler_incident
+from wakeful.core.effects import Alert, Counts, Observed
+from wakeful.core.incidents import GOOD_USUAL, good_needed, handler_incident, stop_incident
 from wakeful.core.instants import Instant
+from wakeful.core.policies import BUSY_WAITS_MAX
 from wakeful.core.results import (
     Busy,
     Done,
@@ -135,7 +136,7 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     said = said or f"{own.handler}: published {fresh}"
     told = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
     tell(tx, flow.workflow, "committed", data=told)
-    name, stopped = handler_incident(flow.workflow.name, own.handler), (_stop_incident(flow),)
+    name, stopped = handler_incident(flow.workflow.name, own.handler), (stop_incident(flow.workflow.name),)
     well = Observed(name, True, run.due_at, run.run_id, needed=needed, also=stopped)
     return Fate(Settled(Close("succeeded", "finished"), (well,), f'{{"output":"{said}"}}'), flow, own)
 
@@ -181,8 +182,8 @@ def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: 
     at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
     told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
     tell(tx, flow.workflow, "retrying", data=told)
-    said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
-    effects = (Observed(handler_incident(flow.workflow.name, own.handler), False, run.due_at, run.run_id, said),)
+    is_waiting = until is not None and tries <= BUSY_WAITS_MAX  # it asked for time: no error, but not without limit
+    effects = () if is_waiting or run.trigger == "manual" else (_bad(flow, own, run, error, tries),)
     if handler is not None:
         handler = handler._replace(tries=tries, held_until=at, last_error=error)
         if handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
@@ -194,6 +195,14 @@ def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: 
     flow = release(tx, flow, run.run_id, now)
     flow = with_workflow(flow, open_run_id=None, freed_at=now)
     return Fate(Settled(Close("failed", run.rung, error, TRANSIENT), effects), flow, reached(own, "abandoned", now))
+
+
+def _bad(flow: Flow, own: HandlerRun, run: Run, error: str, tries: int) -> Observed:
+    """Tries for the same time of a producer, or for the same messages, are one instant."""
+    said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
+    name = handler_incident(flow.workflow.name, own.handler)
+    counts: Counts = "time" if own.kind == "producer" else "never"
+    return Observed(name, False, run.planned_at, run.run_id, said, counts=counts)
 
 
 def _after_loss(
@@ -214,7 +223,7 @@ def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instan
 
     What is behind its side effect stays open and resumes at `next` then; anything else ends, and starts again."""
     said = f"{own.handler}, {_phase_words(own.phase)}: {error}"
-    effects = (Alert(_stop_incident(flow), f"workflow {flow.workflow.name} stopped: {said}"),)
+    effects = (Alert(stop_incident(flow.workflow.name), f"workflow {flow.workflow.name} stopped: {said}"),)
     if own.phase == "mutated":
         flow = _stop(tx, flow, f"{said}; {RESUME}", now)
         own = own._replace(awaits="stopped")
@@ -234,7 +243,7 @@ def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: 
     said = f"{own.handler}, {_phase_words(own.phase)}, run {run.run_id}: {error}; {cure}"
     flow = _stop(tx, flow, said, now)
     reason = UNCERTAIN if is_uncertain else STOPPED
-    alert = Alert(_stop_incident(flow), f"workflow {flow.workflow.name}: {said}")
+    alert = Alert(stop_incident(flow.workflow.name), f"workflow {flow.workflow.name}: {said}")
     own = own._replace(awaits="uncertain" if is_uncertain else "stopped")
     return Fate(Settled(_wait(flow, run, None, reason, "failed", error), (alert,)), flow, own)
 
@@ -263,11 +272,6 @@ def _abandon(
     elif said is not None:
         close = Close("failed", run.rung, said, reason)
     return Fate(Settled(close), flow, reached(own, "abandoned", now)._replace(awaits=None))
-
-
-def _stop_incident(flow: Flow) -> str:
-    """The name of the incident that a workflow stopped and waits for a person."""
-    return f"workflow:{flow.workflow.name}"
 
 
 def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[Flow, HandlerRun]:
