@@ -20,8 +20,11 @@ from wakeful.daemon import holder_of
 
 WITHIN = 60.0
 KNOWN = {
-    "Unit": {"Description", "Documentation"},
-    "Service": {"Type", "ExecStart", "Restart", "RestartSec", "KillMode", "TimeoutStopSec"},
+    "Unit": {"Description", "Documentation", "StartLimitIntervalSec"},
+    "Service": {
+        *("Type", "ExecStart", "Environment", "EnvironmentFile", "KillMode", "TimeoutStopSec"),
+        *("Restart", "RestartSec", "RestartPreventExitStatus"),
+    },
     "Install": {"WantedBy"},
 }
 HOME = Path(os.environ["HOME"])
@@ -46,6 +49,8 @@ class Service:
             raise Refused("only Type=notify and KillMode=mixed are kept here")
         self.wanted_by = unit["Install"]["WantedBy"]
         self.command = shlex.split(service["ExecStart"].replace("%h", str(HOME)))
+        environment = shlex.split(service.get("Environment", "PATH=/usr/local/bin:/usr/bin:/bin"))
+        self.path = environment[0].removeprefix("PATH=")
         self.patience = float(service["TimeoutStopSec"])
         self._pid_file = RUNTIME / f"{name}.pid"
 
@@ -62,7 +67,7 @@ class Service:
         notify.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard, (RUNTIME / "journal").open("a") as journal:
             heard.bind(str(notify))
-            environ = {"HOME": str(HOME), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+            environ = {"HOME": str(HOME), "PATH": self.path, "LANG": "C.UTF-8"}
             child = subprocess.Popen(
                 self.command,
                 cwd=HOME,
@@ -127,7 +132,7 @@ def main(name: str, words: list[str]) -> int:
         match [name, *words]:
             case ["loginctl", "enable-linger"]:
                 (RUNTIME / "linger").touch()
-            case ["systemctl", "--user", "daemon-reload"]:
+            case ["systemctl", "--user", "daemon-reload" | "show-environment"]:
                 pass  # files are read each time
             case ["systemctl", "--user", "enable", "--now", unit]:
                 service = Service(unit)

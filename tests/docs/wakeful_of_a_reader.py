@@ -4,6 +4,7 @@ as it has shown something.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ def main(words: list[str]) -> int:
         return _up(words if "--port" in words else [*words, "--port", os.environ["DOCS_PORT"]])
     if {"-f", "--follow"} & set(words):
         return _follow(words)
+    if verb == ["service"]:  # it is the reader's own program that becomes a service, not the one of this test
+        sys.executable = str(Path(shutil.which("wakeful") or "").with_name("python"))
     from wakeful.cli.main import root
 
     return int(root.main(words, "wakeful", standalone_mode=True) or 0)

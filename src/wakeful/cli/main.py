@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "down": ("daemon", "Stop the daemon; runs under way may end."),
         "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
         "open": ("page", "Open the page in the browser, logged in."),
+        "service": ("service", "Say whether the daemon is a service; install or remove it."),
     },
     "Schedules": {
         "add": ("add", "Add a schedule, and show its next five times."),

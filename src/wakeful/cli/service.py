@@ -1,0 +1,315 @@
+"""`wakeful service`: the daemon as a service of its user, started at login and again after a crash."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from wakeful.cli.faults import Ended
+from wakeful.cli.invocation import Invocation, end, group
+from wakeful.cli.render import json_out, note, say
+from wakeful.cli.service_files import (
+    ENVIRONMENT_FILE,
+    STOP_MARGIN,
+    Service,
+    home_in,
+    is_passing,
+    launchd_agent,
+    name_of,
+    program_of,
+    search_path,
+    systemd_unit,
+)
+
+WITHIN: Final = 120.0
+"""Seconds that a service manager may take; it waits until the daemon answers."""
+_GRACE: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """systemd or launchd, for one service."""
+
+    kind: str
+    file: Path
+    text: str
+    is_there: bool  # whether the manager of this user can be asked now
+    reload: tuple[Sequence[str], ...]
+    enable: Sequence[str]
+    start: Sequence[str]
+    restart: Sequence[str]
+    stop: Sequence[str]
+
+
+@group("service")
+def service_command(asked: Invocation) -> None:
+    """Say whether the daemon of this home is a service; install it, or remove it."""
+    manager = _manager(_service(asked.home))
+    is_installed = manager.file.exists()
+    if asked.is_json:
+        json_out({"installed": is_installed, "kind": manager.kind, "file": str(manager.file)})
+    elif is_installed:
+        say(f"{asked.home} is a service: {manager.file}")
+    else:
+        say(f"{asked.home} is no service; to make it one: wakeful service install")
+    if not is_installed:
+        end()
+
+
+@service_command.asked("install")
+@click.option("--dry-run", is_flag=True, help="Print the file; write and start nothing.")
+def install_command(asked: Invocation, dry_run: bool) -> None:
+    """Make the daemon of this home a service of yours: a systemd user unit, or a launchd agent.
+
+    It gets the PATH of this shell and the absolute path of this program, starts when you log in, and is started again
+    after a crash. Install it again when the PATH or the program has moved.
+    """
+    service = _service(asked.home)
+    manager = _manager(service)
+    if dry_run:
+        if asked.is_json:
+            json_out({"kind": manager.kind, "file": str(manager.file), "text": manager.text})
+        else:
+            click.echo(manager.text, nl=False)
+        return
+    _check(service, manager)
+    _write(manager)
+    is_running = _start(asked.home, manager)
+    if asked.is_json:
+        json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "started": is_running})
+        return
+    say(f"{manager.file} written" + (f"; {service.name} is running" if is_running else ""))
+    if is_running and manager.kind == "systemd":
+        note("  so that it also runs while you are not logged in: loginctl enable-linger")
+
+
+@service_command.asked("uninstall")
+def uninstall_command(asked: Invocation) -> None:
+    """Stop the service of this home and remove its file. The home folder stays as it is."""
+    service = _service(asked.home)
+    manager = _manager(service)
+    if not manager.file.exists():
+        raise Ended(f"{asked.home} is no service: {manager.file} does not exist")
+    _check_ours(manager.file, asked.home)
+    if manager.is_there:
+        _ask(manager.stop, is_needed=manager.kind == "systemd")
+    manager.file.unlink()
+    for link in _links_to(manager.file):
+        link.unlink(missing_ok=True)
+    if manager.is_there:
+        for command in manager.reload:
+            _ask(command)
+    if asked.is_json:
+        json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "removed": True})
+    else:
+        say(f"{manager.file} removed; {asked.home} stays as it is")
+
+
+def _service(home: Path) -> Service:
+    return Service(
+        name_of(home),
+        home,
+        program_of(sys.executable),
+        search_path(os.environ.get("PATH", "")),
+        stop_within=_grace(home) // 1000 + STOP_MARGIN,
+    )
+
+
+def _manager(service: Service) -> Manager:
+    """The one of this system; refused where there is neither."""
+    if sys.platform == "darwin":
+        return _launchd(service)
+    if sys.platform == "linux" and shutil.which("systemctl"):
+        return _systemd(service)
+    system = "without systemd" if sys.platform == "linux" else sys.platform
+    raise Ended(
+        f"services are installed with systemd or launchd, and this system is {system}",
+        hint=f"let your own service manager run this in the foreground: {shlex.join(service.command)}",
+    )
+
+
+def _systemd(service: Service) -> Manager:
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
+    ask = ("systemctl", "--user")
+    return Manager(
+        "systemd",
+        folder / f"{service.name}.service",
+        systemd_unit(service),
+        _succeeds((*ask, "show-environment")),
+        reload=((*ask, "daemon-reload"),),
+        enable=(*ask, "enable", service.name),
+        start=(*ask, "enable", "--now", service.name),
+        restart=(*ask, "restart", service.name),
+        stop=(*ask, "disable", "--now", service.name),
+    )
+
+
+def _launchd(service: Service) -> Manager:
+    file = Path.home() / "Library" / "LaunchAgents" / f"{service.name}.plist"
+    domain = f"gui/{os.getuid()}"
+    return Manager(
+        "launchd",
+        file,
+        launchd_agent(service),
+        _succeeds(("launchctl", "print", domain)),
+        reload=(),
+        enable=("launchctl", "enable", f"{domain}/{service.name}"),
+        start=("launchctl", "bootstrap", domain, str(file)),
+        restart=("launchctl", "kickstart", "-k", f"{domain}/{service.name}"),
+        stop=("launchctl", "bootout", f"{domain}/{service.name}"),
+    )
+
+
+def _check(service: Service, manager: Manager) -> None:
+    """Refuse what would make a service that does not start, or lose what someone else wrote."""
+    if is_passing(sys.prefix):
+        raise Ended(
+            f"this installation is in a cache ({sys.prefix}), from where it may vanish",
+            hint="install it first, e.g. with pipx install or uv tool install, and use that program",
+        )
+    if not all(word.isprintable() for word in service.command):
+        raise Ended("the path of the home or of the program has a control character in it; choose another")
+    if manager.file.exists():
+        _check_ours(manager.file, service.home)
+
+
+def _check_ours(file: Path, home: Path) -> None:
+    try:
+        written = home_in(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, LookupError):
+        written = None
+    if written is None:
+        raise Ended(
+            f"{file} was not written by wakeful service install, and is left as it is",
+            hint="stop that service, and move the file away",
+        )
+    if written != home:
+        raise Ended(
+            f"{file} is the service of another home, {written}",
+            hint="uninstall that one first, or rename the folder of this home: the service is named after it",
+        )
+
+
+def _write(manager: Manager) -> None:
+    """Beside it and into place, so that no half of it is ever read."""
+    draft = manager.file.with_name(f".{manager.file.name}.new")
+    try:
+        manager.file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(manager.text, encoding="utf-8")
+        draft.replace(manager.file)
+    except OSError as error:
+        raise Ended(f"{manager.file} cannot be written: {error.strerror}") from error
+
+
+def _start(home: Path, manager: Manager) -> bool:
+    """Whether the service runs now. Where it cannot be started, the commands for it are shown."""
+    for words in _troubles(home, manager.kind):
+        note(f"  {words}")
+    commands = (*manager.reload, manager.start)
+    if not manager.is_there:
+        note(f"  {manager.kind} does not run for this user here; when it does: {_joined(commands)}")
+        return False
+    if _is_held(home):
+        for command in (*manager.reload, manager.enable):
+            _ask(command)
+        note(
+            "  a daemon runs for this home, and goes on as it is. If it is the service, restart it to use the new file:"
+        )
+        note(f"    {shlex.join(manager.restart)}")
+        note(f"  otherwise let the service take over: wakeful down && {shlex.join(manager.start)}")
+        return False
+    for command in commands:
+        _ask(command)
+    return True
+
+
+def _troubles(home: Path, kind: str) -> Iterator[str]:
+    """What keeps the daemon from starting as a service although it may start in this shell."""
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        load(home)
+    except SettingsRefused as refused:
+        yield f"the settings are refused, and so the service will not start until they are corrected: {refused}"
+    names = sorted(set(_variables(_written(home))))
+    if names:
+        listed = ", ".join(names)
+        cure = f"write NAME=VALUE lines into {home / ENVIRONMENT_FILE}, or use" if kind == "systemd" else "use"
+        words = f"wakeful.toml reads {listed} from the environment, which a service does not have"
+        yield f'{words}: {cure} {{file = "PATH"}}'
+
+
+def _grace(home: Path) -> int:
+    """How long runs may go on after a stop, in milliseconds."""
+    from wakeful.settings import SettingsRefused, load
+
+    try:
+        return load(home).settings.limits.shutdown_grace
+    except SettingsRefused:
+        return _GRACE
+
+
+def _written(home: Path) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads((home / "wakeful.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _variables(written: Any) -> Iterator[str]:
+    """The variables that secrets of a settings file name."""
+    match written:
+        case {"env": str(name)} if len(written) == 1:
+            yield name
+        case dict():
+            for value in written.values():
+                yield from _variables(value)
+        case list():
+            for value in written:
+                yield from _variables(value)
+
+
+def _is_held(home: Path) -> bool:
+    from wakeful.daemon import holder_of
+
+    return holder_of(home) is not None
+
+
+def _links_to(file: Path) -> list[Path]:
+    """What `enable` made, in case systemd cannot be asked to remove it."""
+    return [link for link in file.parent.glob(f"*.wants/{file.name}") if link.is_symlink()]
+
+
+def _ask(command: Sequence[str], *, is_needed: bool = True) -> None:
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)  # noqa: S603 - ours
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Ended(f"{shlex.join(command)} failed: {error}") from error
+    if ended.returncode != 0 and is_needed:
+        said = (ended.stderr or ended.stdout).strip()
+        raise Ended(
+            f"{shlex.join(command)} failed: {said}", hint="the daemon's own words are in server.log of the home"
+        )
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=WITHIN, check=False)  # noqa: S603 - ours
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ended.returncode == 0
+
+
+def _joined(commands: Sequence[Sequence[str]]) -> str:
+    return " && ".join(shlex.join(command) for command in commands)
