@@ -52,7 +52,7 @@ class Manager:
 
 @group("service")
 def service_command(asked: Invocation) -> None:
-    """Say whether the daemon of this home is a service; install it, or remove it."""
+    """Say whether the daemon is a service; install or remove it."""
     manager = _manager(_service(asked.home))
     is_installed = manager.file.exists()
     if asked.is_json:
