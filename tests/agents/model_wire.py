@@ -255,7 +255,15 @@ class OpenAIResponses:
             "resets_at": reset_at,
             "resets_in_seconds": max(1, round(reset_at - now)),
         }
-        return Fault(429, {"error": error})
+        headers = {
+            "x-codex-primary-used-percent": "100",
+            "x-codex-primary-window-minutes": "300",
+            "x-codex-primary-reset-at": str(reset_at),
+            "x-codex-secondary-used-percent": "40",
+            "x-codex-secondary-window-minutes": "10080",
+            "x-codex-secondary-reset-at": str(reset_at + 86_400),
+        }
+        return Fault(429, {"error": error}, headers)
 
     @staticmethod
     def _item(saying: Saying) -> dict[str, Any]:

@@ -38,6 +38,8 @@ class Program:
     limits_need: Mapping[str, str] = field(
         default_factory=dict
     )  # its limits belong to a subscription, which needs these
+    recorded_with: Mapping[str, str] = field(default_factory=dict)  # variables that the recorder adds
+    stores: str = ""  # where it stores what it does not print, as a pattern in the home folder
 
     @property
     def path(self) -> Path | None:
@@ -79,7 +81,6 @@ def _claude_env(url: str) -> Mapping[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": KEY,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_RETRIES": "3",  # ten of them take three minutes
         "DISABLE_AUTOUPDATER": "1",
     }
 
@@ -168,6 +169,7 @@ PROGRAMS: Final[dict[str, Program]] = {
             _no_files,
             _claude_env,
             limits_need={"CLAUDE_CODE_OAUTH_TOKEN": KEY},
+            recorded_with={"CLAUDE_CODE_MAX_RETRIES": "3"},  # ten of them take three minutes
         ),
         Program(
             "codex",
@@ -176,6 +178,7 @@ PROGRAMS: Final[dict[str, Program]] = {
             ("codex", "exec", "resume", "--json", "--skip-git-repo-check", "{session}", "-"),
             _codex_files,
             lambda url: {"LOCAL_MODEL_KEY": KEY},
+            stores=".codex/sessions/*/*/*/rollout-*.jsonl",
         ),
         Program(
             "gemini",

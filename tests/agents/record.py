@@ -103,6 +103,7 @@ async def record(program: Program, name: str, server: ModelServer) -> dict[str, 
         home, cwd = Path(folder) / "home", Path(folder) / "project"
         cwd.mkdir()
         env = program.move_in(home, server.url, has_subscription=scenario.manner == "limit")
+        env |= program.recorded_with
         scrub = Scrubber(folder, server.url)
         session: str | None = _UNKNOWN.get(program.name, _UNKNOWN_UUID) if scenario.is_lost else None
         first: Ran | None = None
@@ -134,8 +135,16 @@ async def record(program: Program, name: str, server: ModelServer) -> dict[str, 
                 "elsewhere": sorted(set(server.elsewhere)),
             },
             "first": None if first is None else first.to_json(),
+            "stored": stored_limits(home, program.stores) if scenario.manner == "limit" else {},
         }
         return json.loads(scrub(json.dumps(stored, ensure_ascii=False)))  # type: ignore[no-any-return]
+
+
+def stored_limits(home: Path, pattern: str) -> dict[str, str]:
+    """By path in the home folder: the lines about limits that a program stores and does not print."""
+    files = home.glob(pattern) if pattern else ()
+    lines = {file: [line for line in file.read_text().splitlines() if "rate_limits" in line] for file in files}
+    return {str(file.relative_to(home)): "\n".join(kept) + "\n" for file, kept in lines.items() if kept}
 
 
 def session_in(stdout: str) -> str | None:

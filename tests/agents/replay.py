@@ -1,7 +1,8 @@
 """Replays what the real programs printed, as programs.
 
 `install` writes an executable with the name of the real one. Each call of it prints the next recording to stdout and
-stderr and ends with its exit code; what it was called with is kept for the test to read.
+stderr, writes what the real one stored into the home folder, and ends with its exit code; what it was called with is
+kept for the test to read.
 """
 
 import json
@@ -24,6 +25,11 @@ step = steps[min(count, len(steps) - 1)]
 if sys.argv[1:] == ["--version"]:
     print(step["version"])
     sys.exit(0)
+for path, text in step["stored"].items():
+    path = os.path.join(os.environ["HOME"], path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as opened:
+        opened.write(text)
 stdin = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
 called = {{"argv": sys.argv[1:], "stdin": stdin, "cwd": os.getcwd(), "env": dict(os.environ)}}
 with open(calls, "a") as opened:
@@ -53,6 +59,7 @@ class Recording:
     reset_at: int | None  # of the limit that the server sent, epoch seconds
     server: Mapping[str, Any]  # what the model server saw and counted
     first: Mapping[str, Any] | None  # the turn before, of `second-turn`
+    stored: Mapping[str, str]  # what it wrote into the home folder, by path
 
     @property
     def counted(self) -> tuple[int, int, int]:
@@ -83,6 +90,7 @@ def recording(program: str, scenario: str) -> Recording:
         stored["resetAt"],
         stored["server"],
         stored["first"],
+        stored.get("stored", {}),
     )
 
 
@@ -100,10 +108,15 @@ class Player:
         self._calls = folder / "calls.jsonl"
         written = [_step(one) for one in steps]
         if len(steps) == 1 and steps[0].first is not None:
-            written.insert(0, {**steps[0].first, "version": steps[0].version})
+            written.insert(0, {**steps[0].first, "version": steps[0].version, "stored": {}})
         (folder / "steps.json").write_text(json.dumps(written))
         self.path.write_text(_PLAYER.format(python=sys.executable, folder=str(folder)))
         self.path.chmod(0o700)
+
+    def forget_stored(self) -> None:
+        """Write nothing into the home folder."""
+        file = self._calls.with_name("steps.json")
+        file.write_text(json.dumps([{**step, "stored": {}} for step in json.loads(file.read_text())]))
 
     def calls(self) -> list[Called]:
         """What it was called with, in order."""
@@ -117,4 +130,5 @@ def install(folder: Path, program: str, *scenarios: str) -> Player:
 
 
 def _step(one: Recording) -> dict[str, Any]:
-    return {"version": one.version, "stdout": one.stdout, "stderr": one.stderr, "exitCode": one.exit_code}
+    told = {"version": one.version, "stdout": one.stdout, "stderr": one.stderr, "exitCode": one.exit_code}
+    return {**told, "stored": dict(one.stored)}

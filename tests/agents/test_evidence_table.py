@@ -1,4 +1,7 @@
-"""The table "What proves an end" of docs/agents.md: every cell of it is covered by a test that exists."""
+"""The first table of "What proves an end" in docs/agents.md: every cell of it is covered by a test that exists.
+
+The second one, of the command-line agents, is in `test_evidence_programs`.
+"""
 
 import re
 from pathlib import Path
@@ -68,15 +71,34 @@ COVERED: dict[str, tuple[tuple[str, ...], ...]] = {
         (f"{PROGRAMS}::test_what_a_callable_returns",),
     ),
     "`echo`": (("agents/test_turn.py::test_the_echo_agent",),) * 3,
+    "`command`": (
+        (
+            f"{PROGRAMS}::test_a_prompt_over_stdin",
+            f"{PROGRAMS}::test_reply_session_and_usage_in_json",
+            f"{PROGRAMS}::test_a_receipt_posted_by_a_program_is_its_reply",
+        ),
+        (
+            f"{PROGRAMS}::test_a_failing_program",
+            f"{PROGRAMS}::test_exit_0_is_not_green_by_itself",
+            f"{PROGRAMS}::test_an_error_pattern_counts_whatever_the_exit_code",
+            f"{PROGRAMS}::test_a_limit_pattern_names_the_reset",
+            "agents/test_patterns.py::test_a_pattern_without_end_stops_nothing_else",
+        ),
+        (f"{PROGRAMS}::test_nothing_printed_is_no_reply",),
+    ),
 }
 
 
 def rows() -> dict[str, list[str]]:
     """The cells of each adapter."""
-    section = PAGE.partition("## What proves an end")[2].partition("\n## ")[0]
+    section = PAGE.partition("## What proves an end")[2].partition("\nCommand-line agents always")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {first: rest for first, *rest in cells}
+
+
+def test_every_row_is_covered() -> None:
+    assert list(rows()) == list(COVERED)
 
 
 @pytest.mark.parametrize("adapter", COVERED)

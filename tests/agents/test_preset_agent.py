@@ -157,6 +157,58 @@ async def test_a_limit_is_waited_for_and_not_asked_against(desk: Callable[..., D
     assert isinstance(after, Done) and len(one.player.calls()) == 3
 
 
+async def test_codex_stores_the_second_of_a_reset_and_prints_the_minute(
+    desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    """Its rollout file tells; without one, as in an ephemeral turn, the end of the printed minute is meant."""
+    found = recording("codex", "limit")
+    assert found.reset_at is not None and found.stored
+    minute = (found.reset_at // 60 + 1) * 60 * SECOND
+    for home, config, until in (
+        ("home", {}, found.reset_at * SECOND),
+        ("other", {"persistSession": False}, minute),
+    ):
+        one = desk("codex", "limit", env={"HOME": str(tmp_path / home), "TZ": "UTC"})
+        one.clock.behind = SystemClock().read().now - round(found.recorded_at * SECOND)
+        if config:
+            one.player.forget_stored()
+        result = await one.turn(**config)
+        assert isinstance(result, Throttled) and result.until == until
+
+
+async def test_codex_home_moves_the_rollout_files(desk: Callable[..., Desk], tmp_path: Path) -> None:
+    """A window that resets at another time than was printed is not the one that was hit."""
+    found = recording("codex", "limit")
+    (path, text), *_ = found.stored.items()
+    file = tmp_path / path.replace(".codex", "elsewhere", 1)
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    one = desk("codex", "limit", env={"HOME": "/nonexistent", "CODEX_HOME": str(tmp_path / "elsewhere")})
+    one.player.forget_stored()
+    one.clock.behind = SystemClock().read().now - round(found.recorded_at * SECOND)
+    result = await one.turn(trigger="manual")
+    assert isinstance(result, Throttled) and result.until == (found.reset_at or 0) * SECOND
+    file.write_text(text.replace(str(found.reset_at), str((found.reset_at or 0) + 60)))
+    result = await one.turn(trigger="manual")
+    assert isinstance(result, Throttled) and result.until == ((found.reset_at or 0) // 60 + 1) * 60 * SECOND
+
+
+async def test_the_daemons_own_variables_win_over_a_presets_defaults(
+    desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude is started with fewer retries than it has by itself, unless its user says how many."""
+    name = "CLAUDE_CODE_MAX_RETRIES"
+    monkeypatch.delenv(name, raising=False)
+    one = desk("claude", "ok")
+    await one.turn()
+    monkeypatch.setenv(name, "9")
+    await one.turn()
+    other = desk("claude", "ok", env={name: "7"})
+    await other.turn()
+    given = [call.env[name] for call in (*one.player.calls(), *other.player.calls())]
+    assert given == ["5", "9", "7"]
+
+
 async def test_a_person_is_not_held_back_by_a_limit_that_is_remembered(desk: Callable[..., Desk]) -> None:
     """They may have raised it; what they hear is what the program says."""
     one = desk("claude", "limit", "ok")
@@ -170,6 +222,7 @@ async def test_refused_tools_are_reported_with_the_run(desk: Callable[..., Desk]
     """Beside the answer, with the cure."""
     result = await desk("claude", "refused-tool").turn()
     assert isinstance(result, Done) and result.output is not None
+    assert result.refused == ("Bash",)
     assert "[claude refused these tools for lack of permission: Bash; set permissions or args" in result.output
 
 

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -241,18 +240,3 @@ def test_all_ten_are_there() -> None:
     assert [name for name, preset in PRESETS.items() if not preset.documented_only] == seven
     for preset in PRESETS.values():
         assert preset.login and preset.pass_env
-
-
-PAGE: Final = Path(__file__).parents[2] / "docs" / "agents.md"
-
-
-def test_the_page_has_a_row_of_evidence_for_each_preset() -> None:
-    """What it quotes as the end of a session is what the program printed."""
-    rows = re.findall(r"^\| `(\w+)`(?: \(documented\))? \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    cells = {name: [cell.strip() for cell in row.split(" | ")] for name, row in rows if name in PRESETS}
-    assert list(cells) == list(PRESETS) and all(len(row) == 4 and all(row) for row in cells.values())
-    for name in REAL:
-        if (name, "lost-session") in recorded():
-            found = recording(name, "lost-session")
-            quoted = cells[name][3].strip('"').partition(" … ")[0]
-            assert quoted in found.stdout + found.stderr, name

@@ -19,10 +19,11 @@ def hide(text: str) -> str:
         Done(reply=f"the key is {SECRET}", output=f"{SECRET}!"),
         Failed(f"401 for {SECRET}", output=SECRET),
         Busy(f"busy with {SECRET}"),
+        Done(reply="fine", refused=("Bash", f"curl -H {SECRET}")),
     ],
 )
 def test_an_ending_without_its_secrets(ending: Result) -> None:
-    """In reply, output and error; the rest is as it was."""
+    """In reply, output, error and refused tools; the rest is as it was."""
     clean = masked(ending, hide)
     assert SECRET not in repr(clean)
     assert "***" in repr(clean)

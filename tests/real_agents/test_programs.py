@@ -1,14 +1,17 @@
 """Each real program through its preset and a real daemon, against a model that answers and models that fail."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
 
 import pytest
 
 from agents.model_server import REPLY, Manner
 from agents.real_programs import PROGRAMS
 from real_agents.conftest import OUTCOME
-from real_agents.house import House, installed, serving
+from real_agents.house import House, installed, serving, until
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
 CAUSES = {
@@ -93,6 +96,53 @@ def test_a_model_that_fails_is_a_failure_with_cause_and_cure(
         assert usage is None or not usage.get("total")
 
 
+# Codex does not always print commands that end at once; the others run the tool, or are not offered it.
+REPORTS_REFUSALS = {"claude": "Bash", "copilot": "bash"}
+
+
+def test_a_tool_that_was_refused_is_reported_with_the_run(house: House) -> None:
+    if house.program not in REPORTS_REFUSALS:
+        pytest.skip("it does not say reliably which tools it refused")
+    house.server.manner = "tool"
+    run = house.run("careful", "Make a file.")
+    assert (run["outcome"], run["reply"].strip()) == ("succeeded", REPLY)
+    refused = REPORTS_REFUSALS[house.program]
+    assert run["refusedTools"] == [refused]
+    assert f"tools refused: {refused}" in house.wakeful("log", "careful").out
+    assert not list(house.project.glob("made-by-the-agent.txt"))
+
+
+# Claude and Codex report limits of a subscription only: see test_limit.
+REPORTS_LIMITS = ("gemini", "qwen", "copilot", "aider")
+
+
+def test_a_limit_is_a_wait_until_its_reset(house: House, record_property: Callable[[str, object], None]) -> None:
+    if house.program not in REPORTS_LIMITS:
+        pytest.skip("it reports no limit of an endpoint with a key, or waits by itself")
+    house.server.manner = "limit"
+    house.server.reset_at = reset = int(time.time()) + 3600
+    added = house.wakeful("add", "limited", "--in", "1s", "--prompt", "What is new today?", "--timeout", "9m")
+    assert added.code == 0, added.err
+    until(lambda: newest(house, "limited").get("outcome") == "waiting")
+    run = newest(house, "limited")
+    assert run["reason"] == "quota", run
+    assert "quota until" in house.wakeful("why", "limited").out
+    late = datetime.fromisoformat(run["nextAttemptAt"]).timestamp() - reset
+    record_property(OUTCOME, f"{house.program} | limit | waiting | planned {late:.1f} s after the reset")
+    assert -1 <= late <= 60
+    assert house.wakeful("rm", "limited").code == 0
+
+
+def test_a_program_that_waits_for_a_reset_by_itself_is_waited_for(house: House) -> None:
+    if house.program != "opencode":
+        pytest.skip("it reports limits, or retries for a while")
+    house.server.manner = "limit"
+    house.server.reset_at = int(time.time()) + 90
+    run = house.run("patient", "What is new today?")
+    assert (run["outcome"], run["reply"].strip()) == ("succeeded", REPLY)
+    assert [one.status for one in house.server.of_turn if one.at < house.server.reset_at] == [429]
+
+
 def test_a_slow_model_is_waited_for(house: House) -> None:
     house.server.manner = "slow"
     run = house.run("slow", "Take your time.")
@@ -110,6 +160,11 @@ def test_a_lost_session_is_begun_again(house: House) -> None:
     assert second["outcome"] == "succeeded", second["error"]
     assert "tangerine" not in house.server.texts()
     assert second["sessionId"] != first["sessionId"]
+
+
+def newest(house: House, slug: str) -> dict[str, Any]:
+    runs = house.wakeful("runs", slug, "-o", "json").json["runs"]
+    return runs[0] if runs else {}
 
 
 def _forget_sessions(house: House) -> None:

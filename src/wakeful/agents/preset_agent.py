@@ -6,11 +6,12 @@ and the run says so. Usage is that of this turn: of totals, the difference to wh
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.threads import in_thread
@@ -27,6 +28,10 @@ from wakeful.core.usage import Usage, since
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 from wakeful.ports.clock import Clock
+
+TOOLS_MAX: Final = 20
+TOOL_MAX: Final = 200
+"""How many refused tools are reported with a run, and how much of each: Codex names whole commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,16 @@ class PresetAgent:
         if isinstance(printed, Failed):
             return printed
         now = Now(self._clock.read().now, settings.zone)
-        reading = await in_thread(partial(settings.preset.read, printed, now), name="reading")
-        return printed, reading
+        return printed, await in_thread(partial(self._read, printed, now), name="reading")
+
+    def _read(self, printed: Printed, now: Now) -> Reading:
+        """What the output means. The exact time of a reset may be on disk, not in the output."""
+        preset = self._settings.preset
+        reading = preset.read(printed, now)
+        if reading.kind != "limited" or preset.exact_reset is None:
+            return reading
+        exact = preset.exact_reset(reading, {**os.environ, **self._env()})
+        return reading if exact is None else replace(reading, reset_at=exact)
 
     async def _answer(
         self, turn: Turn, session_id: str | None, printed: Printed, reading: Reading, notes: list[str]
@@ -122,21 +135,22 @@ class PresetAgent:
         preset, model = self._settings.preset, self._model(turn.config)
         now_in = self._session_after(turn, session_id, reading)
         usage = await self._usage(session_id, now_in, reading)
-        if reading.refused:
+        refused = tuple(reply_of(name[:TOOL_MAX]) or "" for name in reading.refused[:TOOLS_MAX])
+        if refused:
             notes.append(
-                f"[{preset.program} refused these tools for lack of permission: {', '.join(reading.refused)[:500]}; "
+                f"[{preset.program} refused these tools for lack of permission: {', '.join(refused)}; "
                 "set permissions or args of this agent to allow them]"
             )
         if reading.kind == "answered":  # what it printed besides is for programs: events, warnings about colours
             self._limits.pop(model, None)
-            return Replied(reply_of(reading.text), now_in, usage, reply_of("\n".join(notes) or None))
+            return Replied(reply_of(reading.text), now_in, usage, reply_of("\n".join(notes) or None), refused)
         shown = reply_of("\n".join((*notes, for_people(printed) or "")).strip() or None)
         if reading.kind == "limited" and reading.reset_at is not None:
             error = f"{preset.program}: its usage limit is used up, and resets at {format_instant(reading.reset_at)}"
             self._limits[model] = _Limit(error, reading.reset_at)
             return Throttled(error, reading.reset_at, now_in, "quota", shown, usage)
         wrong = trouble(preset, reading.text, reading.status, printed.code)
-        return Failed(wrong.sentence, wrong.permanent, None, shown, now_in, usage)
+        return Failed(wrong.sentence, wrong.permanent, None, shown, now_in, usage, refused)
 
     def _session_after(self, turn: Turn, session_id: str | None, reading: Reading) -> str | None:
         """The session the schedule goes on with. One that a failed turn began is not kept: nothing was said in it."""
@@ -197,7 +211,8 @@ class PresetAgent:
         return config.get("model") or self._settings.model
 
     def _env(self) -> dict[str, str]:
-        return {**self._settings.preset.env, **self._settings.env}
+        defaults = {name: value for name, value in self._settings.preset.env.items() if name not in os.environ}
+        return {**defaults, **self._settings.env}
 
 
 def _wrong_permissions(preset: Preset, permissions: str | None) -> str | None:

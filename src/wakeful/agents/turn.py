@@ -307,7 +307,7 @@ def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
         return receipt.result()
     text = replied.text if inbox.text is None else inbox.text
     usage = replied.usage if receipt is None or receipt.usage is None else receipt.usage
-    return Done(reply=text, usage=usage, session_id=replied.session_id, output=replied.output)
+    return Done(reply=text, usage=usage, session_id=replied.session_id, output=replied.output, refused=replied.refused)
 
 
 def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:

@@ -129,14 +129,14 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("PASSED"),
         Column("TOOK", drop=1),
         Column("OUTCOME", least=11, is_state=True),
-        Column("ERROR", least=8, drop=3),
+        Column("NOTE", least=8, drop=3),
     ]
     rows = []
     for run in found:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
         row = [run["runId"], _name_of(run), times.wall(planned), times.relative(planned, since), took]
-        rows.append([*row, outcome_of(run), run.get("error") or ""])
+        rows.append([*row, outcome_of(run), _remark(run)])
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     table(columns, rows)
@@ -147,14 +147,22 @@ def _name_of(run: Mapping[str, Any]) -> str:
     return f"{run['slug']}/{run['handler']}" if run.get("handler") else str(run["slug"])
 
 
+def _remark(run: Mapping[str, Any]) -> str:
+    """Its error, else the tools that its agent was not allowed to use."""
+    if run.get("error"):
+        return str(run["error"])
+    refused = run.get("refusedTools")
+    return f"tools refused: {', '.join(refused)}" if refused else ""
+
+
 def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
     if asked.is_json:
         json_line(run)
         return
     at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
     parts = [times.wall(at), _name_of(run), outcome_of(run), f"run {run['runId']}"]
-    if run.get("error"):
-        parts.append(str(run["error"]))
+    if _remark(run):
+        parts.append(_remark(run))
     click.echo(inert.line("  ".join(parts)))
 
 

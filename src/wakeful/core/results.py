@@ -29,6 +29,7 @@ class Done:
     session_id: str | None = None
     effects: tuple[Effect, ...] = ()
     carries: object = None  # what the keeper of this kind of run settles it with
+    refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Failed:
     output: str | None = None
     session_id: str | None = None
     usage: Usage | None = None
+    refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ def kept_of(
         "output": getattr(ending, "output", None),
         "usage": usage_of(getattr(ending, "usage", None)),
         "sessionId": session_of(ending),
+        "refusedTools": list(getattr(ending, "refused", ())) or None,
         "suppressed": suppressed,
     }
     if all(value is None for value in kept.values()):
@@ -185,7 +188,10 @@ def _used(kept: str | None) -> Usage | None:
 
 
 def masked(ending: Ending, redact: Callable[[str], str]) -> Ending:
-    """The ending with secrets taken out of what the target said: reply, output, error."""
-    said = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
-    clean = {name: redact(text) for name, text in said.items()}
-    return ending if clean == said else replace(ending, **clean)  # type: ignore[arg-type]  # fields it has
+    """The ending with secrets taken out of what the target said: reply, output, error, refused tools."""
+    said: dict[str, Any] = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
+    clean: dict[str, Any] = {name: redact(text) for name, text in said.items()}
+    refused = getattr(ending, "refused", ())
+    if refused:  # the name of a tool, or a whole command line
+        said["refused"], clean["refused"] = refused, tuple(map(redact, refused))
+    return ending if clean == said else replace(ending, **clean)

@@ -334,6 +334,7 @@ class Run(Shape):
     stuck: bool = False
     reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
+    refused_tools: Annotated[list[str], Field(description="tools that the agent was not allowed to use")] = []
 
 
 class LogLine(Shape):

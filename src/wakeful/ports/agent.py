@@ -44,6 +44,7 @@ class Replied:
     session_id: str | None = None
     usage: Usage | None = None
     output: str | None = None  # what a person should see beside the reply
+    refused: tuple[str, ...] = ()  # tools that it was not allowed to use
 
 
 Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled

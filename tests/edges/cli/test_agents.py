@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import replay
 from edges.cli.kit import WITHIN, Cli, daemon
 
 SETTINGS = """\
@@ -28,7 +29,10 @@ argv = ["no-such-agent"]
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     home = tmp_path_factory.mktemp("home") / "wakeful"
     home.mkdir(mode=0o700)
-    (home / "wakeful.toml").write_text(SETTINGS)
+    careful = replay.install(home.parent / "careful", "claude", "refused-tool")
+    (home / "wakeful.toml").write_text(
+        f'{SETTINGS}\n[agents.careful]\nadapter = "claude"\nprogram = "{careful.path}"\n'
+    )
     with daemon(home) as started:
         yield started
 
@@ -64,6 +68,18 @@ def test_a_test_as_json_is_the_run(cli: Cli) -> None:
     assert (run["outcome"], run["trigger"], run["slug"]) == ("succeeded", "manual", "agent-test.clerk")
 
 
+def test_tools_that_were_refused_are_reported_with_the_run(cli: Cli) -> None:
+    """In JSON, in the list of runs, in the log, and with the cure at the end of `run --wait`."""
+    assert cli.ask("add", "careful", "--manual", "--prompt", "Make a file", "--agent", "careful").code == 0
+    said = cli.ask("run", "careful", "--wait")
+    assert said.code == 0 and "refused these tools for lack of permission: Bash; set permissions" in said.out
+    (run,) = cli.ask("runs", "careful", "-o", "json").json["runs"]
+    assert (run["outcome"], run["refusedTools"]) == ("succeeded", ["Bash"])
+    assert "tools refused: Bash" in cli.ask("runs", "careful", COLUMNS="160").out
+    assert "tools refused: Bash" in cli.ask("log", "careful").out
+    assert cli.ask("rm", "careful").code == 0
+
+
 def test_a_test_leaves_no_schedule_behind(cli: Cli) -> None:
     run = cli.ask("agents", "test", "clerk", "-o", "json").json
     cli.until(lambda: cli.ask("ls", "-o", "json").json["schedules"] == [])
@@ -81,7 +97,7 @@ def test_an_unknown_agent_is_named(cli: Cli) -> None:
     assert said.code == 1
     assert "there is no agent 'nobody'" in said.err
     said = cli.ask("agents", "nobody")
-    assert (said.code, "absent, broken, clerk, default" in said.err) == (1, True)
+    assert (said.code, "absent, broken, careful, clerk, default" in said.err) == (1, True)
 
 
 @pytest.mark.parametrize("words", [("test",), ("clerk", "more"), ("clerk", "--prompt", "x")])
@@ -92,7 +108,7 @@ def test_misuse_is_refused(cli: Cli, words: tuple[str, ...]) -> None:
 def test_the_list_shows_program_and_last_turn(cli: Cli) -> None:
     cli.ask("agents", "test", "clerk")
     listed = {one["name"]: one for one in cli.ask("agents", "-o", "json").json["agents"]}
-    assert set(listed) == {"absent", "broken", "clerk", "default"}
+    assert set(listed) == {"absent", "broken", "careful", "clerk", "default"}
     clerk = listed["clerk"]
     assert (clerk["adapter"], clerk["found"], clerk["proves"]) == ("command", True, "finished")
     assert clerk["program"].endswith("/sh")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from wakeful.agents.limits import reset_at
+from wakeful.agents.presets.codex_rollout import stored_reset
 from wakeful.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
 from wakeful.agents.printed import last, objects, of_type, text_at
 from wakeful.agents.reply import session_id_of
@@ -72,4 +73,5 @@ PRESET: Final = Preset(
     login="run `codex login` or set the key that its model provider names",
     pass_env=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
     permissions=("read-only", "workspace-write", "danger-full-access"),
+    exact_reset=stored_reset,
 )

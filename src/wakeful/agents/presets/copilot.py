@@ -8,6 +8,7 @@ from wakeful.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Rea
 from wakeful.agents.printed import at, last, objects, of_type, text_at
 from wakeful.agents.reply import session_id_of
 from wakeful.agents.troubles import told
+from wakeful.core.instants import Instant, parse_instant
 
 _LOST: Final = ("No session", "matched")
 _PERMISSIONS: Final = ("allow-all-tools", "allow-all-paths", "allow-all")
@@ -36,8 +37,16 @@ def read(printed: Printed, now: Now) -> Reading:
     status = at(error, "data", "statusCode")
     failed = Reading("failed", said, status if isinstance(status, int) else None, session_id, refused=refused)
     is_limit = text_at(error, "data", "errorType") in ("rate_limit", "quota")
-    reset = reset_at(said.partition("Last error:")[2] or said, now.at, now.zone) if is_limit else None
+    # A length of time counts from when it was said.
+    reset = reset_at(said.partition("Last error:")[2] or said, _when(error, now), now.zone) if is_limit else None
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
+
+
+def _when(event: dict[str, Any] | None, now: Now) -> Instant:
+    try:
+        return min(parse_instant(text_at(event, "timestamp") or ""), now.at)
+    except ValueError:
+        return now.at
 
 
 def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -92,7 +92,9 @@ def _reset(error: dict[str, Any] | None, said: str, now: Now) -> int | None:
     if at(error, "error", "data", "statusCode") != 429:
         return None
     after = text_at(error, "error", "data", "responseHeaders", "retry-after") or ""
-    reset = reset_at(after, now.at, now.zone) or reset_at(said, now.at, now.zone)
+    stamp = at(error, "timestamp")
+    since = min(stamp, now.at) if isinstance(stamp, int) else now.at  # a length of time counts from when it was said
+    reset = reset_at(after, since, now.zone) or reset_at(said, since, now.zone)
     return reset if reset is not None and reset >= now.at + MINUTE else None
 
 

@@ -70,6 +70,8 @@ class Reading:
 
 
 Read: TypeAlias = Callable[[Printed, Now], Reading]
+ExactReset: TypeAlias = Callable[[Reading, Mapping[str, str]], Instant | None]
+"""The reset of a limit to the second, read from what the program stores on disk; given its environment. May block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +90,5 @@ class Preset:
     names_sessions: bool = False  # the caller chooses the session's id
     reports_usage: bool = True
     documented_only: bool = False  # written from its documentation, never run
-    env: Mapping[str, str] = field(default_factory=dict)  # what it needs to run headless
+    exact_reset: ExactReset | None = None  # for programs that print the minute of a reset and store the second
+    env: Mapping[str, str] = field(default_factory=dict)  # defaults for running headless; the daemon's own values win

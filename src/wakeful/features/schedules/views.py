@@ -96,6 +96,7 @@ class RunView:
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
     reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
+    refused_tools: tuple[str, ...] = ()  # tools that the agent was not allowed to use
     delivery: RunDelivery | None = None  # the first; None: nobody asked for its reply
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
 
@@ -145,6 +146,8 @@ class RunView:
             out["stuck"] = True
         if self.reasons:
             out["reasons"] = list(self.reasons)
+        if self.refused_tools:
+            out["refusedTools"] = list(self.refused_tools)
         if self.ladder:
             out["ladder"] = {rung: as_text(at) for rung, at in self.ladder}
         return out
@@ -306,6 +309,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Seque
             for rung, at in (json.loads(run.ladder) if run.ladder else {}).items()
         ),
         reasons=_reasons(run),
+        refused_tools=tuple(kept.get("refusedTools", ())),
     )
 
 
