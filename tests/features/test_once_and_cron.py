@@ -21,6 +21,26 @@ async def test_once_runs_at_its_instant_and_never_again(world: World) -> None:
 
 
 @virtual
+async def test_once_may_be_a_length_from_now(world: World) -> None:
+    """`+5m` counts from when it is written, and is kept as the instant it became."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    soon = once("+5m")
+    await world.sleep("1h")
+    await app.add("soon", soon)
+    assert short((await app.get("soon")).next_run) == "01-01 01:05:00"
+    assert (await app.get("soon")).to_json()["schedule"] == {"type": "once", "at": rfc("01-01 01:05:00")}
+    await world.sleep("6m")
+    assert bot.began == ["01-01 01:05:00"]
+
+
+@pytest.mark.parametrize("text", ["+", "+5", "+soon"])
+def test_a_length_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="is not a duration"):
+        once(text)
+
+
+@virtual
 async def test_once_that_was_missed_is_caught_up_once(world: World) -> None:
     """OC#9655: down at its instant, it runs at the next start, and only then."""
     bot = Bot(world)

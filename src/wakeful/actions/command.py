@@ -7,7 +7,7 @@ from typing import Final
 
 from wakeful.actions import gate
 from wakeful.actions.child import CannotStart, Children, Exit, Spawn
-from wakeful.actions.environment import environment, withheld
+from wakeful.actions.environment import environment, withheld, withheld_note
 from wakeful.actions.program import Unstartable, check_command
 from wakeful.actions.sessions import END_GRACE
 from wakeful.actions.spec import expect
@@ -19,7 +19,6 @@ from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder
 
 _LEFT_BEHIND: Final = "\n[a process that it left behind could not be ended]"
-_NAMES_MAX: Final = 20
 _STATUS_LOST: Final = (
     "it ended, but its exit status was taken by another part of this program; "
     "do not ignore SIGCHLD or wait for all children in a program that embeds Wakeful"
@@ -73,15 +72,7 @@ def _result(ending: Exit, output: str, kept_back: Sequence[str]) -> Result:
     shown = output if ending.is_clean else output + _LEFT_BEHIND
     if ending.code == 0:
         return Done(output=shown)
-    return Failed(_error(ending.code, output), output=shown + _withheld_note(kept_back))
-
-
-def _withheld_note(names: Sequence[str]) -> str:
-    """What a failed program may have missed."""
-    if not names:
-        return ""
-    listed = ", ".join(names[:_NAMES_MAX]) + (f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else "")
-    return f"\n[not in its environment, because they look like secrets: {listed}; list what it needs in passEnv]"
+    return Failed(_error(ending.code, output), output=shown + withheld_note(kept_back, "passEnv"))
 
 
 def _error(code: int | None, output: str) -> str:

@@ -17,6 +17,7 @@ from wakeful.ports.action import Fire, Withholds
 RUN_ID: Final = "WAKEFUL_RUN_ID"
 RUN_TOKEN: Final = "WAKEFUL_RUN_TOKEN"  # noqa: S105 - the name of a variable
 _RECEIPT_URL: Final = "WAKEFUL_RECEIPT_URL"
+_NAMES_MAX: Final = 20
 _OF_ANOTHER_RUN: Final = (_RECEIPT_URL, RUN_TOKEN, "WAKEFUL_URL")
 _NEVER_WITHHELD: Final = frozenset({"SSH_AUTH_SOCK", "PATH", "HOME"})
 _LIKE_A_SECRET: Final = re.compile(r".*_(TOKEN|KEY|SECRET)|.*(PASSWORD|CREDENTIALS).*", re.IGNORECASE | re.DOTALL)
@@ -48,6 +49,15 @@ def withheld(withholds: Withholds | None, pass_env: Sequence[str], extra: Mappin
         return []
     given = {*pass_env, *extra}
     return sorted(name for name in os.environ if name not in given and withholds(name))
+
+
+def withheld_note(names: Sequence[str], field: str) -> str:
+    """What the output of a failed program is followed by, because it may have missed these variables."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    listed = ", ".join(names[:_NAMES_MAX]) + more
+    return f"\n[not in its environment, because they look like secrets: {listed}; list what it needs in {field}]"
 
 
 def _facts(fire: Fire) -> dict[str, str]:

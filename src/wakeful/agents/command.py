@@ -8,14 +8,14 @@ id found there is handed to `resume` the next time. stderr is never part of the 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.text import last_line, one_line
 from wakeful.adapters.threads import in_thread
-from wakeful.agents.headless import Headless, for_people, wrong_launch
+from wakeful.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.agents.limits import reset_at
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.paths import Path, walk
@@ -115,6 +115,9 @@ class CommandAgent:
             matches = await self._matched(printed)
         read = partial(read_printed, settings, printed, matches, session_id, self._clock.read().now)
         answer = await in_thread(read, name="reading")
+        if isinstance(answer, Failed):
+            shown = with_withheld(answer.output, turn.fire, settings.pass_env, settings.env)
+            answer = replace(answer, output=shown)
         return _with_note(answer, note, is_persistent=turn.is_persistent)
 
     async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Printed | Failed:

@@ -143,6 +143,18 @@ def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
     )
 
 
+def environment_of(one: written.Agent) -> tuple[tuple[str, ...], dict[str, str]] | None:
+    """The secrets that an agent's program is given, and the variables that the settings add; None: it starts none."""
+    match one:
+        case written.CommandAgent():
+            return one.pass_env, variables(one.env)
+        case written.PresetAgent():
+            preset = PRESETS[one.adapter]
+            return (*preset.pass_env, *one.pass_env), {**preset.env, **variables(one.env)}
+        case _:
+            return None
+
+
 def variables(env: Mapping[str, str | Secret]) -> dict[str, str]:
     """The environment that settings write, secrets revealed."""
     return {name: value.reveal() if isinstance(value, Secret) else value for name, value in env.items()}

@@ -6,7 +6,7 @@ from typing import Final
 
 from wakeful.actions import gate
 from wakeful.actions.child import CannotStart, Children, Spawn
-from wakeful.actions.environment import environment
+from wakeful.actions.environment import environment, withheld, withheld_note
 from wakeful.actions.program import Unstartable, check_command
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.text import HeadTail, cap, fit
@@ -68,6 +68,12 @@ def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str
     except Unstartable as error:
         return str(error)
     return None
+
+
+def with_withheld(output: str | None, fire: Fire, pass_env: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The output of a failed turn, and which variables its program was not given."""
+    note = withheld_note(withheld(fire.withholds, pass_env, env), "pass_env of this agent")
+    return f"{output or ''}{note}".strip("\n") if note else output
 
 
 def for_people(printed: Printed) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.actions.sessions import END_GRACE
 from wakeful.adapters.threads import in_thread
-from wakeful.agents.headless import Headless, for_people, wrong_launch
+from wakeful.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.agents.one_shot import OneShot
 from wakeful.agents.presets.preset import Ask, Now, Preset, Printed, Reading
 from wakeful.agents.reply import marked, reply_of, session_id_of
@@ -150,6 +150,7 @@ class PresetAgent:
             self._limits[model] = _Limit(error, reading.reset_at)
             return Throttled(error, reading.reset_at, now_in, "quota", shown, usage)
         wrong = trouble(preset, reading.text, reading.status, printed.code)
+        shown = with_withheld(shown, turn.fire, self._settings.pass_env, self._env())
         return Failed(wrong.sentence, wrong.permanent, None, shown, now_in, usage, refused)
 
     def _session_after(self, turn: Turn, session_id: str | None, reading: Reading) -> str | None:

@@ -84,16 +84,11 @@ class TurnAction:
         return "finished" if agent is None else agent.proves
 
     def check(self, spec: ActionSpec) -> FieldError | None:
-        prompt = _expect(spec)
-        wrong = self._wrong(prompt)
-        if wrong is not None:
-            return wrong
-        unfit = self._agents[prompt.agent].check(prompt.session_config)
-        return None if unfit is None else FieldError("agent", f"agent '{prompt.agent}': {unfit}")
+        return check_prompt(_expect(spec), self._agents)
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         prompt = _expect(spec)
-        wrong = self._wrong(prompt)
+        wrong = _wrong(prompt, self._agents)
         if wrong is not None:
             return Failed(wrong.message, permanent=True)
         agent = self._agents[prompt.agent]
@@ -273,15 +268,25 @@ class TurnAction:
             if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
                 return
 
-    def _wrong(self, prompt: Prompt) -> FieldError | None:
-        """What can be seen at a glance: nothing here waits for a disk or an import."""
-        name, agent = prompt.agent, self._agents.get(prompt.agent)
-        if agent is None:
-            known = ", ".join(sorted(self._agents)) or "none"
-            cure = f"add [agents.{name}] to the settings, or name one of those: {known}"
-            return FieldError("agent", f"there is no agent '{name}'; {cure}")
-        wrong = wrong_config(prompt.session_config, agent.knows)
-        return None if wrong is None else FieldError("sessionConfig", f"agent '{name}': {wrong}")
+
+def check_prompt(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:
+    """Why none of these agents can be asked this; None if one can."""
+    wrong = _wrong(prompt, agents)
+    if wrong is not None:
+        return wrong
+    unfit = agents[prompt.agent].check(prompt.session_config)
+    return None if unfit is None else FieldError("agent", f"agent '{prompt.agent}': {unfit}")
+
+
+def _wrong(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:
+    """What can be seen at a glance: nothing here waits for a disk or an import."""
+    name, agent = prompt.agent, agents.get(prompt.agent)
+    if agent is None:
+        known = ", ".join(sorted(agents)) or "none"
+        cure = f"add [agents.{name}] to the settings, or name one of those: {known}"
+        return FieldError("agent", f"there is no agent '{name}'; {cure}")
+    wrong = wrong_config(prompt.session_config, agent.knows)
+    return None if wrong is None else FieldError("sessionConfig", f"agent '{name}': {wrong}")
 
 
 def _expect(spec: ActionSpec) -> Prompt:

@@ -1,5 +1,8 @@
 """The heartbeat in the hands of an app: asked for turns, asked how it stands."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from wakeful.bootstrap import Parts
@@ -7,13 +10,15 @@ from wakeful.core.heartbeat import WINDOW
 from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
 from wakeful.core.upcoming import Upcoming
+from wakeful.features.heartbeat import planning
 from wakeful.features.heartbeat.commands import Woken, reason_of, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.queries import HeartbeatView, next_beats, standing
-from wakeful.features.heartbeat.terms import HEARTBEAT
+from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.why import why
 from wakeful.features.schedules import queries
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.queries import Stats
+from wakeful.features.schedules.views import RunView, as_datetime
 from wakeful.features.schedules.why import Why
 from wakeful.ports.store import SystemEvent, Tx
 
@@ -59,6 +64,19 @@ class Beating:
         parts.engine.ring_bell()
         return woken
 
+    async def pause(self, until: Instant | None) -> None:
+        """No beats until it is resumed, or until a time."""
+        await self._command(partial(planning.pause, until=until))
+
+    async def resume(self) -> None:
+        """Let it beat from now on."""
+        await self._command(planning.resume)
+
+    async def _command(self, command: Callable[..., None]) -> None:
+        now, terms = self._parts.clock.read().now, self._feature.terms
+        await self._parts.store.write(lambda tx: command(tx, terms, now=now))
+        self._parts.engine.ring_bell()
+
     async def standing(self) -> tuple[HeartbeatView, list[RunView]]:
         """How it stands, with its last turns."""
         now, terms = self._parts.clock.read().now, self._feature.terms
@@ -83,6 +101,12 @@ class Beating:
         now, terms = self._parts.clock.read().now, self._feature.terms
         sentence, facts = await self._parts.store.read(lambda tx: why(tx, terms, at=at, now=now))
         return Why(sentence, facts)
+
+
+def with_next_beat(tx: Tx, stats: Stats, terms: HeartbeatTerms, *, now: Instant) -> Stats:
+    """The record of the heartbeat, with when it last turned and when it beats next."""
+    view = standing(tx, terms, now=now)
+    return replace(stats, next_run=as_datetime(view.next_beat), last_run=as_datetime(view.last_turn))
 
 
 def heartbeat_json(view: HeartbeatView, turns: list[RunView]) -> dict[str, Any]:

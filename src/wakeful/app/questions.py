@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from wakeful.app import findings
+from wakeful.app.beating import with_next_beat
 from wakeful.app.life import Life
 from wakeful.core.instants import Instant
 from wakeful.core.runs import Run
@@ -146,10 +147,15 @@ class Questions(Life):
         return await is_writable(self._open.store, self._clock)
 
     async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
-        """Counts, success rate, durations and streak of a schedule."""
+        """Counts, success rate, durations and streak of a schedule, or of `heartbeat`, `slot:NAME`, `workflow:ID`."""
         start: Instant = 0 if since is None else as_instant(since, "since")
-        now = self._clock.read().now
-        return await self._open.store.read(lambda tx: queries.stats(tx, slug, since=start, now=now))
+        now, terms = self._clock.read().now, self._heartbeat.terms
+
+        def look(tx: Tx) -> Stats:
+            found = queries.stats(tx, slug, since=start, now=now)
+            return with_next_beat(tx, found, terms, now=now) if slug == HEARTBEAT else found
+
+        return await self._open.store.read(look)
 
     async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
         """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""

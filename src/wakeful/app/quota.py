@@ -6,10 +6,11 @@ from typing import Any
 
 from wakeful.bootstrap import Ground, resolve_zone
 from wakeful.core.runs import Run
-from wakeful.features.quota.book import Config
+from wakeful.features.quota.book import Book, Config
 from wakeful.features.quota.feature import Quota
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.ports.action import Withholds
+from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug
 from wakeful.ports.quota import QuotaProvider
 from wakeful.ports.store import Tx
@@ -82,6 +83,16 @@ class QuotaSlots:
 
     def _config(self, settings: Settings) -> Config:
         return Config(settings.slots, settings.quota, resolve_zone("local"), self._file)
+
+
+def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> Book:
+    """The slots as these settings define them, to be read alone: nobody is asked for their quota."""
+
+    def make(name: str, slot: AnySlot) -> QuotaProvider:
+        return make_provider(name, slot, clock=clock, home=home, zone=resolve_zone("local"))
+
+    config = Config(settings.slots, settings.quota, resolve_zone("local"), file)
+    return Book(config, make, lambda name, data: read_slot(name, data, home=home))
 
 
 def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:

@@ -15,6 +15,7 @@ from wakeful.core.timing import Timing
 from wakeful.core.timing_builders import as_instant
 from wakeful.engine.incidents import end_incident
 from wakeful.features.delivery import alerts
+from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
 
@@ -85,14 +86,20 @@ class Schedules(Life):
         await self._writing.command(remove)
 
     async def pause(self, slug: str, until: datetime | str | None = None) -> None:
-        """Let nothing of it start until resumed, or until a time."""
+        """Let nothing of it start until resumed, or until a time. `heartbeat`: no beats; a wake still turns it."""
         ends = None if until is None else as_instant(until, "until")
+        if slug == HEARTBEAT:
+            await self._beats.pause(ends)
+            return
         await self._writing.command(
             lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends)
         )
 
     async def resume(self, slug: str) -> None:
-        """Let a paused or disabled schedule go on from now; its row of errors begins anew."""
+        """Let a paused or disabled schedule, or `heartbeat`, go on from now; its errors are counted from zero."""
+        if slug == HEARTBEAT:
+            await self._beats.resume()
+            return
         await self._writing.command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
 
     async def acknowledge(self, slug: str) -> None:

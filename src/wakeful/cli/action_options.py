@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli.faults import Fault, Misused
+from wakeful.cli.shell_syntax import shell_form, shell_syntax
 from wakeful.cli.timing_options import flag
 
 ACTIONS: Final = ("prompt", "command", "url", "call", "event")
@@ -38,7 +39,11 @@ _OPTIONS: Final = (
     click.option("--prompt", metavar="TEXT", help="Ask an agent this."),
     click.option("--agent", metavar="NAME", help="Which agent; default: default."),
     click.option("--ephemeral", is_flag=True, default=None, help="A fresh session for every run of the prompt."),
-    click.option("--command", metavar="ARGV", help="Run a program: quoted like a shell line, but no shell runs it."),
+    click.option(
+        "--command",
+        metavar="ARGV",
+        help="Run a program: quoted like a shell line, but no shell runs it; for pipes write \"sh -c '…'\".",
+    ),
     click.option("--url", metavar="URL", help="Send an HTTP request."),
     click.option("--method", metavar="M", help="Its method; default: POST."),
     click.option("--body", metavar="JSON", help="Its body, as JSON."),
@@ -92,6 +97,10 @@ def _argv(text: str) -> dict[str, Any]:
         raise Misused("--command", [("--command", f"cannot be taken apart ({error}); close every quote")]) from error
     if not argv:
         raise Misused("--command", [("--command", "is empty; write a program and its arguments, e.g. 'make report'")])
+    syntax = shell_syntax(text)
+    if syntax is not None:
+        words = f"has {syntax} outside quotes, and no shell runs it; quote it, or let a shell run all of it"
+        raise Misused("--command", [("--command", f"{words}: {shell_form(text)}")])
     return {"command": {"argv": argv}}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,6 +12,11 @@ from wakeful.cli import times, words
 from wakeful.cli.faults import FAILED, Ended
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
+
+if TYPE_CHECKING:
+    from wakeful.core.actions import Prompt
+    from wakeful.core.errors import FieldError
+    from wakeful.settings import Settings
 
 TIMES_SHOWN: Final = 5
 FILE_MAX: Final = 1024 * 1024
@@ -44,10 +49,29 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
         note(f"wakeful: {len(faults)} {'thing' if len(faults) == 1 else 'things'} to put right in {file}")
         return
     say(f"{file} is right{': ' + words.when(answer) if answer.get('description') else ''}")
+    if answer.get("environment"):
+        _tell_environment(answer["environment"])
     if answer.get("next"):
         from wakeful.cli.timetable import show_times
 
         show_times(answer["next"], answer["definition"]["schedule"])
+
+
+def _tell_environment(programs: list[dict[str, Any]]) -> None:
+    """Which variables of this terminal's environment a daemon started here would withhold from whom."""
+    if not any(one["withheld"] or one["passed"] for one in programs):
+        say("no variable of this environment looks like a secret, so none is withheld from programs")
+        return
+    from wakeful.cli.tables import facts
+
+    say("of this environment's secrets, a daemon started here gives:")
+    facts([(one["to"], _given(one)) for one in programs])
+    say("to pass more, list them in passEnv of a command, or in pass_env of an agent")
+
+
+def _given(one: dict[str, Any]) -> str:
+    passed = ", ".join(one["passed"]) or "none"
+    return f"{passed}; withheld: {', '.join(one['withheld']) or 'none'}"
 
 
 def _is_definition(file: Path) -> bool:
@@ -69,6 +93,7 @@ def _content(file: Path) -> str:
 
 def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.cli.agent_states import states_of
+    from wakeful.cli.withheld import withheld_by
     from wakeful.features.workflows.modules import try_out
     from wakeful.settings import SettingsRefused, load
 
@@ -87,7 +112,10 @@ def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]]
         }
         for fault in faults
     ]
-    return located, {"warnings": [*(_located(warning) for warning in loaded.warnings), *missing]}
+    return located, {
+        "warnings": [*(_located(warning) for warning in loaded.warnings), *missing],
+        "environment": [one.to_json() for one in withheld_by(loaded)],
+    }
 
 
 def _line_of(file: Path, module: str) -> int | None:
@@ -130,7 +158,8 @@ def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any
 
 
 def _checked(asked: Invocation, definition: Any, now: int) -> Any:
-    """What the daemon would refuse beyond the shape: a time that is past, a prompt too often for the settings."""
+    """What the daemon would refuse beyond the shape: a time that is past, an agent that is not there, a prompt too
+    often for the settings."""
     from dataclasses import replace
 
     from wakeful.core.actions import Prompt
@@ -141,17 +170,31 @@ def _checked(asked: Invocation, definition: Any, now: int) -> Any:
 
     definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=times.user_zone()[0]))
     refuse_past(definition, now)
-    least = _agent_interval_min(asked.home)
-    gap = shortest_gap(definition.timing) if isinstance(definition.action, Prompt) else None
-    if gap is not None and gap < least:
-        raise Invalid(FieldError("schedule", minimum_interval_text(least)))
+    if isinstance(definition.action, Prompt):
+        settings = _settings_of(asked.home)
+        least, gap = settings.limits.agent_interval_min, shortest_gap(definition.timing)
+        wrong = [_check_agent(definition.action, settings, asked.home)]
+        if gap is not None and gap < least:
+            wrong.append(FieldError("schedule", minimum_interval_text(least)))
+        if any(wrong):
+            raise Invalid(*(one for one in wrong if one is not None))
     return definition
 
 
-def _agent_interval_min(home: Path) -> int:
+def _check_agent(prompt: Prompt, settings: Settings, home: Path) -> FieldError | None:
+    """What the daemon would say about the agent, in the same words."""
+    from wakeful.actions.registry import CallRegistry
+    from wakeful.agents.from_settings import AgentBook
+    from wakeful.agents.turn import check_prompt
+    from wakeful.engine.clock import SystemClock
+
+    return check_prompt(prompt, AgentBook(home).agents(settings.agents, SystemClock(), CallRegistry()))
+
+
+def _settings_of(home: Path) -> Settings:
     from wakeful.settings import Settings, SettingsRefused, load
 
     try:
-        return load(home).settings.limits.agent_interval_min
+        return load(home).settings
     except SettingsRefused:  # the file in question is another one
-        return Settings().limits.agent_interval_min
+        return Settings()

@@ -97,6 +97,9 @@ def _settings(asked: Invocation) -> Iterator[Finding]:
         return
     for warning in loaded.warnings:
         yield Finding("settings", "warning", f"{file.name}, {warning}")
+    if loaded.settings.server.auth == "none":
+        words = 'auth = "none": every user of this machine can use the daemon, and so run programs as its user'
+        yield Finding("access", "warning", words, f"remove auth from [server] in {file}, then start it again")
     if not _is_held(asked.home):  # else the daemon says which modules it could not load
         yield from _modules(loaded.settings.workflows.modules, asked.home)
     if not loaded.warnings:

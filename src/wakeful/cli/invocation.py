@@ -17,6 +17,7 @@ from wakeful.cli.faults import FAILED, Ended
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
+    from wakeful.cli.stored import Source
 
 HOME_VARIABLE: Final = "WAKEFUL_HOME"
 
@@ -35,6 +36,12 @@ class Invocation:
         from wakeful.cli.client import find
 
         return find(self.home, what=what)
+
+    def source(self) -> Source:
+        """The daemon of this home, or its store if there is none; for questions alone."""
+        from wakeful.cli.stored import source_of
+
+        return source_of(self.home)
 
 
 def invocation_of(context: click.Context) -> Invocation:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wakeful.cli import inert, times
 from wakeful.cli.client import Daemon, owner_path, schedule_path
-from wakeful.cli.faults import no_daemon
+from wakeful.cli.faults import Misused, no_daemon
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_line, json_out, note
-from wakeful.cli.slugs import optional_slug_argument, slug_argument
+from wakeful.cli.slugs import complete_slug, optional_slug_argument, slug_argument
+
+if TYPE_CHECKING:
+    from wakeful.cli.stored import Source
 
 SLOT: Final = "slot:"
 WORKFLOW: Final = "workflow:"
+RUN_ID_MAX: Final = 18
+"""Digits."""
 OUTCOMES: Final = (
     *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
     *("skipped", "missed", "running", "waiting"),
@@ -23,14 +28,28 @@ OUTCOMES: Final = (
 
 
 @command("runs")
-@optional_slug_argument
+@click.argument("words", nargs=-1, metavar="[SLUG | show ID]", shell_complete=complete_slug)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most this many.")
 @click.option(
     "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Only those that ended like this, e.g. failed."
 )
-def runs_command(asked: Invocation, slug: str | None, limit: int, outcome: str | None) -> None:
-    """List the runs, newest first; of one schedule, or of all."""
-    found = asked.daemon().pages(_runs_path(slug), "runs", limit=limit, outcome=outcome)
+def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
+    """List the runs, newest first; of one schedule, or of all.
+
+    SLUG may also be that of a schedule that was removed, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
+    in full: its output, attempts, usage and deliveries.
+    """
+    match words:
+        case ("show", run_id):
+            _show(asked, run_id)
+            return
+        case ("show",):
+            raise click.UsageError(
+                "name the run: wakeful runs show ID (the ids are in the first column of wakeful runs)"
+            )
+        case (_, _, *_):
+            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show ID")
+    found = asked.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
     if asked.is_json:
         json_out({"runs": found, "next": None})
     elif not found:
@@ -48,10 +67,10 @@ def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -
 
     With -o json each line is one JSON object.
     """
-    daemon = asked.daemon()
     if not follow:
-        _look_back(asked, daemon, slug, limit)
+        _look_back(asked, asked.source(), slug, limit)
         return
+    daemon = asked.daemon()
     try:
         # Followed before looked back: what happens in between is then told twice at most, and that is noticed.
         with daemon.following("/api/stream", streams="runs") as events:
@@ -66,11 +85,14 @@ def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -
 @slug_argument
 @click.option("--since", metavar="T", help="From this time, or a length back such as 7d; default: all that is kept.")
 def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
-    """Show the record of one schedule: how often, how well, how long."""
+    """Show the record of one schedule: how often, how well, how long.
+
+    SLUG may also be heartbeat, slot:NAME or workflow:ID.
+    """
     from wakeful.cli.moments import ago
 
     start = None if since is None else ago(since, "--since")
-    answer = asked.daemon().get(schedule_path(slug, "/stats"), since=start)
+    answer = asked.source().get(owner_path(slug, "/stats"), since=start)
     if asked.is_json:
         json_out(answer)
     else:
@@ -79,16 +101,14 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
 
 @command("why")
 @slug_argument
-@click.option("--at", metavar="T", help="About this time, past or to come, or a length back such as 2h; default: now.")
+@click.option("--at", metavar="T", help="About this time: 9:00 (today), 'yesterday 9:00', a time, or 2h (ago).")
 def why_command(asked: Invocation, slug: str, at: str | None) -> None:
     """Say in one sentence why it ran, did not, or will not.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
-    from wakeful.cli.moments import ago
-
-    moment = None if at is None else ago(at, "--at")
-    answer = asked.daemon().get(owner_path(slug, "/why"), at=moment)
+    source = asked.source()
+    answer = source.get(owner_path(slug, "/why"), at=None if at is None else _moment_of(source, slug, at))
     if asked.is_json:
         json_out(answer)
         return
@@ -97,6 +117,28 @@ def why_command(asked: Invocation, slug: str, at: str | None) -> None:
     # The sentence of a schedule is on its own clock; the heartbeat, slots and workflows have none.
     is_plain = slug != "heartbeat" and ":" not in slug
     paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
+
+
+def _show(asked: Invocation, run_id: str) -> None:
+    if not run_id.isascii() or not run_id.isdecimal() or len(run_id) > RUN_ID_MAX:
+        words = f"{run_id!r} is not the id of a run; the ids are in the first column of: wakeful runs"
+        raise Misused(words)
+    run = asked.source().get(f"/api/runs/{run_id}")
+    if asked.is_json:
+        json_out(run)
+        return
+    from wakeful.cli.run_details import show_run
+
+    show_run(run)
+
+
+def _moment_of(source: Source, slug: str, text: str) -> str:
+    """The instant that `--at` names; a time of day is read on the schedule's own clock."""
+    from wakeful.cli.moments import about
+
+    is_schedule = slug != "heartbeat" and ":" not in slug
+    schedule = source.get(schedule_path(slug)).get("schedule") if is_schedule else None
+    return about(text, (schedule or {}).get("timezone"), "--at")
 
 
 def outcome_of(run: Mapping[str, Any]) -> str:
@@ -135,14 +177,14 @@ def _list(found: list[dict[str, Any]]) -> None:
     for run in found:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
-        row = [run["runId"], _name_of(run), times.wall(planned), times.relative(planned, since), took]
+        row = [run["runId"], name_of(run), times.wall(planned), times.relative(planned, since), took]
         rows.append([*row, outcome_of(run), _remark(run)])
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     table(columns, rows)
 
 
-def _name_of(run: Mapping[str, Any]) -> str:
+def name_of(run: Mapping[str, Any]) -> str:
     """What ran: a schedule, or a handler of a workflow."""
     return f"{run['slug']}/{run['handler']}" if run.get("handler") else str(run["slug"])
 
@@ -160,7 +202,7 @@ def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
         json_line(run)
         return
     at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
-    parts = [times.wall(at), _name_of(run), outcome_of(run), f"run {run['runId']}"]
+    parts = [times.wall(at), name_of(run), outcome_of(run), f"run {run['runId']}"]
     if _remark(run):
         parts.append(_remark(run))
     click.echo(inert.line("  ".join(parts)))
@@ -174,9 +216,9 @@ REREAD: Final = 200
 KNOWN_MAX: Final = 10_000
 
 
-def _look_back(asked: Invocation, daemon: Daemon, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
+def _look_back(asked: Invocation, source: Source, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
     """The last runs, oldest first; answers what is known by now, at least so many runs of it."""
-    runs = daemon.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
+    runs = source.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
     for run in reversed(runs[:limit]):
         _log_run(asked, run)
     return {_told(run): None for run in reversed(runs)}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.client import Daemon, schedule_path
+from wakeful.cli.client import PAGE, Daemon, schedule_path
 from wakeful.cli.faults import FAILED
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
@@ -19,6 +19,7 @@ STATUSES: Final = ("idle", "running", "waiting", "paused", "disabled", "invalid"
 HEALTHS: Final = ("ok", "failing", "late", "waiting", "off")
 OPEN: Final = ("running", "waiting")
 LISTED_MAX: Final = 10_000
+HEARTBEAT: Final = "heartbeat"
 LOOK_FIRST: Final = 0.05
 LOOK_MAX: Final = 1.0
 
@@ -28,29 +29,43 @@ LOOK_MAX: Final = 1.0
 @click.option("--health", type=click.Choice(HEALTHS), help="Show only those of this health.")
 @click.option("--like", metavar="TEXT", help="Only those with this text in their slug.")
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="At most this many.")
-def ls_command(asked: Invocation, status: str | None, health: str | None, like: str | None, limit: int) -> None:
-    """List the schedules, the one that fires next first."""
-    found = asked.daemon().pages("/api/schedule", "schedules", limit=limit + 1, status=status, health=health, q=like)
+@click.option("--all", "is_all", is_flag=True, help="One-shots that have succeeded too.")
+def ls_command(
+    asked: Invocation, status: str | None, health: str | None, like: str | None, limit: int, is_all: bool
+) -> None:
+    """List the schedules, the one that fires next first; one-shots that have succeeded only with --all."""
+    source = asked.source()
+    chosen = {"status": status, "health": health, "q": like}
+    finished = None if is_all or status == "done" else False
+    found = source.pages("/api/schedule", "schedules", limit=limit + 1, finished=finished, **chosen)
     is_cut = len(found) > limit
     found = found[:limit]
     if asked.is_json:
         json_out({"schedules": found, "next": found[-1]["slug"] if is_cut else None})
-    elif not found:
-        is_all = status is None and health is None and like is None
-        note("no schedules" if is_all else "no such schedules")
-        if is_all:
-            note("  add one: wakeful add hello --every 1h --command 'echo hello'")
-    else:
+        return
+    is_chosen = any(value is not None for value in chosen.values())
+    hidden = [] if finished is None else source.pages("/api/schedule", "schedules", limit=PAGE, finished=True, **chosen)
+    if found:
         _list(found)
         if is_cut:
             note(f"only the first {limit:,} by name; see more with --limit, or fewer with --like")
+    else:
+        note("no such schedules" if is_chosen else "no schedules")
+        if not is_chosen and not hidden:
+            note("  add one: wakeful add hello --every 1h --command 'echo hello'")
+    if hidden:
+        count = f"{len(hidden)}{'' if len(hidden) < PAGE else ' or more'}"
+        note(
+            f"{count} one-shot{'s' * (len(hidden) > 1)} succeeded and {'are' if len(hidden) > 1 else 'is'} not listed; "
+            "see with: wakeful ls --all"
+        )
 
 
 @command("show")
 @slug_argument
 def show_command(asked: Invocation, slug: str) -> None:
     """Show one schedule as it stands."""
-    view = asked.daemon().get(schedule_path(slug))
+    view = asked.source().get(schedule_path(slug))
     if asked.is_json:
         json_out(view)
     else:
@@ -72,12 +87,15 @@ def rm_command(asked: Invocation, slug: str) -> None:
 @slug_argument
 @click.option("--until", metavar="T", help="Go on at this time, or after a length such as 2h; default: until resumed.")
 def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
-    """Let nothing of a schedule start. What falls into the pause is skipped, and not caught up."""
+    """Let nothing of a schedule start. What falls into the pause is skipped, and not caught up.
+
+    SLUG may also be heartbeat: it has no beats then, and a wake still turns it.
+    """
     from wakeful.cli.moments import ahead
 
     ends = None if until is None else ahead(until, "--until")
     body = {} if ends is None else {"until": ends}
-    view = asked.daemon().ask("POST", schedule_path(slug, "/pause"), body=body).body
+    view = asked.daemon().ask("POST", _halted_at(slug, "/pause"), body=body).body
     if asked.is_json:
         json_out(view)
     elif ends is None:
@@ -90,12 +108,15 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 @command("resume")
 @slug_argument
 def resume_command(asked: Invocation, slug: str) -> None:
-    """Let a paused or disabled schedule go on from now; its errors are counted anew."""
-    view = asked.daemon().ask("POST", schedule_path(slug, "/resume"), body={}).body
+    """Let a paused or disabled schedule go on from now; its errors are counted from zero again.
+
+    SLUG may also be heartbeat.
+    """
+    view = asked.daemon().ask("POST", _halted_at(slug, "/resume"), body={}).body
     if asked.is_json:
         json_out(view)
     else:
-        at = times.parse(view.get("nextRun"))
+        at = times.parse(view["nextBeat"] if slug == HEARTBEAT else view.get("nextRun"))
         ahead = f"; next: {times.wall(at)} ({times.relative(at, times.now())})" if at else ""
         say(f"{slug} resumed{ahead}")
 
@@ -126,6 +147,11 @@ def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -
         _tell_end(run)
     if run["outcome"] != "succeeded":
         end(FAILED)
+
+
+def _halted_at(slug: str, question: str) -> str:
+    """Where a schedule, or the heartbeat, is paused and resumed."""
+    return f"/api/heartbeat{question}" if slug == HEARTBEAT else schedule_path(slug, question)
 
 
 def _ended(daemon: Daemon, run_id: str, limit: float | None) -> dict[str, Any]:

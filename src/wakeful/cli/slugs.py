@@ -16,7 +16,8 @@ PATIENCE: Final = 1.0
 OFFERED_MAX: Final = 200
 
 
-def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_slug(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The slugs the daemon knows that begin like this."""
     from click.shell_completion import CompletionItem
 
     from wakeful.cli.inert import line
@@ -30,5 +31,5 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     return [CompletionItem(line(slug), help=line(status)) for slug, status in found if slug.startswith(incomplete)]
 
 
-slug_argument = click.argument("slug", metavar="SLUG", shell_complete=_complete)
-optional_slug_argument = click.argument("slug", metavar="[SLUG]", required=False, shell_complete=_complete)
+slug_argument = click.argument("slug", metavar="SLUG", shell_complete=complete_slug)
+optional_slug_argument = click.argument("slug", metavar="[SLUG]", required=False, shell_complete=complete_slug)

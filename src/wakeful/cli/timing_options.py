@@ -30,7 +30,7 @@ _COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
 _OPTIONS: Final = (
     click.option("--cron", metavar="EXPR", help="Five or six cron fields, e.g. '0 9 * * 1-5'."),
     click.option("--every", metavar="DUR", help="A fixed distance: 90s, 30m, 2h, 1d."),
-    click.option("--at", metavar="T", help="Once, at a time: 2026-01-30T09:00:00+01:00, or without offset with --tz."),
+    click.option("--at", metavar="T", help="Once: 'tomorrow 9:00', 'monday 9:00', 9:00, or 2026-01-30T09:00:00+01:00."),
     click.option("--in", "in", metavar="DUR", help="Once, this long from now."),
     click.option("--times", metavar="HH:MM,…", help="Times of day, every day, e.g. 09:00,18:00."),
     click.option("--after-reset", metavar="SLOT", help="After each reset of a quota slot."),
@@ -104,20 +104,27 @@ def _every(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    if given["tz"] is None:
-        from wakeful.cli.moments import instant
+    from wakeful.cli import moments
 
+    if value.strip().startswith("+"):
+        return _in(value.strip()[1:], given)
+    wall = moments.upcoming_wall_in(value, given["tz"], "--at")
+    if wall is not None:
+        return {"type": "once", "at": wall.text, "timezone": wall.zone}
+    if given["tz"] is None:
         try:
-            instant(value, "--at")
+            moments.instant(value, "--at")
         except Misused as misused:
-            raise Misused(str(misused), [(name, _with_zone(words)) for name, words in misused.faults]) from misused
+            raise Misused(str(misused), [(name, _with_words(words)) for name, words in misused.faults]) from misused
     return {"type": "once", "at": value, **_zone(given)}
 
 
-def _with_zone(words: str) -> str:
+def _with_words(words: str) -> str:
     from wakeful.cli.times import user_zone
 
-    return f"{words}, or --tz {user_zone()[0]}" if "has no offset" in words else words
+    if "has no offset" in words:
+        return f"{words}, or --tz {user_zone()[0]}"
+    return f"{words}, or 'tomorrow 9:00'" if "is not a date and time" in words else words
 
 
 def _in(value: str, _given: Mapping[str, Any]) -> dict[str, Any]:

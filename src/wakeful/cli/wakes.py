@@ -94,7 +94,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
     hours = answer["activeHours"]
     pending = ", ".join(one["reason"] for one in answer["pending"]) or times.NONE
     return [
-        ("status", answer["status"] + ("" if answer["enabled"] else " (beats are switched off; it can be woken)")),
+        ("status", _status(answer, since)),
         ("agent", answer["agent"]),
         ("every", answer["every"]),
         ("active hours", times.NONE if hours is None else f"{hours['start']} to {hours['end']}, {hours['timezone']}"),
@@ -105,6 +105,16 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("events", answer["events"]),
         ("last error", answer["lastError"] or times.NONE),
     ]
+
+
+def _status(answer: Mapping[str, Any], since: Any) -> str:
+    if not answer["enabled"]:
+        return f"{answer['status']} (beats are switched off; it can be woken)"
+    if answer["pausedAt"] is None:
+        return str(answer["status"])
+    ends = times.when(answer["resumeAt"], since) if answer["resumeAt"] else "you say: wakeful resume heartbeat"
+    paused = f"paused until {ends}; it can be woken"
+    return paused if answer["status"] == "paused" else f"{answer['status']}, {paused}"
 
 
 def _turns(turns: list[dict[str, Any]]) -> None:

@@ -17,6 +17,9 @@ many again and nothing had to wait for an hour: one incident, however long a loo
 Active hours are asked of beats alone. The next beat is planned inside them; those left out are one counted gap. Where a
 grid is so wide that it steps over a whole window, the last beat before it is due when the window opens: no interval and
 no change of the clock makes a heartbeat fall silent.
+
+A pause stops the beats and the retries; wakes still become turns, as a paused schedule still runs when asked. The beats
+of the pause are one counted gap, written when it ends.
 """
 
 import json
@@ -24,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.active_hours import ActiveHours, is_active, last_active, next_active, next_closing
-from wakeful.core.cadence import Cadence, Gap, Rules, Start, ring, without
+from wakeful.core.cadence import Cadence, Gap, Rules, Start, resume, ring, without
 from wakeful.core.instants import HOUR, SECOND, Duration, Instant
 from wakeful.core.policies import GRACE, ladder_delay
 from wakeful.core.timing import Every, latest_until, next_after, tally
@@ -157,6 +160,8 @@ def rings_at(heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> Instan
     if cadence.state == "active" and cadence.next_at is not None:
         beat = due_of(rules.hours, cadence.next_at)
         due.append(beat if is_open else beat + WINDOW)
+    if cadence.state == "paused":
+        due.append(cadence.resume_at)
     return min((at for at in due if at is not None), default=None)
 
 
@@ -178,6 +183,15 @@ def due_of(hours: ActiveHours | None, beat: Instant) -> Instant:
     return beat if hours is None else next_active(hours, beat)
 
 
+def resumed(
+    heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules, *, now: Instant, taken: frozenset[Instant]
+) -> tuple[list[Gap], Cadence]:
+    """Let beats go on from now after a halt: those that fell into it are counted as one gap, none is caught up."""
+    plan = resume(cadence, Rules(timing_of(heartbeat)), now=now, taken=taken)
+    following = next_beat(timing_of(heartbeat), rules.hours, plan.cadence.planned_through)
+    return [row for row in plan.rows if isinstance(row, Gap)], plan.cadence._replace(next_at=following)
+
+
 def look(
     heartbeat: Heartbeat,
     cadence: Cadence,
@@ -196,6 +210,10 @@ def look(
     is_asked = flush is not None and flush <= now
     gaps: list[Gap] = []
     beat: Start | None = None
+    if cadence.state == "paused" and cadence.resume_at is not None and cadence.resume_at <= now:
+        errors = cadence.consecutive_errors  # only a person starts their count again
+        gaps, cadence = resumed(heartbeat, cadence, rules, now=cadence.resume_at, taken=taken)
+        cadence = cadence._replace(consecutive_errors=errors)
     if _is_beat_due(cadence, rules, is_soon=is_open or is_asked, now=now):
         rows, cadence = _beats(heartbeat, cadence, rules, now=now, gap_reason=gap_reason, taken=taken)
         for row in rows:

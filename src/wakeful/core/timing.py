@@ -12,8 +12,8 @@ wall times. The search backwards has no horizon but 1970: a readable expression 
 the search costs O(months), so it can afford to be exact; `since` cuts it short.
 
 Equality is about when, not about spelling: two values with the same instants written differently (`2h`, `120m`) are
-equal, and still each reads back as it was written. `None` for a zone or an anchor means "not said"; `resolve` fills it
-in when a definition is written, and the questions above are asked of resolved values only.
+equal, and still each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
+said"; `resolve` fills it in when a definition is written, and the questions above are asked of resolved values only.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A single instant."""
+    """A single instant; or, with `delay` in place of `at`, that long after it is written."""
 
-    at: Instant
+    at: Instant | None
     timezone: str | None = field(default=None, compare=False)
     kind: str = field(default="once", compare=False)
     written: str | None = field(default=None, compare=False)
+    delay: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,11 @@ def next_after(timing: Timing, t: Instant) -> Instant | None:
     match timing:
         case Every():
             # Plain attributes: unpacking in the pattern costs more than all the arithmetic.
-            every, anchor = timing.every, _resolved(timing.anchor)
+            every, anchor = timing.every, resolved(timing.anchor)
             following = anchor if t < anchor else anchor + ((t - anchor) // every + 1) * every
             return following if following <= INSTANT_MAX else None
         case Cron() | Times():
-            second = next_second(wall_pattern(timing), _resolved(timing.timezone), max(t // SECOND, -1))
+            second = next_second(wall_pattern(timing), resolved(timing.timezone), max(t // SECOND, -1))
             return None if second is None else second * SECOND
         case Once() | AfterReset() | Manual():
             at = _only_instant(timing)
@@ -121,13 +122,13 @@ def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> In
     since = -1 if since is None else since
     match timing:
         case Every(every, anchor):
-            anchor = _resolved(anchor)
+            anchor = resolved(anchor)
             found = None if t < anchor else min(t, INSTANT_MAX) - (min(t, INSTANT_MAX) - anchor) % every
         case Cron() | Times():
             if t < 0:
                 return None
             floor = max(since // SECOND, -1)
-            second = latest_second(wall_pattern(timing), _resolved(timing.timezone), t // SECOND, floor)
+            second = latest_second(wall_pattern(timing), resolved(timing.timezone), t // SECOND, floor)
             found = None if second is None else second * SECOND
         case Once() | AfterReset() | Manual():
             at = _only_instant(timing)
@@ -162,7 +163,7 @@ def tally(timing: Timing, after: Instant, until: Instant) -> Tally:
         case Every(every):
             count = (last - first) // every + 1
         case Cron() | Times():
-            zone = _resolved(timing.timezone)
+            zone = resolved(timing.timezone)
             count = 1 + count_seconds(wall_pattern(timing), zone, first // SECOND, last // SECOND)
         case Once() | AfterReset() | Manual():
             count = 1
@@ -178,12 +179,14 @@ def wall_pattern(timing: Cron | Times) -> WallPattern:
 
 def is_past(timing: Timing, now: Instant) -> bool:
     """Whether a single instant already lies behind `now`; no other kind of timing can be past."""
-    return isinstance(timing, Once) and timing.at <= now
+    return isinstance(timing, Once) and resolved(timing.at) <= now
 
 
 def resolve(timing: Timing, *, now: Instant, default_zone: str) -> Timing:
-    """The timing with everything left open filled in: the zone by name, the anchor by `now`."""
+    """The timing with everything left open filled in: the zone by name, the anchor and a delay by `now`."""
     match timing:
+        case Once(at=None, delay=int(delay)):
+            return replace(timing, at=min(now + delay, INSTANT_MAX), delay=None)
         case Every(anchor=None):
             return replace(timing, anchor=now)
         case Cron(timezone=None) | Times(timezone=None):
@@ -202,7 +205,7 @@ def _times_pattern(times: tuple[str, ...]) -> WallPattern:
 def _only_instant(timing: Once | AfterReset | Manual) -> Instant | None:
     match timing:
         case Once(at):
-            return at
+            return resolved(at)
         case AfterReset(_, offset, reset_at):
             return None if reset_at is None else reset_at + offset
         case Manual():
@@ -211,7 +214,8 @@ def _only_instant(timing: Once | AfterReset | Manual) -> Instant | None:
             assert_never(timing)
 
 
-def _resolved(value: _T | None) -> _T:
+def resolved(value: _T | None) -> _T:
+    """What `resolve` has filled in."""
     if value is None:
         raise AssertionError("an unresolved timing was asked for an instant; resolve() it when it is written")
     return value

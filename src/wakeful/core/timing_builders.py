@@ -60,8 +60,11 @@ def every(every: str | timedelta | int | float, anchor: str | datetime | None = 
 
 
 def once(at: str | datetime, tz: str | None = None) -> Once:
-    """A single instant: RFC 3339 text or a datetime, with an offset or with a zone beside it."""
+    """A single instant: RFC 3339 text or a datetime, with an offset or with a zone beside it. `"+5m"` is five minutes
+    after the schedule is written."""
     _zone(tz)
+    if isinstance(at, str) and at.strip().startswith("+"):
+        return Once(None, timezone=tz, delay=parse_duration(at.strip()[1:], "at"))
     return Once(as_instant(at, "at", tz), timezone=tz, written=at if isinstance(at, str) else None)
 
 

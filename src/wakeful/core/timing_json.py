@@ -29,7 +29,7 @@ from wakeful.core.instants import (
     parse_duration,
     parse_instant,
 )
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
+from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolved
 from wakeful.core.timing_builders import check_times
 from wakeful.core.zones import check_zone
 
@@ -69,7 +69,7 @@ def timing_to_json(timing: Timing) -> dict[str, Any]:
     """The timing as it was written, with the zone filled in."""
     match timing:
         case Once(at, timezone, kind, written):
-            return {"type": kind, "at": written or format_instant(at), **_zone(timezone)}
+            return {"type": kind, "at": written or format_instant(resolved(at)), **_zone(timezone)}
         case Every(every, _, timezone, kind, written, anchor_written):
             spelt: dict[str, Any] = {"intervalMinutes": _minutes(every)}
             if kind != "interval":

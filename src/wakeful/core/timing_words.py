@@ -22,7 +22,7 @@ from wakeful.core.instants import (
     format_duration,
     format_instant,
 )
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
+from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolved
 from wakeful.core.zones import segment_at
 
 LISTED_MAX: Final = 6
@@ -40,7 +40,7 @@ def describe(timing: Timing) -> str:
     """One sentence, without a full stop, that says when."""
     match timing:
         case Once(at, timezone):
-            return f"once, at {_moment(at, timezone)}"
+            return f"once, at {_moment(resolved(at), timezone)}"
         case Every(every, anchor, timezone):
             grid = "" if anchor is None else f", on the grid of {_moment(anchor, timezone)}"
             return f"every {_length(every)}{grid}"

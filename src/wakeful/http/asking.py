@@ -11,7 +11,7 @@ from starlette.requests import Request
 from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.fields import Fields, check_plain, shown
-from wakeful.core.instants import Duration, Instant, parse_duration, parse_instant
+from wakeful.core.instants import Duration, Instant, format_instant, parse_duration, parse_instant
 from wakeful.core.refusals import NotFound
 
 _RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -131,6 +131,14 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise Invalid(FieldError(name, f"{shown(value)} is not a text; put it in quotes"))
     return value
+
+
+def until_of(data: Mapping[str, Any], now: Instant) -> str | None:
+    """When a pause ends by itself; a time that is past is refused."""
+    until = text_of(data, "until")
+    if until is not None and instant_of(until, "until") <= now:
+        refuse("until", f"lies in the past (now is {format_instant(now)}); give a later time")
+    return until
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.features.heartbeat.commands import Woken
 from wakeful.features.heartbeat.queries import event_json
+from wakeful.features.heartbeat.terms import HEARTBEAT
 from wakeful.http import heartbeat_shapes
-from wakeful.http.asking import read_json, read_object, run_id_of, text_of
+from wakeful.http.asking import read_json, read_object, run_id_of, text_of, until_of
 from wakeful.http.doorway import caller_of
 from wakeful.http.problems import Refused
-from wakeful.http.shapes import answer, body, problems
+from wakeful.http.shapes import Pause, answer, body, problems
 from wakeful.settings import Standing
 
 HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.toml", examples=["door"])]
@@ -54,6 +55,29 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
         responses={200: answer(heartbeat_shapes.Heartbeat, "With its last turns, newest first."), **problems()},
     )
     async def get_heartbeat() -> Response:
+        return JSONResponse(heartbeat_json(*await app.heartbeat()))
+
+    @router.post(
+        "/heartbeat/pause",
+        summary="Pause the heartbeat",
+        openapi_extra=body(Pause, is_required=False),
+        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+    )
+    async def pause_heartbeat(request: Request) -> Response:
+        """No beats and no retries until it is resumed, or until a time; a wake still turns it."""
+        data = await read_object(request, known=("until",))
+        await app.pause(HEARTBEAT, until_of(data, app.moment().now))
+        return JSONResponse(heartbeat_json(*await app.heartbeat()))
+
+    @router.post(
+        "/heartbeat/resume",
+        summary="Resume the heartbeat",
+        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+    )
+    async def resume_heartbeat(request: Request) -> Response:
+        """It beats from now on; beats of the pause are not made up for."""
+        await read_object(request, known=())
+        await app.resume(HEARTBEAT)
         return JSONResponse(heartbeat_json(*await app.heartbeat()))
 
     @router.get(

@@ -66,7 +66,7 @@ class Heartbeat(Shape):
     """How the heartbeat stands."""
 
     enabled: bool
-    status: Literal["disabled", "idle", "waiting", "running"]
+    status: Literal["disabled", "paused", "idle", "waiting", "running"]
     agent: str
     every: Duration
     active_hours: ActiveHours | None
@@ -83,6 +83,8 @@ class Heartbeat(Shape):
     last_error: str | None
     session_id: str | None
     events: Annotated[int, Field(description="how many wait for the next turn")]
+    paused_at: At | None
+    resume_at: Annotated[At | None, Field(description="when a pause ends by itself")]
     last_turns: list[Run]
 
 

@@ -19,6 +19,7 @@ _OPERATING: Final = re.compile(
     r"|deliveries/[0-9a-zA-Z-]+/retry"
     r"|workflows/[^/]+/(?:run|pause|resume|runs/[0-9]+/resolve)"
     r"|slots/[^/]+/(?:wake|poll|resume)"
+    r"|heartbeat/(?:pause|resume)"
     r"|inbox/[0-9]+/read|alerts/[^/]+/acknowledge|wake|pause|resume"
     r")",
     re.ASCII,

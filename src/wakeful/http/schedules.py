@@ -27,7 +27,7 @@ from wakeful.http.asking import (
     run_cursor,
     slug_cursor,
     slugs_of,
-    text_of,
+    until_of,
 )
 from wakeful.http.etags import etag_of, if_match, if_match_found, if_none_match
 from wakeful.http.runs import runs_page
@@ -91,10 +91,13 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         ] = 0,
         troubled: Annotated[bool, Query(description="only those whose health is failing or late")] = False,
         health: Annotated[shapes.Health | None, Query(description="only those of this health")] = None,
+        finished: Annotated[
+            bool | None, Query(description="true: only one-shots that succeeded; false: all but those")
+        ] = None,
     ) -> Response:
         """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
-        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health)
+        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished)
         page, runs = await app.search(choice, recent=recent)
         shown = [view.to_json() for view in page.schedules]
         if recent:
@@ -213,10 +216,8 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
     )
     async def pause_schedule(slug: SlugPath, request: Request) -> Response:
         """Nothing of it starts until it is resumed, or until a time; what runs, ends."""
-        until = text_of(await read_object(request, known=("until",)), "until")
-        if until is not None and instant_of(until, "until") <= app.moment().now:
-            refuse("until", f"lies in the past (now is {format_instant(app.moment().now)}); give a later time")
-        await app.pause(known_slug(slug), until)
+        data = await read_object(request, known=("until",))
+        await app.pause(known_slug(slug), until_of(data, app.moment().now))
         return _shown(await app.get(slug))
 
     @router.post(
@@ -254,6 +255,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         cursor: Cursor = None,
         outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
     ) -> Response:
+        """Also of a schedule that was removed, as long as the ledger keeps its rows, and of `heartbeat`."""
         return await runs_page(app, known_slug(slug), limit=limit, before_id=run_cursor(cursor), outcome=outcome)
 
     @router.get(
@@ -262,10 +264,11 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Stats, "Counts, success rate, durations, streak."), **problems(404)},
     )
     async def get_stats(
-        slug: SlugPath, since: Annotated[str | None, Query(description="a time; left out: since ever")] = None
+        slug: OwnerPath, since: Annotated[str | None, Query(description="a time; default: all history")] = None
     ) -> Response:
+        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
         start = None if since is None else format_instant(instant_of(since, "since"))
-        return JSONResponse((await app.stats(known_slug(slug), since=start)).to_json())
+        return JSONResponse((await app.stats(known_owner(slug), since=start)).to_json())
 
     @router.get(
         "/{slug}/next",
@@ -289,8 +292,8 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
     async def get_why(
         slug: OwnerPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
     ) -> Response:
-        asked = None if at is None else format_instant(instant_of(at, "at"))
         """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        asked = None if at is None else format_instant(instant_of(at, "at"))
         return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,11 +141,11 @@ def _received(terminal: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def daemon(home: Path, *options: str) -> Iterator[Cli]:
+def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> Iterator[Cli]:
     """A daemon of that home on a free port, ended by its process id."""
     write_token(home)
     cli = Cli(home)
-    child = cli.start("up", "--port", "0", "-o", "json", *options)
+    child = cli.start("up", "--port", "0", "-o", "json", *options, **(environ or {}))
     try:
         assert child.stdout is not None and child.stderr is not None
         told = child.stdout.readline()

@@ -80,7 +80,7 @@ def test_the_token_of_the_settings_is_found(tmp_path: Path) -> None:
     (tmp_path / "wakeful.toml").write_text('[server]\ntoken = "from-the-settings"\n')
     with answering(tmp_path) as (cli, server):
         server.token = "from-the-settings"
-        assert cli.ask("ls").code == 0
+        assert cli.ask("ls", "-o", "json").code == 0
         assert [seen.get("Authorization") for seen in server.seen] == [None, "Bearer from-the-settings"]
 
 

@@ -2,18 +2,22 @@
 
 from typing import Final
 
-from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, resume, without
-from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, timing_of
+from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, without
+from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, resumed, timing_of
+from wakeful.core.incidents import failing
 from wakeful.core.instants import Instant
+from wakeful.core.refusals import Conflict
 from wakeful.core.timing import tally
+from wakeful.engine.incidents import resume_incident
 from wakeful.features.heartbeat.events import Apply, forget_all
-from wakeful.features.heartbeat.standing import Standing, find, record_gaps, save
+from wakeful.features.heartbeat.standing import Standing, find, hold, record_gaps, save
 from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
 from wakeful.ports.store import Tx
 
 BY_SETTINGS: Final = "by the settings"
 RESTORED: Final = "restored"
 AGENT: Final = "heartbeat_agent"
+_SWITCHED_OFF: Final = "the heartbeat is switched off in the settings; set enabled = true under [heartbeat] first"
 
 
 def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
@@ -31,6 +35,33 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
     cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
     save(tx, after.heartbeat._replace(held_until=None), cadence, terms.beats)
+
+
+def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None) -> None:
+    """No beat and no retry until it is resumed, or until a time; a turn that is asked for is still taken."""
+    heartbeat, before = hold(tx)
+    if before.state == "disabled":
+        raise Conflict(_SWITCHED_OFF)
+    gaps, cadence = _left_out(tx, heartbeat, before, now)
+    last_row_id = record_gaps(tx, before, gaps, now=now)
+    paused_at = before.state_at if before.state == "paused" else now
+    cadence = cadence._replace(
+        state="paused", state_reason=None, state_at=paused_at, resume_at=until, last_row_id=last_row_id
+    )
+    save(tx, heartbeat._replace(retry_at=None), cadence, terms.beats)
+
+
+def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
+    """Let it beat from now on; its errors are counted from zero again."""
+    heartbeat, before = hold(tx)
+    if before.state == "disabled":
+        raise Conflict(_SWITCHED_OFF)
+    resume_incident(tx, failing(heartbeat.owner_id))
+    if before.state == "active":
+        save(tx, heartbeat, before._replace(consecutive_errors=0), terms.beats)
+        return
+    gaps, cadence = resumed(heartbeat, before, terms.beats, now=now, taken=taken(tx, before, now))
+    save(tx, heartbeat, cadence._replace(last_row_id=record_gaps(tx, before, gaps, now=now)), terms.beats)
 
 
 def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
@@ -74,11 +105,13 @@ def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> 
         gaps += _gaps(plan)
         heartbeat, cadence = changed, plan.cadence._replace(version=cadence.version + 1)
     if terms.enabled and cadence.state == "disabled":
-        plan = resume(cadence, Rules(timing_of(heartbeat)), now=now, taken=taken(tx, cadence, now))
-        gaps += _gaps(plan)
-        cadence = plan.cadence._replace(consecutive_errors=cadence.consecutive_errors)
-    elif not terms.enabled and cadence.state == "active":
-        cadence = cadence._replace(state="disabled", state_reason=BY_SETTINGS, state_at=now)
+        errors = cadence.consecutive_errors
+        halted, cadence = resumed(heartbeat, cadence, terms.beats, now=now, taken=taken(tx, cadence, now))
+        gaps += halted
+        cadence = cadence._replace(consecutive_errors=errors)
+    elif not terms.enabled and cadence.state in ("active", "paused"):
+        halted_at = cadence.state_at if cadence.state == "paused" else now
+        cadence = cadence._replace(state="disabled", state_reason=BY_SETTINGS, state_at=halted_at, resume_at=None)
     return Standing(heartbeat, cadence), gaps
 
 

@@ -16,7 +16,7 @@ class HeartbeatView:
     """How the heartbeat stands."""
 
     terms: HeartbeatTerms
-    status: str  # disabled | idle | waiting | running
+    status: str  # disabled | paused | idle | waiting | running
     next_beat: Instant | None
     next_turn: Instant | None  # what was asked for becomes a turn then, if none is open
     open_run: Run | None
@@ -31,6 +31,8 @@ class HeartbeatView:
     last_error: str | None
     session_id: str | None
     events: int
+    paused_at: Instant | None = None
+    resume_at: Instant | None = None  # when a pause ends by itself
 
     def to_json(self) -> dict[str, Any]:
         terms, run, hours = self.terms, self.open_run, self.terms.beats.hours
@@ -60,6 +62,8 @@ class HeartbeatView:
             "lastError": self.last_error,
             "sessionId": self.session_id,
             "events": self.events,
+            "pausedAt": _text(self.paused_at),
+            "resumeAt": _text(self.resume_at),
         }
 
 
@@ -92,6 +96,8 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
         last_error=cadence.last_error,
         session_id=cadence.session_id,
         events=len(tx.system_events.all()),
+        paused_at=cadence.state_at if cadence.state == "paused" else None,
+        resume_at=cadence.resume_at if cadence.state == "paused" else None,
     )
 
 
@@ -126,7 +132,7 @@ def event_json(event: SystemEvent) -> dict[str, Any]:
 def _status(state: str, run: Run | None) -> str:
     if run is not None:
         return "running" if run.outcome == "running" or run.stuck else "waiting"
-    return "idle" if state == "active" else "disabled"
+    return {"active": "idle", "paused": "paused"}.get(state, "disabled")
 
 
 def _text(at: Instant | None) -> str | None:

@@ -110,7 +110,8 @@ class TurnRuns:
         if settlement.reason == NOTHING_TO_DO:
             heartbeat = without_turn(heartbeat)
         elif run.is_open:
-            heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=is_failed, now=now)
+            asks_again = is_failed and cadence.state != "paused"
+            heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=asks_again, now=now)
         save(tx, heartbeat, cadence, terms.beats)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)

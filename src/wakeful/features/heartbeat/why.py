@@ -26,6 +26,7 @@ _SKIPPED: Final = {
     "nothing to do": "HEARTBEAT.md is empty and no event waited",
     "edited": "the interval was changed",
     "disabled": "the heartbeat was switched off",
+    "paused": "the heartbeat was paused",
     "coalesced": "a later beat came due at the same time",
     "event evicted": "too many system events waited",
 }
@@ -65,6 +66,8 @@ def _now(view: HeartbeatView, now: Instant) -> str:
     last = "" if view.last_error is None else f" The last turn failed: {view.last_error}"
     if view.status == "disabled":
         return f"It is switched off in the settings ([heartbeat] enabled) and turns only when it is woken.{last}"
+    if view.paused_at is not None:
+        return f"It is paused since {_at(view.paused_at)}{_until(view)} and turns only when it is woken.{last}"
     if view.next_beat is None:
         return f"No beat is to come: its calendar is at its end.{last}"
     hours = view.terms.beats.hours
@@ -74,6 +77,8 @@ def _now(view: HeartbeatView, now: Instant) -> str:
 
 
 def _ahead(view: HeartbeatView, at: Instant) -> str:
+    if view.paused_at is not None:
+        return f"Nothing is planned for {_at(at)}: it is paused{_until(view)}."
     if view.next_beat is None:
         return f"Nothing is planned for {_at(at)}: it turns only when it is woken."
     hours = view.terms.beats.hours
@@ -84,11 +89,15 @@ def _ahead(view: HeartbeatView, at: Instant) -> str:
     return f"Beats follow from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
 
 
+def _until(view: HeartbeatView) -> str:
+    return ", until: wakeful resume heartbeat," if view.resume_at is None else f" until {_at(view.resume_at)}"
+
+
 def _is_left_out(view: HeartbeatView, row: Run | None, at: Instant) -> bool:
     """Whether a past time lies outside the active hours and no row speaks of it: the gap is written with the next
     beat."""
     hours = view.terms.beats.hours
-    if hours is None or view.status == "disabled" or is_active(hours, at):
+    if hours is None or view.status in ("disabled", "paused") or is_active(hours, at):
         return False
     return row is None or (row.planned_until or row.planned_at) < at - at % MINUTE
 

@@ -69,7 +69,7 @@ class Stats:
 
 class Choice(NamedTuple):
     """Which schedules are meant: those after a slug, of one status or health, with a text in their slug or in what they
-    do, in trouble (failing or late); or those of these slugs, as far as they are there."""
+    do, in trouble (failing or late), finished; or those of these slugs, as far as they are there."""
 
     after: str | None = None
     limit: int = 100
@@ -78,6 +78,7 @@ class Choice(NamedTuple):
     slugs: Sequence[str] | None = None
     is_troubled: bool = False
     health: Health | None = None
+    is_finished: bool | None = None  # True: only one-shots that succeeded; False: all but those
 
 
 class Page(NamedTuple):
@@ -108,11 +109,11 @@ def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
     """A page of schedules in slug order.
 
     A search looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
-    after, limit, status, contains, slugs, is_troubled, health = choice
+    after, limit, status, contains, slugs, is_troubled, health, is_finished = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
         return Page(_views(tx, [named[slug] for slug in sorted(named)], now), None)
-    if status is None and not contains and not is_troubled and health is None:
+    if status is None and not contains and not is_troubled and health is None and is_finished is None:
         rows = tx.schedules.page(after=after, limit=limit + 1)
         return Page(_views(tx, rows[:limit], now), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
@@ -124,6 +125,7 @@ def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
             if (
                 status in (None, view.status)
                 and health in (None, view.health)
+                and is_finished in (None, view.is_finished)
                 and wanted in _searched(view)
                 and (view.health in TROUBLED or not is_troubled)
             ):
@@ -191,10 +193,9 @@ def pulse(tx: Tx) -> Pulse:
 def runs(
     tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None, outcome: Outcome | None = None
 ) -> list[RunView]:
-    """Rows of the ledger, newest first, of one schedule or of all, of any outcome or of one."""
-    schedule_id = None if slug is None else owner_of(tx, slug)
-    if slug is not None and schedule_id is None:
-        raise NotFound(f"there is no schedule {slug!r}")
+    """Rows of the ledger, newest first, of one schedule (also one that was removed) or of all, of any outcome or of
+    one."""
+    schedule_id = None if slug is None else _recorded(tx, slug)
     rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
@@ -221,10 +222,11 @@ def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
 
 
 def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
-    """Counts, success rate, durations and streak since some time."""
-    schedule = _find(tx, slug)
-    tallied = tx.runs.tallied(schedule.schedule_id, since=since, limit=DURATIONS_MAX)
-    view = _views(tx, [schedule], now)[0]
+    """Counts, success rate, durations and streak since some time; of a schedule, or of another owner of runs."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    owner_id = _recorded(tx, slug) if schedule is None else schedule.schedule_id
+    tallied = tx.runs.tallied(owner_id, since=since, limit=DURATIONS_MAX)
+    view = None if schedule is None else _views(tx, [schedule], now)[0]
     errors = sum(tallied.by_outcome.get(outcome, 0) for outcome in ERRORS)
     succeeded = tallied.by_outcome.get("succeeded", 0)
     closed = succeeded + errors
@@ -236,11 +238,22 @@ def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
         p50_duration=_percentile(durations, 50),
         p95_duration=_percentile(durations, 95),
         streak=_streak(tallied.last_outcomes),
-        next_run=view.next_run,
-        last_run=view.last_run,
+        next_run=None if view is None else view.next_run,
+        last_run=None if view is None else view.last_run,
         tokens=tallied.tokens,
         cost=tallied.cost,
     )
+
+
+def _recorded(tx: Tx, name: str) -> int:
+    """The id under which the ledger knows a name: a living schedule, another owner of runs, or the last schedule of
+    that slug that was removed."""
+    known = owner_of(tx, name)
+    if known is None:
+        known = next((row.schedule_id for row in tx.schedules.removed_by_slug(name, limit=1)), None)
+    if known is None:
+        raise NotFound(f"there is no schedule {name!r}")
+    return known
 
 
 def _find(tx: Tx, slug: str) -> Schedule:

@@ -12,7 +12,7 @@ from wakeful.core.definition_json import definition_to_json
 from wakeful.core.health import Health, health_of
 from wakeful.core.instants import Instant, format_instant
 from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
-from wakeful.core.timing import next_after
+from wakeful.core.timing import Once, next_after
 from wakeful.core.timing_words import describe
 from wakeful.core.usage import Priced, complete
 from wakeful.features.schedules.compiled import Broken, Compiled
@@ -175,6 +175,12 @@ class ScheduleView:
     updated_at: datetime
     version: int
     stored: str
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it was to run once, and that succeeded: there is nothing left to see to."""
+        is_once = self.definition is not None and isinstance(self.definition.timing, Once)
+        return is_once and self.status == "done" and self.last_outcome == "succeeded"
 
     def to_json(self) -> dict[str, Any]:
         """The definition, spelt out, with what is read back."""

@@ -11,7 +11,7 @@ from wakeful.stores.postgres.connection import Door, Session, is_unavailable, un
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Fate
 
-_BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 BEGINS_MAX: Final = 5
 
 
@@ -79,6 +79,6 @@ class ReadingHand:
 
 def _begin(session: Session) -> None:
     session.reset()
-    result = session.connection.pgconn.exec_(_BEGIN + session.connection.preamble)
+    result = session.connection.pgconn.exec_(BEGIN + session.connection.preamble)
     if result.status != ExecStatus.COMMAND_OK:
         raise psycopg.errors.error_from_result(result)

@@ -1,0 +1,114 @@
+"""One past run in full: how it ended and why, its attempts, what it said, what it used, and who was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import inert, times
+from wakeful.cli.render import note
+
+SUCCESS: Final = "succeeded"
+BAD: Final = ("failed", "timedOut", "unknown", "unconfirmed")
+Fact = tuple[str, object]
+
+
+def show_run(run: Mapping[str, Any]) -> None:
+    """The facts in two columns, then everything the run said."""
+    from wakeful.cli.tables import facts
+
+    facts(list(_facts(run)))
+    said = [(name, str(run[name])) for name in ("reply", "output") if run.get(name)]
+    for name, text in said:
+        click.echo(f"\n--- {name} ---")
+        click.echo(inert.block(text.rstrip("\n")))
+    if not said and run.get("startedAt"):
+        note("it said nothing")
+
+
+def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
+    from wakeful.cli.ledger import name_of, outcome_of
+
+    since = times.now()
+    yield "run", run["runId"]
+    yield "of", name_of(run)
+    yield "outcome", outcome_of(run)
+    if run.get("error"):
+        yield "error", run["error"]
+    yield from _cure(run)
+    yield "planned", times.when(run["plannedAt"], since)
+    if run.get("plannedUntil"):
+        yield "until", times.when(run["plannedUntil"], since)
+    yield "asked by", ", ".join(run["reasons"]) if run.get("reasons") else _TRIGGERS.get(run["trigger"], run["trigger"])
+    if run.get("startedAt"):
+        yield "started", times.when(run["startedAt"], since)
+        yield "took", times.length(times.parse(run["startedAt"]), times.parse(run.get("endedAt")))
+        yield "got as far as", run.get("rung") or times.NONE
+    if run.get("nextAttemptAt"):
+        yield "next attempt", times.when(run["nextAttemptAt"], since)
+    if run.get("blockedBy"):
+        yield "blocked by", f"run {run['blockedBy']}"
+    if run.get("sessionId"):
+        yield "session", run["sessionId"]
+    if len(run["attempts"]) > 1:
+        for one in run["attempts"]:
+            yield f"attempt {one['attempt']}", _attempt(one, since)
+    yield from _usage(run)
+    for one in run.get("deliveries") or ([run["delivery"]] if run.get("delivery") else []):
+        yield "delivery", _delivery(one)
+
+
+_TRIGGERS: Final = {
+    "schedule": "its schedule",
+    "catchUp": "its schedule, caught up",
+    "manual": "a person",
+    "wake": "a wake",
+}
+
+
+def _cure(run: Mapping[str, Any]) -> Iterator[Fact]:
+    """What to do about a run that went wrong."""
+    if run.get("stuck"):
+        yield "cure", "end what it started by hand; until then it keeps its lane"
+    elif run["outcome"] in BAD and ":" not in run["slug"] and run["slug"] != "heartbeat":
+        yield "cure", f"see the cause: wakeful why {run['slug']}; try it again: wakeful run {run['slug']} --wait"
+    elif run["outcome"] in BAD:
+        yield "cure", f"see the cause: wakeful why {run['slug']}"
+
+
+def _attempt(one: Mapping[str, Any], since: Any) -> str:
+    took = times.length(times.parse(one["startedAt"]), times.parse(one["endedAt"]))
+    error = f": {one['error']}" if one["error"] else ""
+    return f"{times.when(one['startedAt'], since)}, {one['outcome']}, took {took}{error}"
+
+
+def _usage(run: Mapping[str, Any]) -> Iterator[Fact]:
+    used = run.get("usage")
+    if used is None:
+        return
+    names = ("input", "cachedInput", "output", "reasoning", "total")
+    parts = [f"{used[name]:,} {_WORDS[name]}" for name in names if used.get(name) is not None]
+    yield "tokens", ", ".join(parts) or "unknown"
+    if used.get("model"):
+        yield "model", used["model"]
+    yield "cost", "unknown" if run.get("cost") is None else f"${run['cost']:.4f} ({run['priced']})"
+
+
+_WORDS: Final = {
+    "input": "in",
+    "cachedInput": "of them cached",
+    "output": "out",
+    "reasoning": "of them reasoning",
+    "total": "in all",
+}
+
+
+def _delivery(one: Mapping[str, Any]) -> str:
+    if one["status"] == "suppressed":
+        return f"none: {one['reason']}"
+    where = "/".join(part for part in (one["channel"], one["to"]) if part)
+    error = f": {one['lastError']}" if one["lastError"] and one["status"] != "delivered" else ""
+    dead = f"; try it again: wakeful outbox retry {one['id']}" if one["status"] == "dead" else ""
+    return f"{where}, {one['status']}{error}{dead}"

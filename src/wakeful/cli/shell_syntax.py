@@ -1,0 +1,79 @@
+"""Shell syntax in `--command`: no shell runs it, so a pipe would reach the program as an argument.
+
+The text is read as the argv splitter reads it (POSIX quoting). Only characters outside quotes count: what is quoted or
+escaped is an argument. A URL may hold `?`, `&`, `*`, `[` and `~` unquoted.
+"""
+
+import re
+import shlex
+from typing import Final
+
+_EXPANDED: Final = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_NAMES: Final = {
+    "|": "a pipe",
+    "<": "a redirection",
+    ">": "a redirection",
+    ";": "a second command",
+    "&": "a second command or the background",
+    "`": "a command substitution",
+    "*": "a pattern of file names",
+    "?": "a pattern of file names",
+    "[": "a pattern of file names",
+}
+_FINE_IN_URL: Final = "?*[~"
+
+
+def shell_syntax(text: str) -> str | None:
+    """What only a shell would understand, in words (`| (a pipe)`); None if there is nothing of the kind."""
+    assigned = _ASSIGNMENT.match(text.lstrip())
+    if assigned is not None:
+        return f"{assigned[0]} (a variable before the program)"
+    quote, word, index = "", "", 0
+    while index < len(text):
+        char = text[index]
+        if char == "\\" and quote != "'":
+            word, index = word + text[index : index + 2], index + 2
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif found := _outside_quotes(text, index, word):
+            return found
+        word = "" if char.isspace() and not quote else word + char
+        index += 1
+    return None
+
+
+def shell_form(text: str) -> str:
+    """The option that lets a shell run the same text, to be copied into a terminal."""
+    line = f"sh -c {shlex.quote(text)}"
+    if "!" in line:  # within double quotes an interactive bash would look into its history
+        return f"--command {shlex.quote(line)}"
+    escaped = re.sub(r'([\\"$`])', r"\\\1", line)
+    return f'--command "{escaped}"'
+
+
+def _outside_quotes(text: str, index: int, word: str) -> str | None:
+    """What this character would mean to a shell, after the part of its word before it."""
+    char, following = text[index], text[index + 1 : index + 2]
+    is_in_url = "://" in word
+    if char == "$":
+        return f"${_name_after(text, index)} (a variable)" if _EXPANDED.match(following) else None
+    if char == "~":
+        return "~ (a home folder)" if not word else None
+    if char not in _NAMES or (is_in_url and char in _FINE_IN_URL):
+        return None
+    if char == "&" and is_in_url and following not in ("", "&") and not following.isspace():
+        return None
+    if char in "|&" and following == char:
+        return f"{char * 2} (a second command)"
+    if char in "<>":
+        return f"{char * 2 if following == char else char} (a redirection)"
+    return f"{char} ({_NAMES[char]})"
+
+
+def _name_after(text: str, index: int) -> str:
+    found = re.match(r"\w+|.", text[index + 1 :])
+    return found[0] if found else ""

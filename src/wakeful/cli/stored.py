@@ -1,0 +1,223 @@
+"""The questions that can be put to the store itself while no daemon runs, by the paths the daemon answers them at.
+
+Reading shows what was recorded; nothing is written, and nothing rings until a daemon is started.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from wakeful.cli.client import find
+from wakeful.cli.faults import Ended, NoDaemon, no_daemon, start_command
+from wakeful.cli.render import note
+
+if TYPE_CHECKING:
+    from wakeful.bootstrap import Look
+    from wakeful.settings import Loaded
+
+LISTED_MAX: Final = 10_000
+HEARTBEAT: Final = "heartbeat"
+
+
+class Source(Protocol):
+    """Where `ls`, `show`, `runs`, `log`, `stats` and `why` read: a daemon, or the store of a home without one."""
+
+    def get(self, path: str, **query: Any) -> Any: ...
+
+    def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]: ...
+
+
+def source_of(home: Path) -> Source:
+    """The daemon of this home; if there is none, its store, and a remark that says so."""
+    try:
+        return find(home)
+    except NoDaemon as missing:
+        if not _is_free(home):
+            raise  # it is starting, or holds the home and does not answer
+        stored = StoredHome(home, missing)
+    note(f"wakeful: no daemon is running for {home}; this is what {stored.where} says, and nothing rings")
+    note(f"  start one: {start_command(home)}")
+    return stored
+
+
+def _is_free(home: Path) -> bool:
+    from wakeful.daemon import holder_of
+
+    return holder_of(home) is None
+
+
+class StoredHome:
+    """The store of a home that no daemon holds."""
+
+    def __init__(self, home: Path, missing: NoDaemon) -> None:
+        from wakeful.settings import SettingsRefused, load
+
+        self._home = home
+        try:
+            self._loaded: Loaded = load(home)
+        except SettingsRefused as refused:
+            raise NoDaemon(f"{missing}, and its settings cannot be read: {refused}", hint=missing.hint) from refused
+        url = self._loaded.settings.store.url.reveal()
+        self._is_file = not url.startswith(("postgresql:", "postgres:"))
+        self._url = str(home / url.removeprefix("sqlite:///")) if self._is_file else url
+        if self._is_file and not Path(self._url).exists():
+            raise missing
+
+    @property
+    def where(self) -> str:
+        """The place, without its secrets."""
+        return self._url if self._is_file else "its PostgreSQL store"
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What the daemon would say at this path."""
+        with self._looking() as look:
+            for pattern, answer in _ANSWERS:
+                if (named := pattern.fullmatch(path)) is not None:
+                    return answer(self, look, named[1], query)
+        raise no_daemon(self._home)
+
+    def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]:
+        """The first items of a listing."""
+        most = LISTED_MAX if limit is None else limit
+        with self._looking() as look:
+            if name == "schedules":
+                return _schedules(look, most, query)
+            return _runs(look, _owner_of(path), most, query)
+
+    @contextmanager
+    def _looking(self) -> Iterator[Look]:
+        from wakeful.bootstrap import StoreRefused, looking
+        from wakeful.core.refusals import NotFound
+
+        try:
+            with looking(self._url) as look:
+                yield look
+        except StoreRefused as refused:
+            hint = f"start one: {start_command(self._home)}"
+            raise NoDaemon(f"no daemon is running, and the store cannot be read: {refused}", hint=hint) from refused
+        except NotFound as missing:
+            raise Ended(str(missing)) from missing
+
+    def why(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """A sentence and the facts, by the settings of the home."""
+        from wakeful.core.instants import parse_instant
+        from wakeful.features.schedules.why import Why, why
+
+        tx, now = look
+        at = None if query.get("at") is None else parse_instant(query["at"])
+        prefix, _, rest = name.partition(":")
+        if name == HEARTBEAT:
+            from wakeful.features.heartbeat.why import why as why_heartbeat
+
+            return Why(*why_heartbeat(tx, self._beats(), at=at, now=now)).to_json()
+        if rest:
+            return Why(*self._explainer(prefix)(tx, rest, at=at, now=now)).to_json()
+        terms, days = self._terms()
+        return why(tx, name, at=at, now=now, terms=terms, ledger_days=days).to_json()
+
+    def stats(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """The record of a schedule, or of the heartbeat."""
+        from wakeful.app.beating import with_next_beat
+        from wakeful.core.instants import parse_instant
+        from wakeful.features.schedules import queries
+
+        since = 0 if query.get("since") is None else parse_instant(query["since"])
+        found = queries.stats(look.tx, name, since=since, now=look.now)
+        if name == HEARTBEAT:
+            found = with_next_beat(look.tx, found, self._beats(), now=look.now)
+        return found.to_json()
+
+    def _terms(self) -> tuple[Any, int]:
+        from wakeful.app.conduct import Conduct, changed
+        from wakeful.daemon.from_settings import conduct_of
+        from wakeful.engine.limits import Limits
+        from wakeful.features.schedules.terms import Terms
+
+        conduct = changed(Conduct(Limits(), Terms()), conduct_of(self._loaded.settings))
+        return conduct.terms, conduct.limits.ledger_days
+
+    def _beats(self) -> Any:
+        from wakeful.bootstrap import resolve_zone
+        from wakeful.features.heartbeat.from_settings import terms_of
+
+        return terms_of(self._loaded.settings.heartbeat, local_zone=resolve_zone("local"))
+
+    def _explainer(self, prefix: str) -> Any:
+        if prefix == "workflow":
+            from wakeful.features.workflows.compiled import Compilations
+            from wakeful.features.workflows.why import WhyWorkflow
+
+            return WhyWorkflow(Compilations())
+        from wakeful.app.quota import book_of
+        from wakeful.engine.clock import SystemClock
+        from wakeful.features.quota.why import WhySlot
+
+        file = str(self._loaded.file)
+        return WhySlot(book_of(self._loaded.settings, SystemClock(), home=self._home, file=file))
+
+
+def _schedule(_home: StoredHome, look: Look, slug: str, _query: Mapping[str, Any]) -> dict[str, Any]:
+    from wakeful.features.schedules import queries
+
+    return queries.get(look.tx, slug, now=look.now).to_json()
+
+
+def _run(_home: StoredHome, look: Look, run_id: str, _query: Mapping[str, Any]) -> dict[str, Any]:
+    from wakeful.features.schedules import queries
+
+    return queries.run(look.tx, int(run_id)).to_json()
+
+
+def _schedules(look: Look, limit: int, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from wakeful.features.schedules.queries import Choice, chosen
+
+    found: list[dict[str, Any]] = []
+    after: str | None = None
+    while len(found) < limit:
+        choice = Choice(
+            after,
+            limit - len(found),
+            query.get("status"),
+            query.get("q"),
+            health=query.get("health"),
+            is_finished=query.get("finished"),
+        )
+        page = chosen(look.tx, choice, now=look.now)
+        found += [view.to_json() for view in page.schedules]
+        after = page.next
+        if after is None:
+            break
+    return found
+
+
+def _runs(look: Look, name: str | None, limit: int, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from wakeful.features.schedules import queries
+    from wakeful.features.workflows.queries import handlers_of
+
+    found = queries.runs(look.tx, name, limit=limit, outcome=query.get("outcome"))
+    shown = [run.to_json() for run in found]
+    if name is not None and name.startswith("workflow:"):
+        handlers = handlers_of(look.tx, [run.run_id for run in found])
+        return [{**one, "handler": handlers.get(run.run_id)} for run, one in zip(found, shown, strict=True)]
+    return shown
+
+
+_ANSWERS: Final[list[tuple[re.Pattern[str], Callable[[StoredHome, Any, str, Mapping[str, Any]], Any]]]] = [
+    (re.compile(r"/api/schedule/([^/]+)"), _schedule),
+    (re.compile(r"/api/schedule/([^/]+)/why"), StoredHome.why),
+    (re.compile(r"/api/schedule/([^/]+)/stats"), StoredHome.stats),
+    (re.compile(r"/api/runs/([0-9]{1,18})"), _run),
+]
+_LEDGERS: Final = re.compile(r"/api/(schedule|slots|workflows)/([^/]+)/runs")
+
+
+def _owner_of(path: str) -> str | None:
+    """Whose rows of the ledger a path lists; None: everybody's."""
+    named = _LEDGERS.fullmatch(path)
+    if named is None:
+        return None
+    return {"schedule": "", "slots": "slot:", "workflows": "workflow:"}[named[1]] + named[2]

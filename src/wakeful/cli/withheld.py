@@ -1,0 +1,50 @@
+"""Which variables of this environment are kept from which programs, for `wakeful check`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wakeful.settings.load import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What one kind of program gets of the variables that hold secrets."""
+
+    to: str
+    withheld: list[str]
+    passed: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"to": self.to, "withheld": self.withheld, "passed": self.passed}
+
+
+def withheld_by(loaded: Loaded) -> list[Withheld]:
+    """Commands first, then every agent and quota slot that starts a program."""
+    from wakeful.agents.from_settings import environment_of
+    from wakeful.settings.slots import CommandSlot
+
+    found = [_kept_from("commands", loaded, (), {})]
+    for name, agent in loaded.settings.agents.items():
+        given = environment_of(agent)
+        if given is not None:
+            found.append(_kept_from(f"agent {name}", loaded, *given))
+    found += [
+        _kept_from(f"slot {name}", loaded, (), dict.fromkeys(slot.env, ""))
+        for name, slot in loaded.settings.slots.items()
+        if isinstance(slot, CommandSlot)
+    ]
+    return found
+
+
+def _kept_from(to: str, loaded: Loaded, pass_env: Sequence[str], env: Mapping[str, str]) -> Withheld:
+    from wakeful.actions.environment import is_secret_variable, withheld
+
+    named = loaded.secret_variables
+    kept = withheld(lambda name: is_secret_variable(name, named), pass_env, env)
+    passed = sorted(name for name in {*pass_env} if name in os.environ and is_secret_variable(name, named))
+    return Withheld(to, kept, passed)

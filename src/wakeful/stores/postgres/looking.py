@@ -1,0 +1,47 @@
+"""Reading a schema without working on it: nothing is migrated, and every statement is in a read-only transaction."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from wakeful.core.instants import Instant
+from wakeful.stores.postgres.address import parse
+from wakeful.stores.postgres.clock import PostgresClock
+from wakeful.stores.postgres.connection import Connection, Door, Patience, Session, unavailable
+from wakeful.stores.postgres.migrate import DatabaseRefused, migrations, version_of
+from wakeful.stores.postgres.reader import BEGIN
+from wakeful.stores.postgres.tx import PostgresTx
+
+
+@contextmanager
+def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
+    """One consistent view, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
+    door = Door(parse(url), Patience())
+    connection: Connection = door.open()
+    try:
+        _check_version(version_of(connection, door.address.schema), door.address.in_words)
+        session, clock = Session(connection, is_reading=True, on_time=lambda _: None), PostgresClock()
+        connection.execute(BEGIN + connection.preamble, prepare=False)
+        clock.set_by(session)
+        yield PostgresTx(session), clock.read().now
+    except psycopg.Error as error:
+        raise unavailable(error) from error
+    finally:
+        connection.close()
+
+
+def _check_version(version: int, where: str) -> None:
+    newest = migrations()[-1].number
+    if version == 0:
+        raise DatabaseRefused(f"{where} holds nothing of Wakeful yet")
+    if version < newest:
+        raise DatabaseRefused(
+            f"{where} has schema {version}, and this release reads {newest}; start the daemon once, which brings it up "
+            "to date"
+        )
+    if version > newest + 1:
+        raise DatabaseRefused(
+            f"{where} has schema {version}, and this release reads {newest} and {newest + 1}; install the release that "
+            "wrote it, or a newer one"
+        )

@@ -1,0 +1,156 @@
+"""Questions are answered from the store while no daemon runs, and nothing is written."""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edges.cli.kit import Cli
+from postgres.server import server, url
+from wakeful import Wakeful, every, manual
+from wakeful.stores.sqlite.migrate import migrations
+
+__all__ = ["server", "url"]
+
+SETTINGS = """
+[slots.main]
+provider = "command"
+quota_argv = ["true"]
+"""
+
+
+async def recorded(store: str, home: Path) -> None:
+    """A store with a schedule that ran, one that is removed, and one that waits."""
+    async with Wakeful(store, tick=True) as app:
+        await app.add("good", manual(), command=["echo", "well done"])
+        await app.add("gone", manual(), command=["true"])
+        await app.add("later", every("1h"), command=["true"])
+        for slug in ("good", "gone"):
+            run = await app.run_now(slug)
+            await app.wait_for(run.run_id, within="60s")
+        await app.remove("gone")
+
+
+def files_of(home: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in home.rglob("*") if path.is_file()}
+
+
+QUESTIONS = [
+    (("ls",), "good"),
+    (("show", "good"), "echo 'well done'"),
+    (("runs",), "succeeded"),
+    (("runs", "gone"), "succeeded"),
+    (("runs", "show", "1"), "well done"),
+    (("log",), "good  succeeded"),
+    (("stats", "good"), "1 succeeded"),
+    (("why", "good"), "only when"),
+    (("why", "later"), "later"),
+    (("why", "heartbeat"), "switched off"),
+]
+
+
+def ask_everything(cli: Cli) -> None:
+    for words, expected in QUESTIONS:
+        said = cli.ask(*words)
+        assert said.code == 0, (words, said)
+        assert expected in said.out, (words, said.out)
+        assert "no daemon is running" in said.err and "nothing rings" in said.err
+    listed = cli.ask("ls", "-o", "json")
+    assert [one["slug"] for one in listed.json["schedules"]] == ["good", "later"]
+    said = cli.ask("show", "nothing")
+    assert (said.code, "there is no schedule 'nothing'" in said.err) == (1, True)
+
+
+@pytest.fixture
+async def filled(alone: Cli) -> Cli:
+    """A home whose daemon is down."""
+    alone.home.mkdir(mode=0o700)
+    await recorded(str(alone.home / "wakeful.db"), alone.home)
+    return alone
+
+
+def test_questions_are_answered_from_the_file(filled: Cli) -> None:
+    """Each with a remark on stderr, exit code 0, and not a byte changed or a file left behind."""
+    before = files_of(filled.home)
+    ask_everything(filled)
+    assert files_of(filled.home) == before
+
+
+def test_what_a_killed_daemon_left_in_its_log_is_read(filled: Cli) -> None:
+    """Rows that are only in the write-ahead log count, and the log stays as it is."""
+    with sqlite3.connect(filled.home / "wakeful.db", isolation_level=None) as connection:
+        connection.execute("UPDATE schedules SET definition = replace(definition, 'later', 'renamed')")
+        log = filled.home / "wakeful.db-wal"
+        before = (filled.home / "wakeful.db").read_bytes(), log.read_bytes()
+        assert before[1]
+        assert "renamed" in filled.ask("ls").out
+        assert ((filled.home / "wakeful.db").read_bytes(), log.read_bytes()) == before
+    connection.close()
+
+
+async def test_questions_are_answered_from_postgresql(alone: Cli, url: str) -> None:
+    """The same, through the same port."""
+    alone.home.mkdir(mode=0o700)
+    (alone.home / "wakeful.toml").write_text(f"[store]\nurl = {json.dumps(url)}\n")
+    await recorded(url, alone.home)
+    ask_everything(alone)
+    assert url not in alone.ask("ls").err
+
+
+def test_slots_and_workflows_are_explained_too(filled: Cli) -> None:
+    """A slot that the settings define and no daemon has seen yet is not there."""
+    (filled.home / "wakeful.toml").write_text(SETTINGS)
+    said = filled.ask("why", "slot:main")
+    assert (said.code, "there is no slot 'main'" in said.err) == (1, True)
+    said = filled.ask("why", "workflow:inbox")
+    assert (said.code, "there is no workflow 'inbox'" in said.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (lambda newest: newest - 1, "start the daemon once, which brings it up to date"),
+        (lambda newest: newest + 2, "install the release that wrote it"),
+    ],
+)
+def test_a_store_of_another_schema_is_not_read(filled: Cli, version: Callable[[int], int], words: str) -> None:
+    """A sentence with the cure, exit code 3, and nothing migrated."""
+    number = version(migrations()[-1].number)
+    with sqlite3.connect(filled.home / "wakeful.db") as connection:
+        connection.execute(f"PRAGMA user_version = {number}")
+    connection.close()
+    before = files_of(filled.home)
+    said = filled.ask("ls")
+    assert (said.code, said.out) == (3, "")
+    assert f"has schema {number}" in said.err and words in said.err
+    assert files_of(filled.home) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database"])
+def test_a_store_that_cannot_be_read(alone: Cli, content: bytes) -> None:
+    """Why, and exit code 3."""
+    alone.home.mkdir(mode=0o700)
+    (alone.home / "wakeful.db").write_bytes(content)
+    said = alone.ask("runs")
+    assert (said.code, said.out) == (3, "")
+    assert "the store cannot be read" in said.err
+
+
+def test_a_home_without_a_store(alone: Cli) -> None:
+    """There is nothing to read: it is said how to begin."""
+    for words in (("ls",), ("runs", "show", "1"), ("why", "x")):
+        said = alone.ask(*words)
+        assert (said.code, said.out) == (3, "")
+        assert "no daemon is running" in said.err and "start one" in said.err
+
+
+def test_following_and_commands_need_a_daemon(filled: Cli) -> None:
+    """Only questions are answered from the store."""
+    commands: list[Any] = [("log", "-f"), ("run", "good"), ("pause", "good"), ("rm", "good"), ("next",)]
+    for words in commands:
+        said = filled.ask(*words)
+        assert (said.code, said.out) == (3, ""), words
