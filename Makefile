@@ -23,7 +23,7 @@ MINUTES ?= 240
 # For every Python and system at once, with hashes, and without the address of an index.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help venv up dist check test test-agents record-agents torture worlds bench audit pictures format lock clean
+.PHONY: help venv up dist docs check test test-agents record-agents torture worlds bench audit pictures format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ $(STAMP): requirements/dev.txt $(RUN_STAMP)
 
 up: $(RUN_STAMP) ## the daemon in the foreground; its page: http://127.0.0.1:8377
 	$(BIN)/wakeful up
+
+docs: $(STAMP) ## the documentation as a static site with search, in site/
+	$(BIN)/python tools/docs_site.py
 
 dist: $(STAMP) ## wheel and sdist, installed into an empty environment and tried
 	$(BIN)/python tools/dist.py
@@ -102,4 +105,4 @@ lock: ## compile the pinned requirements again (needs uv on the PATH)
 	$(COMPILE) --extra postgres --extra apprise --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site
