@@ -100,7 +100,7 @@ def _argv(text: str) -> dict[str, Any]:
     syntax = shell_syntax(text)
     if syntax is not None:
         words = f"has {syntax} outside quotes, and no shell runs it; quote it, or let a shell run all of it"
-        raise Misused("--command", [("--command", f"{words}: {shell_form(text)}")])
+        raise Misused("--command", [("--command", f"{words}:\n  {shell_form(text)}")])
     return {"command": {"argv": argv}}
 
 

@@ -60,18 +60,18 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
 def _tell_environment(programs: list[dict[str, Any]]) -> None:
     """Which variables of this terminal's environment a daemon started here would withhold from whom."""
     if not any(one["withheld"] or one["passed"] for one in programs):
-        say("no variable of this environment looks like a secret, so none is withheld from programs")
+        say("No variable of this environment looks like a secret, so none is withheld from programs.")
         return
     from wakeful.cli.tables import facts
 
-    say("of this environment's secrets, a daemon started here gives:")
+    say("Variables that look like secrets, for a daemon started in this environment:")
     facts([(one["to"], _given(one)) for one in programs])
-    say("to pass more, list them in passEnv of a command, or in pass_env of an agent")
+    say("To pass more, list them in passEnv of a command, or in pass_env of an agent.")
 
 
 def _given(one: dict[str, Any]) -> str:
-    passed = ", ".join(one["passed"]) or "none"
-    return f"{passed}; withheld: {', '.join(one['withheld']) or 'none'}"
+    parts = [("withheld", one["withheld"]), ("passed", one["passed"])]
+    return "; ".join(f"{what} {', '.join(names)}" for what, names in parts if names) or "nothing is withheld"
 
 
 def _is_definition(file: Path) -> bool:

@@ -286,4 +286,4 @@ def _took(answer: Mapping[str, Any]) -> str:
     if answer.get("p50DurationMs") is None:
         return times.NONE
     half, most = times.milliseconds(answer["p50DurationMs"]), times.milliseconds(answer.get("p95DurationMs"))
-    return f"{half} (half of them), {most} (95 of 100)"
+    return f"{half} (median), {most} (95th percentile)"

@@ -37,7 +37,7 @@ def complain(ended: Ended) -> None:
     if len(lines) > 1:
         click.echo(f"wakeful: {len(lines)} things to put right:", err=True)
         for text in lines:
-            click.echo(f"  {inert.line(text)}", err=True)
+            click.echo(f"  {inert.block(text)}", err=True)
     else:
         click.echo(f"wakeful: {inert.block(lines[0] if lines else ended)}", err=True)
     if ended.hint:

@@ -33,7 +33,7 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
 
     since = times.now()
     yield "run", run["runId"]
-    yield "of", name_of(run)
+    yield "slug", name_of(run)
     yield "outcome", outcome_of(run)
     if run.get("error"):
         yield "error", run["error"]
@@ -45,7 +45,9 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
     if run.get("startedAt"):
         yield "started", times.when(run["startedAt"], since)
         yield "took", times.length(times.parse(run["startedAt"]), times.parse(run.get("endedAt")))
-        yield "got as far as", run.get("rung") or times.NONE
+        yield "reached", run.get("rung") or times.NONE
+    if run.get("refusedTools"):
+        yield "tools refused", ", ".join(run["refusedTools"])
     if run.get("nextAttemptAt"):
         yield "next attempt", times.when(run["nextAttemptAt"], since)
     if run.get("blockedBy"):

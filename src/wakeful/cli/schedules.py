@@ -56,8 +56,8 @@ def ls_command(
     if hidden:
         count = f"{len(hidden)}{'' if len(hidden) < PAGE else ' or more'}"
         note(
-            f"{count} one-shot{'s' * (len(hidden) > 1)} succeeded and {'are' if len(hidden) > 1 else 'is'} not listed; "
-            "see with: wakeful ls --all"
+            f"{count} one-shot{'s' * (len(hidden) > 1)} succeeded and {'are' if len(hidden) > 1 else 'is'} not listed: "
+            "wakeful ls --all"
         )
 
 

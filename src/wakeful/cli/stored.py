@@ -39,7 +39,7 @@ def source_of(home: Path) -> Source:
         if not _is_free(home):
             raise  # it is starting, or holds the home and does not answer
         stored = StoredHome(home, missing)
-    note(f"wakeful: no daemon is running for {home}; this is what {stored.where} says, and nothing rings")
+    note(f"wakeful: no daemon is running, so nothing will fire; read from {stored.where}")
     note(f"  start one: {start_command(home)}")
     return stored
 

@@ -100,7 +100,7 @@ def test_one_shots_that_succeeded_are_hidden_unless_asked_for(cli: Cli) -> None:
     cli.until(lambda: status("shot") == "done" and status("dud") == "done")
     said = cli.ask("ls")
     assert "shot" not in said.out and "dud" in said.out
-    assert "1 one-shot succeeded and is not listed; see with: wakeful ls --all" in said.err
+    assert "1 one-shot succeeded and is not listed: wakeful ls --all" in said.err
     assert "shot" in cli.ask("ls", "--all").out
     assert "shot" in cli.ask("ls", "--status", "done").out
     slugs = [one["slug"] for one in cli.ask("ls", "-o", "json").json["schedules"]]

@@ -44,7 +44,7 @@ def test_asking_imports_no_engine(tmp_path: Path) -> None:
         "import sys\nfrom wakeful.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    print(sorted(sys.modules))\n"
     )
-    asked = [sys.executable, "-c", code, "--home", str(tmp_path), "ls"]
+    asked = [sys.executable, "-c", code, "--home", str(tmp_path), "next"]
     ended = subprocess.run(asked, capture_output=True, text=True, check=True)
     loaded = ended.stdout.splitlines()[-1]
     assert "'wakeful.cli.client'" in loaded

@@ -42,7 +42,7 @@ def test_check_lists_what_is_withheld_from_whom(alone: Cli) -> None:
         {"to": "agent own", "withheld": [*SECRETS], "passed": []},
     ]
     said = alone.ask("check", str(file), COLUMNS="200", **given)
-    assert "agent default: ANTHROPIC_API_KEY, GH_TOKEN; withheld: " in said.out
+    assert "; passed ANTHROPIC_API_KEY, GH_TOKEN" in said.out
     assert "list them in passEnv of a command, or in pass_env of an agent" in said.out
     assert "value-of" not in said.out + said.err
 
