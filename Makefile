@@ -30,10 +30,13 @@ help: ## list the targets
 
 venv: $(STAMP) ## only the environment: .venv/bin/wakeful, .venv/bin/python
 
-# Not cleared first: a daemon that runs from here imports modules late, and must find them until it is restarted.
+# Kept if its Python is the right one: a daemon that runs from here imports modules late, and must find them until it is
+# restarted.
+VERSION := -c 'import sys; print(*sys.version_info[:2])'
 $(RUN_STAMP): requirements/run.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Wakeful needs Python 3.11 or newer: install it, or name it with make PYTHON=/path/to/python"; exit 1; }
 	@rm -f $(RUN_STAMP)
+	@test "$$($(BIN)/python $(VERSION) 2>/dev/null)" = "$$($(PYTHON) $(VERSION))" || rm -rf $(VENV)
 	@echo "installing what Wakeful needs into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --no-deps --no-compile --require-hashes -r requirements/run.txt

@@ -55,8 +55,9 @@ def test_what_takes_minutes_is_run_too(block: Block, tmp_path: Path, request: py
 
 @pytest.mark.torture
 def test_a_new_release_is_installed_by_the_same_lines(tmp_path: Path) -> None:
-    """One that is made of something else: the environment is made anew, and the new version is what runs."""
+    """One that is made of something else: the environment is made again, and the new version is what runs."""
     machine = Machine(tmp_path, has_git=True)
+    shutil.rmtree(machine.clone / ".venv")  # a stand-in made of programs of this test, which pip must not install into
     reader = Reader(machine)
     file = machine.folder / "upstream" / "pyproject.toml"
     newer = re.sub(r'^version = ".+"', 'version = "99.0"', file.read_text(encoding="utf-8"), count=1, flags=re.M)
