@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -83,7 +82,7 @@ def install_command(asked: Invocation, dry_run: bool) -> None:
         return
     _check(service, manager)
     _write(manager)
-    is_running = _start(asked.home, manager)
+    is_running = _start(service, manager)
     if asked.is_json:
         json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "started": is_running})
         return
@@ -128,11 +127,10 @@ def _manager(service: Service) -> Manager:
     """The one of this system; refused where there is neither."""
     if sys.platform == "darwin":
         return _launchd(service)
-    if sys.platform == "linux" and shutil.which("systemctl"):
+    if sys.platform == "linux":
         return _systemd(service)
-    system = "without systemd" if sys.platform == "linux" else sys.platform
     raise Ended(
-        f"services are installed with systemd or launchd, and this system is {system}",
+        f"services are installed with systemd or launchd, and this system is {sys.platform}",
         hint=f"let your own service manager run this in the foreground: {shlex.join(service.command)}",
     )
 
@@ -210,15 +208,16 @@ def _write(manager: Manager) -> None:
         raise Ended(f"{manager.file} cannot be written: {error.strerror}") from error
 
 
-def _start(home: Path, manager: Manager) -> bool:
+def _start(service: Service, manager: Manager) -> bool:
     """Whether the service runs now. Where it cannot be started, the commands for it are shown."""
-    for words in _troubles(home, manager.kind):
+    for words in _troubles(service.home, manager.kind):
         note(f"  {words}")
     commands = (*manager.reload, manager.start)
     if not manager.is_there:
         note(f"  {manager.kind} does not run for this user here; when it does: {_joined(commands)}")
+        note(f"  another service manager can run this in the foreground: {shlex.join(service.command)}")
         return False
-    if _is_held(home):
+    if _is_held(service.home):
         for command in (*manager.reload, manager.enable):
             _ask(command)
         note(

@@ -124,19 +124,25 @@ def test_variables_that_the_service_will_not_have_are_named(own: Cli, monkeypatc
     assert "TimeoutStopSec=330" in own.ask("service", "install", "--dry-run").out
 
 
-@pytest.mark.parametrize(
-    ("system", "words"), [("win32", "win32"), ("freebsd14", "freebsd14"), ("linux", "without systemd")]
-)
-def test_other_systems_are_refused(
-    own: Cli, user: Path, system: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("system", ["win32", "freebsd14"])
+def test_other_systems_are_refused(own: Cli, user: Path, system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that another service manager can run."""
     monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setenv("PATH", str(user))
     for command in (("service", "install"), ("service", "install", "--dry-run"), ("service", "uninstall")):
         said = own.ask(*command)
         assert said.code == 1
-        assert words in said.err and f"--home {own.home} up" in said.err
+        assert f"this system is {system}" in said.err and f"--home {own.home} up" in said.err
+    assert list(user.iterdir()) == []
+
+
+def test_a_linux_without_systemd_is_told_what_else_can_run_it(
+    own: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is written for when there is one."""
+    monkeypatch.setenv("PATH", str(user))
+    said = own.ask("service", "install")
+    assert (said.code, unit_of(user).exists()) == (0, True)
+    assert f"--home {own.home} up" in said.err
 
 
 def test_a_program_that_may_vanish_is_refused(own: Cli, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
