@@ -229,13 +229,20 @@ async def test_refused_tools_are_reported_with_the_run(desk: Callable[..., Desk]
 async def test_aider_continues_a_conversation_from_a_file_of_ours(desk: Callable[..., Desk], tmp_path: Path) -> None:
     """It has no sessions of its own."""
     one = desk("aider", "ok")
-    first, second = await one.turn(), await one.turn()
+    first = await one.turn()
     assert isinstance(first, Done) and first.session_id is not None and first.session_id.startswith("wakeful-")
-    assert isinstance(second, Done) and second.session_id == first.session_id
-    begun, continued = (call.argv for call in one.player.calls())
-    history = str(tmp_path / "agents" / f"{first.session_id}.chat.md")
-    assert history in begun and "--restore-chat-history" not in begun
-    assert history in continued and "--restore-chat-history" in continued
+    history = tmp_path / "agents" / f"{first.session_id}.chat.md"
+    history.touch()  # as the real one does
+    second = await one.turn()
+    assert isinstance(second, Done) and second.session_id == first.session_id and second.output is None
+    history.unlink()
+    third = await one.turn()
+    assert isinstance(third, Done) and third.output is not None
+    assert f"[the session {first.session_id} is not on this node: a new one was started]" in third.output
+    begun, continued, begun_again = (call.argv for call in one.player.calls())
+    assert str(history) in begun and "--restore-chat-history" not in begun
+    assert str(history) in continued and "--restore-chat-history" in continued
+    assert "--restore-chat-history" not in begun_again
 
 
 async def test_an_ephemeral_turn_keeps_no_session(desk: Callable[..., Desk]) -> None:

@@ -95,6 +95,9 @@ class PresetAgent:
         # Checked again: it goes onto a command line, where a leading hyphen would be an option.
         session_id = session_id_of(turn.session_id) if turn.is_persistent and self._settings.preset.resumes else None
         notes: list[str] = []
+        if session_id is not None and not await self._is_here(turn, session_id):
+            notes.append(_not_here(turn, session_id))
+            session_id = None
         outcome = await self._run(turn, session_id, ladder)
         if isinstance(outcome, tuple) and outcome[1].kind == "lost" and session_id is not None:
             notes.append(await self._lost(session_id))
@@ -181,6 +184,13 @@ class PresetAgent:
         except OSError:  # a full disk does not undo an answer; the next turn's usage is unknown then
             return
 
+    async def _is_here(self, turn: Turn, session_id: str) -> bool:
+        """Whether this machine's disk has the session, as far as we know: if in doubt, the program is asked."""
+        history = self._settings.preset.history
+        if history:  # its program would begin a new one without a word
+            return await in_thread((self._notes.folder / history.format(session=session_id)).exists, name="agent")
+        return turn.session_node is None or await self._notes.read(session_id) is not None
+
     async def _lost(self, session_id: str) -> str:
         """What the run says about a session that is gone."""
         known = await self._notes.read(session_id)
@@ -224,6 +234,11 @@ def _wrong_permissions(preset: Preset, permissions: str | None) -> str | None:
     if preset.takes_other_permissions:
         return None
     return f"{preset.program} has no permissions '{permissions}'; write {' or '.join(preset.permissions)}"
+
+
+def _not_here(turn: Turn, session_id: str) -> str:
+    where = "is not on this node" if turn.session_node is None else f"is on the node {turn.session_node}, not here"
+    return f"[the session {session_id} {where}: a new one was started]"
 
 
 def _new_session(fire: Fire) -> str:

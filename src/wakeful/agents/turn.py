@@ -62,10 +62,20 @@ class TurnAction:
 
     is_local = False
 
-    def __init__(self, agents: Mapping[str, Agent], clock: Clock, *, sessions: Sessions, receipts: Receipts) -> None:
+    def __init__(
+        self,
+        agents: Mapping[str, Agent],
+        clock: Clock,
+        *,
+        sessions: Sessions,
+        receipts: Receipts,
+        begun_elsewhere: Sessions | None = None,
+    ) -> None:
+        """`begun_elsewhere` gives the name of the other node that began the session of a fire's schedule."""
         self._agents = agents
         self._clock = clock
         self._sessions = sessions
+        self._begun_elsewhere = begun_elsewhere
         self._receipts = receipts
         # Sessions made in attempts that were cancelled, and so have no result: (the one we were given, the new one).
         self._remembered: OrderedDict[int, tuple[str | None, str]] = OrderedDict()
@@ -96,7 +106,11 @@ class TurnAction:
             given = await self._sessions(fire) if is_persistent(prompt.session_config) else None
             if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
                 return inbox.receipt.result()
-            return await self._take(agent, self._turn(prompt, fire, given), given, inbox, ladder)
+            node = await self._begun_elsewhere(fire) if given is not None and self._begun_elsewhere else None
+            turn = self._turn(prompt, fire, given)
+            if turn.session_id == given:  # else one that an attempt began here
+                turn = turn._replace(session_node=node)
+            return await self._take(agent, turn, given, inbox, ladder)
 
     async def ask(self, spec: ActionSpec, fire: Fire) -> Told:
         """What became of a turn that a crash cut off: the agent's own receipt, else what the agent can tell."""

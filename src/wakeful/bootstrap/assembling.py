@@ -93,11 +93,15 @@ async def assemble(
     receipts = Receipts(secret, receipts_at, late=late)
     if receipts_at is not None:
         actions[Command] = Receipted(actions[Command], receipts)
+    identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
     if agents is not None:
         actions[Prompt] = TurnAction(
-            agents(clock, registry), clock, sessions=partial(_session_of, store), receipts=receipts
+            agents(clock, registry),
+            clock,
+            sessions=partial(_session_of, store),
+            receipts=receipts,
+            begun_elsewhere=partial(_begun_elsewhere, store, identity.name),
         )
-    identity = Identity(name or socket.gethostname(), socket.gethostname(), os.getpid())
     parts = await assemble_with(
         store,
         clock,
@@ -190,6 +194,7 @@ async def assemble_with(
         store_id=store_id,
         gates=[*_left_to_others(store, actions, compilations), *(gate for plug in plugs for gate in plug.gates)],
         receipt_url=receipts.url if receipts else None,
+        node=identity.name,
     )
     seams = Seams(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
@@ -266,6 +271,13 @@ async def _session_of(store: Store, fire: Fire) -> str | None:
     """The session a schedule's agent goes on with."""
     cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
     return cadences[fire.schedule_id].session_id if fire.schedule_id in cadences else None
+
+
+async def _begun_elsewhere(store: Store, node: str, fire: Fire) -> str | None:
+    """The other node that began the session of a schedule; None: this one, or nobody knows."""
+    cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
+    found = cadences[fire.schedule_id].session_node if fire.schedule_id in cadences else None
+    return None if found == node else found
 
 
 def _receipt_secret(tx: Tx) -> bytes:

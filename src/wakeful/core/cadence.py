@@ -54,6 +54,7 @@ class Cadence(NamedTuple):
     last_success_at: Instant | None
     session_id: str | None
     trouble: int = 0  # WELL, RECOVERING or BAD of `core.incidents`
+    session_node: str | None = None  # the node that began the session; None: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,8 +215,9 @@ def after_close(
     errors = 0 if is_counted else cadence.consecutive_errors
     success_at = now if is_success else cadence.last_success_at
     held = (backoff_until, cadence.catch_up_until, open_run_id, queued_run_id, cadence.last_row_id)
-    told = (errors, run.started_at, close.outcome, close.error, success_at, cadence.session_id, cadence.trouble)
-    cadence = Cadence._make((*cadence[:9], *held, *told))
+    told = (errors, run.started_at, close.outcome, close.error, success_at)
+    kept = (cadence.session_id, cadence.trouble, cadence.session_node)
+    cadence = Cadence._make((*cadence[:9], *held, *told, *kept))
     # Late proof about a run that had closed says what it was; its error was counted then.
     if not is_success and run.is_open and close.is_counted and run.trigger != "manual":
         cadence = _count_error(cadence, rules, policy, close, now)

@@ -26,6 +26,7 @@ class Turn(NamedTuple):
     is_persistent: bool  # whether the session is to be there for the next turn
     config: Mapping[str, Any]  # the definition's `sessionConfig`
     memory: Memory | None = None  # what is kept of it, where we keep the transcript; None: all of it
+    session_node: str | None = None  # the other node that began the session; None: this node, or not known
 
 
 @dataclass(frozen=True, slots=True)

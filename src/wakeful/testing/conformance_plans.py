@@ -163,6 +163,7 @@ class TestCadences:
             planned_through=NOW + 3, next_at=None, ran_through=NOW + 4, backoff_until=NOW + 5, catch_up_until=NOW + 6,
             open_run_id=7, queued_run_id=8, last_row_id=9, consecutive_errors=10, last_run_at=NOW + 11,
             last_outcome="failed", last_error="no", last_success_at=NOW + 12, session_id="s",
+            session_node="node",
         )  # fmt: skip
         await store.write(lambda tx: put_cadences(tx, a_cadence(1), full))
         assert await store.read(lambda tx: tx.cadences.lock([2, 1, 3])) == {1: a_cadence(1), 2: full}
@@ -197,12 +198,14 @@ class TestCadences:
         await store.write(lambda tx: tx.cadences.add_many([before, a_cadence(2)]))
         numbers: dict[str, Any] = {name: 40 + n for n, name in enumerate(PLANNED_COLUMNS)}
         planned = before._replace(**numbers)
-        await store.write(lambda tx: tx.cadences.save_planned([planned._replace(session_id="not written")]))
+        await store.write(
+            lambda tx: tx.cadences.save_planned([planned._replace(session_id="not", session_node="written")])
+        )
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == planned
         words: dict[str, Any] = {name: 60 + n for n, name in enumerate(SETTLED_COLUMNS)}
         said = {"state": "disabled", "state_reason": "why", "last_outcome": "failed", "last_error": "oh"}
         settled = planned._replace(**words | said | {"session_id": "s"})
-        await store.write(lambda tx: tx.cadences.save_settled([settled._replace(planned_through=NOW + 99)]))
+        await store.write(lambda tx: tx.cadences.save_settled([settled._replace(session_node="not written")]))
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
 
     async def test_the_kinds_that_are_due_are_told(self, make_store: MakeStore) -> None:

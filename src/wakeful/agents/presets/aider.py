@@ -19,6 +19,7 @@ _TOKENS: Final = re.compile(
 _HEADER: Final = re.compile(r"^(Aider v|Main model:|Model:|Weak model:|Editor model:|Git repo:|Repo-map:|Restored )")
 _NOTE: Final = re.compile(r"^https://aider\.chat/\S+$")
 _TOO_MANY: Final = 429
+_HISTORY: Final = "{session}.chat.md"
 _ERROR: Final = re.compile(r"^(litellm\.\S*Error|The API provider|Retrying in|.*Error code:)")
 _EXCEPTION: Final = re.compile(r"^litellm\.(\w+?)(?:Error|Exception)?: (?:\w+: )*(?:\w+Exception - )?(.*)")
 
@@ -27,7 +28,7 @@ def launch(ask: Ask) -> Launch:
     argv = [ask.program, "--message-file", "/dev/stdin", "--yes-always", "--no-stream", "--no-pretty"]
     argv += ["--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--no-fancy-input"]
     session = ask.session_id or ask.new_session_id
-    argv += ["--chat-history-file", str(Path(ask.folder) / f"{session}.chat.md")] if session else []
+    argv += ["--chat-history-file", str(Path(ask.folder) / _HISTORY.format(session=session))] if session else []
     argv += ["--restore-chat-history"] if ask.session_id else []
     argv += ["--model", ask.model] if ask.model else []
     return Launch((*argv, *ask.args), ask.prompt)
@@ -94,4 +95,5 @@ PRESET: Final = Preset(
         "AIDER_ANTHROPIC_API_KEY",
     ),
     names_sessions=True,
+    history=_HISTORY,
 )

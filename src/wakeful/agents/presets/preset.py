@@ -88,6 +88,7 @@ class Preset:
     takes_other_permissions: bool = True  # a value that a newer version has is handed on as it is
     resumes: bool = True
     names_sessions: bool = False  # the caller chooses the session's id
+    history: str = ""  # the file with its sessions, of ours, in `Ask.folder`: with {session}
     reports_usage: bool = True
     documented_only: bool = False  # written from its documentation, never run
     exact_reset: ExactReset | None = None  # for programs that print the minute of a reset and store the second

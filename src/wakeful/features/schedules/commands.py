@@ -193,7 +193,7 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
     """Go on with this session of the agent from the next run; None: with a new one."""
     _, cadence = _hold(tx, slug)
     if cadence.session_id != session_id:
-        tx.cadences.save_many([cadence._replace(session_id=session_id)])
+        tx.cadences.save_many([cadence._replace(session_id=session_id, session_node=None)])
 
 
 def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
@@ -316,7 +316,8 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     cadence = cadence._replace(version=compiled.version)
     if isinstance(before, Compiled) and agent_of(before) != agent_of(compiled):
-        cadence = cadence._replace(session_id=None)  # a session of the agent it had means nothing to another
+        # A session of the agent it had means nothing to another.
+        cadence = cadence._replace(session_id=None, session_node=None)
     if isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing:
         if cadence.state == "invalid":
             cadence = cadence._replace(state="active", state_reason=None, state_at=now)

@@ -37,11 +37,13 @@ class ScheduleRuns:
         store_id: str,
         gates: Sequence[Gate] = (),
         receipt_url: ReceiptUrl | None = None,
+        node: str | None = None,
     ) -> None:
         self._compilations = compilations
         self._store_id = store_id
         self._gates = gates
         self._receipt_url = receipt_url
+        self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
@@ -67,7 +69,7 @@ class ScheduleRuns:
         given_up: dict[int, str] = {}
         for run, ending in ended:
             cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
-            one, moved = _settle(run, ending, own[run.run_id], cadence, compiled, now)
+            one, moved = _settle(run, ending, own[run.run_id], cadence, compiled, self._node, now)
             settled.append(one)
             if cadence is not None and moved is not None:
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
@@ -135,7 +137,11 @@ class ScheduleRuns:
         changed = [after[key] for key in sorted(after) if after[key] is not before[key]]
         if not changed:
             return
+        # A session begins once and goes on for long: the node that began it is not written by every settling.
+        begun = [one for one in changed if one.session_node != before[one.schedule_id].session_node]
         tx.cadences.save_settled(changed)
+        if begun:
+            tx.cadences.save_many(begun)
         moves = [
             (cadence.schedule_id, rings_at(cadence, known))
             for cadence in changed
@@ -152,6 +158,7 @@ def _settle(
     own: Compiled | Broken,
     cadence: Cadence | None,
     current: Compiled | Broken | None,
+    node: str | None,
     now: Instant,
 ) -> tuple[Settled, Cadence | None]:
     """One run under the definition it began with; its schedule moves on under the one in force now."""
@@ -162,8 +169,9 @@ def _settle(
     if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, Entrusted):
         settlement = _not_again(run, settlement, cadence)
     session_id = session_of(ending)
-    if session_id is not None and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
-        cadence = cadence._replace(session_id=session_id)
+    is_new = session_id is not None and session_id != cadence.session_id
+    if is_new and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
+        cadence = cadence._replace(session_id=session_id, session_node=node)
     if not isinstance(settlement, Close):
         moved, observed = after_failed_attempt(cadence, current.rules, current.policy, run, settlement)
         return Settled(settlement, asked + observed, kept_while_waiting(ending, earlier=run.result)), moved

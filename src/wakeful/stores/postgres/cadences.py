@@ -21,7 +21,7 @@ from wakeful.stores.postgres.rows import (
 )
 
 _COLUMNS = columns_of(Cadence, "cadences")
-_TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id"})
+_TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id", "session_node"})
 
 # Write new cadences.
 ADD = insert_into("cadences", Cadence, _TEXTS)

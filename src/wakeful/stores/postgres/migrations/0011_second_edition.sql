@@ -97,3 +97,6 @@ CREATE TABLE logins (
   created_at   bigint NOT NULL,
   expires_at   bigint NOT NULL
 );
+
+-- Agents: the node that began the session of a schedule; a command-line agent keeps its sessions on that node's disk.
+ALTER TABLE cadences ADD COLUMN session_node text;

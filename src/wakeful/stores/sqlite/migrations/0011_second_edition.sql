@@ -120,3 +120,6 @@ CREATE TABLE logins (
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Agents: the node that began the session of a schedule; a command-line agent keeps its sessions on that node's disk.
+ALTER TABLE cadences ADD COLUMN session_node TEXT;
