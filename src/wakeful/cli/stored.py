@@ -39,7 +39,7 @@ def source_of(home: Path) -> Source:
         if not _is_free(home):
             raise  # it is starting, or holds the home and does not answer
         stored = StoredHome(home, missing)
-    note(f"wakeful: no daemon is running, so nothing will fire; read from {stored.where}")
+    note(f"wakeful: no daemon is running{stored.meaning}; read from {stored.where}")
     note(f"  start one: {start_command(home)}")
     return stored
 
@@ -71,6 +71,11 @@ class StoredHome:
     def where(self) -> str:
         """The place, without its secrets."""
         return self._url if self._is_file else "its PostgreSQL store"
+
+    @property
+    def meaning(self) -> str:
+        """What it means that no daemon runs here: on PostgreSQL other nodes may be at work."""
+        return ", so nothing will fire" if self._is_file else " for this home"
 
     def get(self, path: str, **query: Any) -> Any:
         """What the daemon would say at this path."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edges.cli.kit import Cli
-from postgres.server import server, url
+from postgres.server import Server, server, url
 from wakeful import Wakeful, every, manual
 from wakeful.stores.sqlite.migrate import migrations
 
@@ -23,7 +23,7 @@ quota_argv = ["true"]
 """
 
 
-async def recorded(store: str, home: Path) -> None:
+async def recorded(store: str) -> None:
     """A store with a schedule that ran, one that is removed, and one that waits."""
     async with Wakeful(store, tick=True) as app:
         await app.add("good", manual(), command=["echo", "well done"])
@@ -53,12 +53,12 @@ QUESTIONS = [
 ]
 
 
-def ask_everything(cli: Cli) -> None:
+def ask_everything(cli: Cli, remark: str) -> None:
     for words, expected in QUESTIONS:
         said = cli.ask(*words)
         assert said.code == 0, (words, said)
         assert expected in said.out, (words, said.out)
-        assert "no daemon is running, so nothing will fire" in said.err
+        assert remark in said.err
     listed = cli.ask("ls", "-o", "json")
     assert [one["slug"] for one in listed.json["schedules"]] == ["good", "later"]
     said = cli.ask("show", "nothing")
@@ -69,14 +69,14 @@ def ask_everything(cli: Cli) -> None:
 async def filled(alone: Cli) -> Cli:
     """A home whose daemon is down."""
     alone.home.mkdir(mode=0o700)
-    await recorded(str(alone.home / "wakeful.db"), alone.home)
+    await recorded(str(alone.home / "wakeful.db"))
     return alone
 
 
 def test_questions_are_answered_from_the_file(filled: Cli) -> None:
     """Each with a remark on stderr, exit code 0, and not a byte changed or a file left behind."""
     before = files_of(filled.home)
-    ask_everything(filled)
+    ask_everything(filled, "no daemon is running, so nothing will fire")
     assert files_of(filled.home) == before
 
 
@@ -96,9 +96,36 @@ async def test_questions_are_answered_from_postgresql(alone: Cli, url: str) -> N
     """The same, through the same port."""
     alone.home.mkdir(mode=0o700)
     (alone.home / "wakeful.toml").write_text(f"[store]\nurl = {json.dumps(url)}\n")
-    await recorded(url, alone.home)
-    ask_everything(alone)
+    await recorded(url)
+    ask_everything(alone, "no daemon is running for this home; read from its PostgreSQL store")
     assert url not in alone.ask("ls").err
+
+
+async def test_a_postgresql_store_that_cannot_be_read(alone: Cli, server: Server, url: str) -> None:
+    """One that is empty, and one of another schema: a sentence each, and nothing is made or migrated."""
+    alone.home.mkdir(mode=0o700)
+    (alone.home / "wakeful.toml").write_text(f"[store]\nurl = {json.dumps(url)}\n")
+    said = alone.ask("ls")
+    assert (said.code, said.out, "holds nothing of Wakeful yet" in said.err) == (3, "", True)
+    await recorded(url)
+    schema = url.rpartition("schema=")[2]
+    with server.connect() as connection:
+        connection.execute(f"UPDATE {schema}.schema_version SET number = number + 90".encode())
+        said = alone.ask("ls")
+        assert (said.code, "install the release that wrote it" in said.err) == (3, True)
+        connection.execute(f"DELETE FROM {schema}.schema_version WHERE number > 95".encode())
+        connection.execute(f"UPDATE {schema}.schema_version SET number = number - 90".encode())
+        said = alone.ask("ls")
+    assert (said.code, "start the daemon once, which brings it up to date" in said.err) == (3, True)
+
+
+def test_a_postgresql_server_that_is_not_there(alone: Cli) -> None:
+    """Why, without the password."""
+    alone.home.mkdir(mode=0o700)
+    (alone.home / "wakeful.toml").write_text('[store]\nurl = "postgresql://me:hidden@127.0.0.1:9/none"\n')
+    said = alone.ask("ls")
+    assert (said.code, said.out) == (3, "")
+    assert "the store cannot be read" in said.err and "hidden" not in said.err
 
 
 def test_slots_and_workflows_are_explained_too(filled: Cli) -> None:

@@ -62,10 +62,10 @@ class Client:
 
 @asynccontextmanager
 async def served(
-    path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576
+    path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576, **settings: Any
 ) -> AsyncIterator[Client]:
     """The API of a fresh store, in this process."""
-    app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s")
+    app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s", **settings)
     with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:

@@ -75,6 +75,8 @@ ROLES = [
     ("PUT", "/api/schedule/other", {ADMIN}),
     ("PATCH", "/api/schedule/job", {ADMIN}),
     ("POST", "/api/schedule/job/pause", {ADMIN, OPERATE}),
+    ("POST", "/api/heartbeat/pause", {ADMIN, OPERATE}),
+    ("POST", "/api/heartbeat/resume", {ADMIN, OPERATE}),
     ("POST", "/api/schedule/job/resume", {ADMIN, OPERATE}),
     ("POST", "/api/schedule/job/run", {ADMIN, OPERATE}),
     ("POST", "/api/deliveries", {ADMIN}),

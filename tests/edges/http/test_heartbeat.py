@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from agents.server import AgentServer, serving
-from edges.http.kit import Client, Daemon, daemon
+from edges.http.kit import Client, Daemon, daemon, served
 from patience import PATIENCE
+from wakeful import Heartbeat
 
 WITHIN = PATIENCE
 SETTINGS = """
@@ -220,3 +221,18 @@ async def test_what_cannot_be_a_wake_is_refused(api: Client) -> None:
     assert (await api.post("/api/wake", {})).status == 409
     assert (await api.get("/api/heartbeat")).body["status"] == "disabled"
     assert (await api.get("/api/system-events")).body == {"events": []}
+
+
+async def test_the_heartbeat_is_paused_and_resumed_over_rest(tmp_path: Path) -> None:
+    """A time that is past, and a field that is not known, are refused; its record is read like that of a schedule."""
+    async with served(tmp_path, heartbeat=Heartbeat(every="1h")) as api:
+        said = await api.post("/api/heartbeat/pause", {"until": "2100-01-01T00:00:00Z"})
+        assert (said.status, said.body["status"], said.body["resumeAt"]) == (200, "paused", "2100-01-01T00:00:00.000Z")
+        assert said.body["nextBeat"] is None
+        for body in ({"until": "2001-01-01T00:00:00Z"}, {"untill": "2100-01-01T00:00:00Z"}):
+            assert (await api.post("/api/heartbeat/pause", body)).status == 400
+        said = await api.post("/api/heartbeat/resume")
+        assert (said.status, said.body["status"], said.body["pausedAt"]) == (200, "idle", None)
+        assert (await api.get("/api/schedule/heartbeat/stats")).body["nextRun"] == said.body["nextBeat"]
+    async with served(tmp_path, heartbeat=Heartbeat(enabled=False)) as api:
+        assert (await api.post("/api/heartbeat/pause")).status == 409

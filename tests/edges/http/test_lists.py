@@ -9,6 +9,7 @@ import pytest
 
 from edges.http.kit import EVERY, MANUAL, Client, served
 from patience import PATIENCE
+from wakeful import once
 from wakeful.app import New
 from wakeful.core.actions import Command
 from wakeful.core.timing import Every
@@ -280,3 +281,36 @@ class Steps:
 
     def _step(self) -> None:
         self.count += 1
+
+
+async def test_finished_one_shots_can_be_left_out_or_asked_for(tmp_path: Path) -> None:
+    """Without the parameter the list is as it always was."""
+    async with served(tmp_path) as api:
+        await api.app.add("shot", once("+1s"), command=["true"])
+        await api.app.add("dud", once("+1s"), command=["false"], retry={"times": 0})
+        await api.put("every")
+
+        async def slugs(query: str = "") -> list[str]:
+            return [one["slug"] for one in (await api.get(f"/api/schedule{query}")).body["schedules"]]
+
+        async with asyncio.timeout(PATIENCE):
+            while await slugs("?status=done") != ["dud", "shot"]:
+                await asyncio.sleep(0.05)
+        assert await slugs() == ["dud", "every", "shot"]
+        assert await slugs("?finished=false") == ["dud", "every"]
+        assert await slugs("?finished=true") == ["shot"]
+        assert (await api.get("/api/schedule?finished=maybe")).status == 400
+
+
+async def test_the_ledger_of_a_removed_schedule_stays_under_its_slug(tmp_path: Path) -> None:
+    """A new one of that slug has a ledger of its own."""
+    async with served(tmp_path) as api:
+        await api.put("job", MANUAL)
+        first = (await api.post("/api/schedule/job/run?wait=true")).body["runId"]
+        assert (await api.ask("DELETE", "/api/schedule/job")).status == 204
+        assert [run["runId"] for run in (await api.get("/api/schedule/job/runs")).body["runs"]] == [first]
+        assert (await api.get("/api/schedule/job/stats")).body["counts"] == {"succeeded": 1}
+        assert (await api.get("/api/schedule/job")).status == 404
+        await api.put("job", MANUAL)
+        assert (await api.get("/api/schedule/job/runs")).body["runs"] == []
+        assert (await api.get("/api/schedule/never/runs")).status == 404
