@@ -1,8 +1,8 @@
 """`make docs`: the documentation as a static site with search, in `site/`.
 
-Every Markdown page of the repository's root, `docs/` and `docs/decisions/` becomes an HTML page at the same place, so
-that links stay what they are. The site needs no server and fetches nothing: it can be read from the disk.
-A link that leads nowhere fails the build.
+Every Markdown page of the root, `docs/`, `docs/decisions/` and `examples/` becomes an HTML page at the same place, so
+that links stay what they are. The site needs no server and fetches nothing: it can be read from the disk. A link that
+leads nowhere fails the build.
 """
 
 import html
@@ -26,6 +26,7 @@ ROOT_PAGES: Final = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("UPGRADING.md", "CHANGELOG.md"),
 )
+FOLDERS: Final = ("docs", "docs/decisions", "examples")
 MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 LINK: Final = re.compile(r"\[([^\]]+)\]\(([\w./-]+\.md)\)")
 PICTURE: Final = re.compile(r'<img [^>]*src="([^"]+)"')
@@ -66,7 +67,8 @@ class Section:
 def sources(root: Path) -> list[PurePosixPath]:
     """All pages, as paths from the root."""
     found = [root / name for name in ROOT_PAGES if (root / name).exists()]
-    found += sorted((root / "docs").glob("*.md")) + sorted((root / "docs" / "decisions").glob("*.md"))
+    for folder in FOLDERS:
+        found += sorted((root / folder).glob("*.md"))
     return [PurePosixPath(file.relative_to(root).as_posix()) for file in found]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md")])
+PAGES = sorted(page for folder in ("", "docs/", "docs/decisions/", "examples/") for page in ROOT.glob(f"{folder}*.md"))
 FENCE = re.compile(
     r"(?:^<!-- (?P<long>takes minutes) -->\n)?^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.M | re.S,
