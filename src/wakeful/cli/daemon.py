@@ -71,7 +71,7 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
 
 @command("status")
 def status_command(asked: Invocation) -> None:
-    """Say whether the daemon runs, and how it is. Exit code 3 if there is none, 1 if it is not well."""
+    """Show whether the daemon runs, and its health. Exit code 3 if none runs, 1 if it is not well."""
     from wakeful.cli.client import find
     from wakeful.cli.health import health_of
 
@@ -98,7 +98,7 @@ def status_command(asked: Invocation) -> None:
 @command("down")
 @click.option("--timeout", metavar="DUR", default="60s", show_default=True, help="How long to wait for its end.")
 def down_command(asked: Invocation, timeout: str) -> None:
-    """Stop the daemon, and wait until it has ended; runs under way have their grace."""
+    """Stop the daemon, and wait until it has ended; runs in progress may finish within limits.shutdown_grace."""
     from wakeful.cli.moments import duration
 
     patience = duration(timeout, "--timeout") / 1000

@@ -39,7 +39,7 @@ class Finding:
 
 @command("doctor")
 def doctor_command(asked: Invocation) -> None:
-    """Look for what is wrong, and name the cure; works without a daemon too.
+    """Look for problems, and say how to fix them; works without a daemon too.
 
     Exit code 1 if something is wrong; warnings alone are no failure.
     """
@@ -61,7 +61,7 @@ def _tell(findings: list[Finding]) -> None:
         paragraph(f"{finding.what}: {finding.words}{cure}", label=f"{finding.state:<8}")
     wrong = sum(finding.state == "wrong" for finding in findings)
     warnings = sum(finding.state == "warning" for finding in findings)
-    note(f"{wrong} wrong, {warnings} to look at, {len(findings) - wrong - warnings} as it should be")
+    note(f"{wrong} wrong, {warnings} warning{'s' * (warnings != 1)}, {len(findings) - wrong - warnings} ok")
 
 
 def _home(asked: Invocation) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome:
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now; ends with Ctrl-C.")
 @click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
 def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -> None:
-    """Tell what happened, oldest first, one line each; with -f what happens as well.
+    """Print what happened, oldest first, one line each; with -f also what happens from now on.
 
     With -o json each line is one JSON object.
     """

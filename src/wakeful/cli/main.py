@@ -12,8 +12,8 @@ from wakeful.cli.invocation import common_options
 COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "The daemon": {
         "up": ("daemon", "Start the daemon in the foreground."),
-        "status": ("daemon", "Say whether the daemon runs, and how it is."),
-        "down": ("daemon", "Stop the daemon; runs under way may end."),
+        "status": ("daemon", "Show whether the daemon runs, and its health."),
+        "down": ("daemon", "Stop the daemon; runs in progress may finish."),
         "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
         "open": ("page", "Open the page in the browser, logged in."),
         "service": ("service", "Say whether the daemon is a service; install or remove it."),
@@ -22,10 +22,10 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "add": ("add", "Add a schedule, and show its next five times."),
         "edit": ("edit", "Change some of a schedule, or all of it in an editor."),
         "ls": ("schedules", "List the schedules."),
-        "show": ("schedules", "Show one schedule as it stands."),
-        "rm": ("schedules", "Take a schedule away; its ledger stays."),
-        "pause": ("schedules", "Let nothing of a schedule start."),
-        "resume": ("schedules", "Let a paused or disabled schedule go on."),
+        "show": ("schedules", "Show one schedule."),
+        "rm": ("schedules", "Remove a schedule; its ledger stays."),
+        "pause": ("schedules", "Pause a schedule."),
+        "resume": ("schedules", "Resume a paused or disabled schedule."),
         "run": ("schedules", "Run a schedule once, now."),
     },
     "Agents": {
@@ -33,21 +33,21 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "What will happen, and what did": {
         "next": ("ahead", "Show what will fire, in order."),
-        "runs": ("ledger", "List the runs, newest first."),
-        "log": ("ledger", "Tell what happened, oldest first."),
+        "runs": ("ledger", "List the runs, newest first; show one in full."),
+        "log": ("ledger", "Print what happened, oldest first."),
         "stats": ("ledger", "Show the record of one schedule."),
         "why": ("ledger", "Say in one sentence why it ran, or did not."),
     },
     "The heartbeat": {
         "wake": ("wakes", "Ask for a turn of the heartbeat."),
-        "heartbeat": ("wakes", "Show how the heartbeat stands, with its last turns."),
+        "heartbeat": ("wakes", "Show the heartbeat, and its last turns."),
         "events": ("wakes", "List the system events that wait for the next turn."),
     },
     "Workflows": {
-        "workflows": ("workflows", "List the workflows, or look after one of them."),
+        "workflows": ("workflows", "List the workflows, or manage one."),
     },
     "Quota": {
-        "slots": ("slots", "List the quota slots, or look after one of them."),
+        "slots": ("slots", "List the quota slots, or manage one."),
     },
     "People": {
         "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),
@@ -57,8 +57,8 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
-        "restore": ("restore", "Put a copy back in the place of the database."),
-        "doctor": ("doctor", "Look for what is wrong, and name the cure."),
+        "restore": ("restore", "Restore the database from a copy."),
+        "doctor": ("doctor", "Look for problems, and say how to fix them."),
         "check": ("check", "Check a wakeful.toml or a definition.json."),
         "completion": ("completion", "Print the completion script of a shell."),
     },

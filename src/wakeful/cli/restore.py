@@ -30,7 +30,7 @@ LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('sc
 @command("restore")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def restore_command(asked: Invocation, file: Path) -> None:
-    """Put a copy back in the place of the database; the daemon must be stopped.
+    """Restore the database from a copy; the daemon must be stopped.
 
     The database as it is now is kept beside it under another name. Whatever the copy had planned or begun and may have
     ended since is not done again: `wakeful why` calls it restored.

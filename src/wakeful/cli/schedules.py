@@ -64,7 +64,7 @@ def ls_command(
 @command("show")
 @slug_argument
 def show_command(asked: Invocation, slug: str) -> None:
-    """Show one schedule as it stands."""
+    """Show one schedule."""
     view = asked.source().get(schedule_path(slug))
     if asked.is_json:
         json_out(view)
@@ -75,7 +75,7 @@ def show_command(asked: Invocation, slug: str) -> None:
 @command("rm")
 @slug_argument
 def rm_command(asked: Invocation, slug: str) -> None:
-    """Take a schedule away; a run under way ends, and its ledger stays."""
+    """Remove a schedule; a run in progress finishes, and its ledger stays."""
     asked.daemon().ask("DELETE", schedule_path(slug))
     if asked.is_json:
         json_out({"slug": slug, "removed": True})
@@ -87,7 +87,7 @@ def rm_command(asked: Invocation, slug: str) -> None:
 @slug_argument
 @click.option("--until", metavar="T", help="Go on at this time, or after a length such as 2h; default: until resumed.")
 def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
-    """Let nothing of a schedule start. What falls into the pause is skipped, and not caught up.
+    """Pause a schedule. What falls into the pause is skipped, and not caught up.
 
     SLUG may also be heartbeat: it has no beats then, and a wake still turns it.
     """
@@ -108,7 +108,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 @command("resume")
 @slug_argument
 def resume_command(asked: Invocation, slug: str) -> None:
-    """Let a paused or disabled schedule go on from now; its errors are counted from zero again.
+    """Resume a paused or disabled schedule from now on; its errors are counted from zero again.
 
     SLUG may also be heartbeat.
     """

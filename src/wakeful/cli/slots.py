@@ -36,7 +36,7 @@ class _SlotsGroup(AskedGroup):
 
 @click.command("slots", cls=_SlotsGroup)
 def slots_command(asked: Invocation) -> None:
-    """List the quota slots, show one (slots NAME), or look after one of them."""
+    """List the quota slots, show one (slots NAME), or manage one."""
     found = asked.daemon().get("/api/slots")["slots"]
     if asked.is_json:
         json_out({"slots": found})

@@ -39,7 +39,7 @@ def wake_command(asked: Invocation, reason: str, text: str | None, key: str | No
 
 @command("heartbeat")
 def heartbeat_command(asked: Invocation) -> None:
-    """Show how the heartbeat stands, with its last turns."""
+    """Show the heartbeat, and its last turns."""
     answer = asked.daemon().get("/api/heartbeat")
     if asked.is_json:
         json_out(answer)

@@ -22,7 +22,7 @@ DEPLOY_TIMEOUT: Final = 600.0
 
 @group("workflows")
 def workflows_command(asked: Invocation) -> None:
-    """List the workflows, or look after one of them."""
+    """List the workflows, or manage one."""
     found = asked.daemon().pages("/api/workflows", "workflows")
     if asked.is_json:
         json_out({"workflows": found})
