@@ -54,8 +54,9 @@ async def test_refused_polling_is_a_finding_everywhere_until_it_works_again(tmp_
                 assert "BotFather" in out
             api.token, api.is_shared = TOKEN, True
             (said,) = await until_health(running, lambda found: any("409" in one for one in found))
-            doctor = await wakeful(home, "doctor")
-            assert "another program polls the same bot" in " ".join(doctor.split())
+            doctor, channels = await asyncio.gather(wakeful(home, "doctor"), wakeful(home, "channels"))
+            for out in (doctor, channels):
+                assert "another program polls the same bot" in " ".join(out.split())
             api.is_shared = False
             await until_health(running, lambda found: not found)
             assert "409" not in await wakeful(home, "channels")
@@ -74,6 +75,7 @@ async def test_a_stranger_is_a_finding_with_the_id_until_it_is_allowed(tmp_path:
         listed = json.loads(await wakeful(home, "doctor", "-o", "json"))["findings"]
         (found,) = [one for one in listed if one["what"] == "channels"]
         assert '"666" to senders under [channels.phone]' in found["cure"]
+        assert "(id 666) wrote and is not allowed to" in " ".join((await wakeful(home, "channels")).split())
         assert api.sent == []
         (home / "wakeful.toml").write_text(phone(api, "666"))
         await until_health(running, lambda found: not found)

@@ -21,7 +21,7 @@ LIMIT: Final = 50
 @command("outbox")
 @click.argument("action", type=click.Choice(OUTBOX_ACTIONS), required=False)
 @click.argument("delivery_id", metavar="[ID]", required=False)
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
+@click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="How many at most.")
 def outbox_command(
     asked: Invocation, action: str | None, delivery_id: str | None, status: str | None, limit: int

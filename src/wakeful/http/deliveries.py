@@ -25,7 +25,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={200: answer(people_shapes.Deliveries, "Newest first."), **problems()},
     )
     async def list_deliveries(
-        status: Annotated[people_shapes.DeliveryStatus | None, Query(description="only those that stand so")] = None,
+        status: Annotated[people_shapes.DeliveryStatus | None, Query(description="only this status")] = None,
         limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
         cursor: Annotated[str | None, Query(description="the `next` of the page before")] = None,
     ) -> Response:

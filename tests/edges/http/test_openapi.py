@@ -23,6 +23,8 @@ from edges.http.kit import Daemon, daemon
 from patience import PATIENCE
 from wakeful.core.definition_json import READ_BACK, WRITTEN
 from wakeful.http import shapes
+from wakeful.http.access import Caller
+from wakeful.http.roles import WRITING, refusal
 
 BOUNDED = settings(
     max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
@@ -218,3 +220,29 @@ def send(one: Daemon, method: str, path: str, body: Any = None) -> Any:
     request = urllib.request.Request(one.address + path, data, method=method)
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
+
+
+def test_every_route_that_changes_something_says_which_role_it_needs(running: Daemon) -> None:
+    """A route that is forgotten needs `admin`; whoever adds one decides."""
+    described = send(running, "GET", "/api/openapi.json")["paths"]
+    routes = {
+        f"{method.upper()} {path}"
+        for path, methods in described.items()
+        for method in methods.keys() & {"post", "put", "patch", "delete"}
+    }
+    assert len(routes) > 30
+    assert sorted(routes - WRITING.keys()) == []
+
+
+@pytest.mark.parametrize("route", sorted(WRITING))
+def test_each_role_may_use_exactly_the_routes_it_is_listed_for(route: str) -> None:
+    """By an address of that route; one that is longer or shorter is another."""
+    method, _, template = route.partition(" ")
+    path = re.sub(r"\{\w+\}", "7", template)
+    needs = WRITING[route]
+    for role, has in (("read", ()), ("agent", ("agent",)), ("operate", ("agent", "operate"))):
+        caller = Caller(role, "x")  # type: ignore[arg-type]  # one of the roles
+        is_permitted = needs in has or (needs == "own" and path == template)  # others never ask: they bring a proof
+        assert (refusal(caller, method, path) is None) == is_permitted, role
+        assert refusal(caller, method, f"{path}/more") is not None
+    assert refusal(Caller("admin", "x"), method, path) is None

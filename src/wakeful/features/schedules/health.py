@@ -269,14 +269,15 @@ def _incidents(count: int) -> Finding:
 
 def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
     """A node that died while others go on is no outage, but somebody should look at it."""
-    live = {(node.host, node.name) for node in nodes if node.voided_at is None and node.lease_until > now}
+    live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
+    latest = {(node.host, node.name): node.started_at for node in sorted(live, key=lambda node: node.started_at)}
     died = [
         node
         for node in nodes
         if node.voided_at is not None
         and node.voided_at >= node.lease_until
         and now - node.voided_at < DIED_WITHIN
-        and (node.host, node.name) not in live
+        and latest.get((node.host, node.name), 0) <= node.last_tick_at  # else it was started again
     ]
     if not live or not died:
         return Finding("nodes", "ok", "no node died while others went on")

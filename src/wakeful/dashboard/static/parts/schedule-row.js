@@ -9,6 +9,13 @@ import { button } from "./small.js";
 /** Whether it goes on by itself. */
 export const isOn = (one) => one.enabled && one.status !== "paused";
 
+/** How it is: its health where something is wrong, else its status. */
+function stateChip(one) {
+  if (one.health === "failing") return chip("failed", { words: "failing" });
+  if (one.health === "late") return chip("missed", { words: "late" });
+  return chip(one.status, { words: one.status === "disabled" ? "off" : one.status });
+}
+
 /** The row: where it stands, what it does and when, how it went, and what can be done with it. */
 export function scheduleRow(one, actions) {
   return h(
@@ -16,8 +23,8 @@ export function scheduleRow(one, actions) {
     { class: "list-row", role: "listitem", data: { slug: one.slug } },
     h(
       "div",
-      { class: "c-state", title: one.statusReason },
-      chip(one.status, { words: one.status === "disabled" ? "off" : one.status }),
+      { class: "c-state", title: one.statusReason ?? one.lastError },
+      stateChip(one),
     ),
     h(
       "div",
@@ -33,7 +40,7 @@ export function scheduleRow(one, actions) {
     h(
       "div",
       { class: "c-last", title: one.lastError },
-      one.lastResult ? chip(one.lastResult === "error" ? "failed" : "succeeded", { words: "" }) : null,
+      one.lastOutcome ? chip(one.lastOutcome, { words: "" }) : null,
       " ",
       when(one.lastRun, { none: "never" }),
     ),
