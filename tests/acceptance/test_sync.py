@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from acceptance.kit import eventually
+from nested import top_level
 from wakeful import Conflict, Invalid, every, manual
 from wakeful.sync import Wakeful
 
@@ -42,7 +43,7 @@ def test_many_threads_run_one_schedule_one_at_a_time(app: Wakeful) -> None:
         overlaps.append(len(inside))
         inside.pop()
 
-    app.add("job", manual(), call=job)
+    app.add("job", manual(), call=top_level(job))
 
     def ask(_: int) -> str:
         try:
@@ -60,7 +61,7 @@ def test_many_threads_run_one_schedule_one_at_a_time(app: Wakeful) -> None:
 def test_a_plain_handler_may_use_the_app_it_runs_in(app: Wakeful) -> None:
     """It runs in a thread of its own, so it may add the next step."""
     app.on_due(lambda fire: None)
-    app.add("first", manual(), call=lambda fire: app.add("second", every("1h")))
+    app.add("first", manual(), call=top_level(lambda fire: app.add("second", every("1h"))))
     run = app.run_now("first", wait=True)
     assert (run.outcome, run.output) == ("succeeded", "second")
     assert app.get("second").status == "idle"
@@ -72,7 +73,7 @@ def test_an_async_handler_that_calls_the_blocking_api_is_told_and_not_locked(app
     async def handler(fire: Any) -> None:
         app.list()
 
-    app.add("job", manual(), call=handler)
+    app.add("job", manual(), call=top_level(handler))
     run = app.run_now("job", wait=True)
     assert run.outcome == "failed"
     assert "make the handler a plain function" in (run.error or "")
@@ -81,7 +82,7 @@ def test_an_async_handler_that_calls_the_blocking_api_is_told_and_not_locked(app
 def test_a_thread_that_does_not_end_is_stuck_and_seen_to_end(app: Wakeful) -> None:
     """L6: nothing can end a thread, so its run is unknown and keeps its place until it returns."""
     leave = threading.Event()
-    app.add("job", manual(), call=lambda fire: leave.wait(60), timeout="100ms")
+    app.add("job", manual(), call=top_level(lambda fire: leave.wait(60)), timeout="100ms")
     run = app.run_now("job", wait=True)
     assert (run.outcome, run.is_stuck) == ("unknown", True)
     assert "isolate: process" in (run.error or "")
@@ -95,7 +96,7 @@ def test_a_thread_that_does_not_end_is_stuck_and_seen_to_end(app: Wakeful) -> No
 def test_a_callable_that_is_gone_fails_its_own_run_and_says_so(tmp_path: Path) -> None:
     """L9: a restart that does not register it again."""
     with Wakeful(tmp_path / "wakeful.db") as app:
-        app.add("gone", manual(), call=lambda fire: None)
+        app.add("gone", manual(), call=top_level(lambda fire: None))
     with Wakeful(tmp_path / "wakeful.db") as app:
         run = app.run_now("gone", wait=True)
         assert run.outcome == "failed"

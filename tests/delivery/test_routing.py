@@ -6,6 +6,7 @@ import pytest
 
 from delivery.kit import Person, Unsent, reachable, target_of
 from features.kit import Bench, Bot, World, virtual
+from nested import top_level
 from wakeful import Invalid, every
 from wakeful.core.refusals import NotFound
 from wakeful.core.results import Done, Failed
@@ -17,7 +18,7 @@ async def said(world: World, app: Bench, reply: Any, slug: str = "report", **opt
     async def answer(fire: Any) -> Any:
         return reply
 
-    await app.add(slug, every("1h"), call=answer, **options)
+    await app.add(slug, every("1h"), call=top_level(answer), **options)
     run = await app.run_now(slug)
     await world.settle()
     return await app.get_run(run.run_id)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from features.kit import Bot, World, ledger, rfc, short, virtual
+from nested import top_level
 from wakeful import Conflict, Invalid, New, NotFound, after_reset, cron, every, manual, once, times
 from wakeful.core.actions import Call
 from wakeful.core.instants import MINUTE
@@ -392,7 +393,7 @@ async def test_callables_of_the_same_name_are_told_apart(world: World) -> None:
         return job
 
     for number in range(3):
-        await app.add(f"job-{number}", every("1h"), call=make(number))
+        await app.add(f"job-{number}", every("1h"), call=top_level(make(number)))
     await world.until("01-01 01:30:00")
     assert sorted(called) == [("job-0", 0), ("job-1", 1), ("job-2", 2)]
 
@@ -407,7 +408,7 @@ async def test_arguments_are_passed_by_name(world: World) -> None:
         return f"sunny in {city}"
 
     app = await world.open()
-    await app.add("weather", every("1h"), call=job, args={"city": "Oslo"})
+    await app.add("weather", every("1h"), call=top_level(job), args={"city": "Oslo"})
     await world.until("01-01 01:30:00")
     assert got == [("weather", "01-01 01:00:00", 1, "Oslo")]
     (run,) = await app.runs("weather")

@@ -7,13 +7,14 @@ process` it runs in a process of its own, which can be killed.
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
 from wakeful.actions.child import Children
-from wakeful.actions.fire import FireView, view_of
-from wakeful.actions.invoke import Misfit, begin, fill, finish, is_async
+from wakeful.actions.fire import view_of
+from wakeful.actions.invoke import Misfit, OnError, begin, fill, finish, is_async, own_traceback
 from wakeful.actions.isolation import Unsendable, pack, perform_isolated
 from wakeful.actions.registry import CallRegistry, Unresolved
 from wakeful.actions.sessions import END_GRACE
@@ -26,6 +27,8 @@ from wakeful.core.runs import RungName
 from wakeful.ports.action import Fire, Ladder, StillRunning
 
 __all__ = ["CallAction", "CallRegistry"]
+
+log = logging.getLogger("wakeful")
 
 
 class CallAction:
@@ -61,25 +64,28 @@ class CallAction:
         call = expect(spec, Call)
         if call.isolate:
             target = self._registry.registered(call.target) or call.target
-            return await perform_isolated(target, call, fire, ladder, self._children)
+            result = await perform_isolated(target, call, fire, ladder, self._children)
+            if isinstance(result, Failed):
+                log.error("%s\n%s", _failed(fire, result.error), result.output or "")
+            return result
         # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
         await ladder.climb("started")
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
-            begun = begin(lambda: at_hand, view_of(fire), call.args)
+            begun = begin(lambda: at_hand, view_of(fire), call.args, partial(_log, fire))
         else:
-            begun = await self._begin_in_thread(call, view_of(fire))
-        return await _on_loop(begun) if inspect.isawaitable(begun) else begun
+            begun = await self._begin_in_thread(call, fire)
+        return await _on_loop(begun, partial(_log, fire)) if inspect.isawaitable(begun) else begun
 
     async def close(self) -> None:
         self._threads.close()
         await self._children.close()
 
-    async def _begin_in_thread(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
+    async def _begin_in_thread(self, call: Call, fire: Fire) -> Result | Awaitable[Any]:
         """Because it blocks: the callable itself, or the import that finds it."""
         resolve = partial(self._registry.resolve, call.target)
         try:
-            running = self._threads.run(lambda: begin(resolve, fire, call.args))
+            running = self._threads.run(lambda: begin(resolve, view_of(fire), call.args, partial(_log, fire)))
         except RuntimeError as error:
             return Failed(f"{error}; lower the concurrency, or raise the limit")
         try:
@@ -91,14 +97,14 @@ class CallAction:
             raise StillRunning(message, _ended(running)) from None
 
 
-async def _on_loop(awaitable: Awaitable[Any]) -> Result:
+async def _on_loop(awaitable: Awaitable[Any], heard: OnError) -> Result:
     """Await it here, in the attempt's own task: a second one would cost as much as all the rest of a call.
 
     One that swallows the cancellation and goes on is seen by the engine, which waits for the task; one that swallows
     it and then returns was ended by us all the same."""
     task = asyncio.current_task()
     try:
-        result = await finish(awaitable)
+        result = await finish(awaitable, heard)
     except asyncio.CancelledError:
         if task is not None and task.cancelling():
             raise
@@ -106,6 +112,15 @@ async def _on_loop(awaitable: Awaitable[Any]) -> Result:
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
     return result
+
+
+def _log(fire: Fire, error: BaseException) -> None:
+    """A program that embeds us sees the failures of its functions without asking for them."""
+    log.error("%s", _failed(fire, type(error).__name__), exc_info=(type(error), error, own_traceback(error)))
+
+
+def _failed(fire: Fire, what: str) -> str:
+    return f"{fire.slug}: attempt {fire.attempt} of run {fire.run_id} failed: {what}"
 
 
 def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:

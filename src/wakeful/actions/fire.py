@@ -1,13 +1,10 @@
 """The fire as a user's callable sees it."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime
 
-from wakeful.core.instants import Instant
 from wakeful.core.runs import Trigger
+from wakeful.core.timing_builders import as_datetime
 from wakeful.ports.action import Fire
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FireView:
@@ -24,11 +21,11 @@ class FireView:
 
     @property
     def planned_at(self) -> datetime:
-        return _as_datetime(self._fire.planned_at)
+        return as_datetime(self._fire.planned_at)
 
     @property
     def due_at(self) -> datetime:
-        return _as_datetime(self._fire.due_at)
+        return as_datetime(self._fire.due_at)
 
     @property
     def attempt(self) -> int:
@@ -59,8 +56,3 @@ class FireView:
 def view_of(fire: Fire) -> FireView:
     """The fire with its instants as aware datetimes in UTC, made when they are looked at."""
     return FireView(fire)
-
-
-def _as_datetime(instant: Instant) -> datetime:
-    # Not `fromtimestamp`: a float cannot hold every millisecond, and it fails beyond the platform's time_t.
-    return _EPOCH + timedelta(milliseconds=instant)

@@ -10,13 +10,17 @@ import json
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, TypeAlias
 
 from wakeful.actions.fire import FireView
 from wakeful.actions.registry import Target, Unresolved
 from wakeful.adapters.text import cap, one_line
 from wakeful.core.actions import OUTPUT_MAX
+from wakeful.core.policies import exception_name
 from wakeful.core.results import Done, Failed, Result
+
+OnError: TypeAlias = Callable[[BaseException], None]
 
 # What most callables amount to.
 DONE: Final = Done()
@@ -41,8 +45,14 @@ class Misfit(Exception):
     """The callable cannot be called like this; the message says why and names the cure."""
 
 
-def begin(resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any]) -> Result | Awaitable[Any]:
-    """Call it: how it ended, or what is still to be awaited. Never raises."""
+def unheard(_: BaseException) -> None:
+    """For those who do not ask what was raised."""
+
+
+def begin(
+    resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], heard: OnError = unheard
+) -> Result | Awaitable[Any]:
+    """Call it: how it ended, or what is still to be awaited. Never raises; `heard` is told what the callable raised."""
     try:
         target = resolve()
         positional, named = fill(target, fire, args)
@@ -51,16 +61,18 @@ def begin(resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any]
     except (Unresolved, Misfit) as error:
         return Failed(str(error), permanent=True)
     except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
+        heard(error)
         return failure_of(error)
 
 
-async def finish(awaitable: Awaitable[Any]) -> Result:
-    """Await it: how it ended. Raises nothing but the cancellation."""
+async def finish(awaitable: Awaitable[Any], heard: OnError = unheard) -> Result:
+    """Await it: how it ended. Raises nothing but the cancellation; `heard` is told what else it raised."""
     try:
         return outcome_of(await awaitable)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
+        heard(error)
         return failure_of(error)
 
 
@@ -82,9 +94,15 @@ def failure_of(error: BaseException) -> Failed:
     except Exception:  # a broken __str__ must not hide that it failed
         said = "(its message cannot be read)"
     name = type(error).__name__
-    own = error.__traceback__.tb_next if error.__traceback__ else None  # the first frame is ours
+    own = own_traceback(error)
     trace = "".join(traceback.format_exception(type(error), error, own)) if own else None
-    return Failed(one_line(f"{name}: {said}" if said else name), output=trace and cap(trace, OUTPUT_MAX))
+    raised = tuple(exception_name(kind) for kind in type(error).__mro__ if issubclass(kind, BaseException))
+    return Failed(one_line(f"{name}: {said}" if said else name), output=trace and cap(trace, OUTPUT_MAX), raised=raised)
+
+
+def own_traceback(error: BaseException) -> TracebackType | None:
+    """From the callable on: the first frame is ours."""
+    return error.__traceback__.tb_next if error.__traceback__ else None
 
 
 def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from wakeful.bootstrap import Parts
 from wakeful.core.heartbeat import WINDOW
@@ -25,6 +25,14 @@ from wakeful.ports.store import SystemEvent, Tx
 LAST_TURNS = 10
 
 
+class WakeOrigin(TypedDict, total=False):
+    """Where a request for a turn comes from."""
+
+    source: str | None
+    run: tuple[int, str] | None  # the turn that asks: its id, and the token it was given
+    by_run: bool  # the caller has already been identified as a run
+
+
 class Beating:
     """Commands and questions about the heartbeat of a system that is put together."""
 
@@ -33,18 +41,10 @@ class Beating:
         self._feature = feature
 
     async def request_wake(
-        self,
-        reason: str,
-        *,
-        text: str | None,
-        context_key: str | None,
-        source: str | None = None,
-        run: tuple[int, str] | None = None,
-        by_run: bool = False,
+        self, reason: str, text: str | None, context_key: str | None, **origin: Unpack[WakeOrigin]
     ) -> Woken:
-        """Ask for a turn; `run` is the id and the token of the turn that asks, if one does. `by_run`: the caller has
-        already been identified as a run."""
-        wanted, parts = reason_of(reason), self._parts
+        """Request a turn."""
+        wanted, parts, run = reason_of(reason), self._parts, origin.get("run")
         is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)
         if run is not None and not is_own:
             raise Conflict("the token is not that run's; leave both out, or give those the turn was given")
@@ -57,8 +57,8 @@ class Beating:
                 apply=parts.apply,
                 text=text,
                 context_key=context_key,
-                source=source,
-                is_own=is_own or by_run,
+                source=origin.get("source"),
+                is_own=is_own or origin.get("by_run", False),
             )
         )
         parts.engine.ring_bell()

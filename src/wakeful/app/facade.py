@@ -1,11 +1,12 @@
 """Wakeful for Python programs: schedules in one file, rung by this process."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from wakeful.app.agents import Agents
+from wakeful.app.beating import WakeOrigin
 from wakeful.app.delivering import Delivering
-from wakeful.app.merging import json_names
+from wakeful.app.merging import definition_options
 from wakeful.app.performing import ON_DUE, register
 from wakeful.app.questions import Questions
 from wakeful.app.runs import Runs
@@ -47,7 +48,7 @@ class Wakeful(Schedules, Runs, Questions, Agents):
         def declare(function: F) -> F:
             name = slug or function.__name__.lower()
             target = register(self._registry, function, name)
-            self._declared.append(New(name, timing, Call(target, args or {}), json_names(options)))
+            self._declared.append(New(name, timing, Call(target, args or {}), definition_options(options)))
             return function
 
         return declare
@@ -100,32 +101,23 @@ class Wakeful(Schedules, Runs, Questions, Agents):
         reason: str = "manual",
         text: str | None = None,
         context_key: str | None = None,
-        *,
-        source: str | None = None,
-        run: tuple[int, str] | None = None,
-        by_run: bool = False,
+        **origin: Unpack[WakeOrigin],
     ) -> bool:
-        """Ask for a turn of the heartbeat, and tell the agent why; answers whether one was asked for already.
+        """Request a turn of the heartbeat, and tell the agent why; returns whether it joined one already requested.
 
         Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
-        `context_key`. A turn that asks through its tools gives its `run`: id and token; `by_run` says that the
-        caller is a run whose identity is already known."""
-        return (await self.wake(reason, text, context_key, source=source, run=run, by_run=by_run)).is_coalesced
+        `context_key`."""
+        return (await self.wake(reason, text, context_key, **origin)).is_coalesced
 
     async def wake(
         self,
         reason: str = "manual",
         text: str | None = None,
         context_key: str | None = None,
-        *,
-        source: str | None = None,
-        run: tuple[int, str] | None = None,
-        by_run: bool = False,
+        **origin: Unpack[WakeOrigin],
     ) -> Woken:
         """`request_wake`, with the events that were evicted to make room for `text`."""
-        return await self._beats.request_wake(
-            reason, text=text, context_key=context_key, source=source, run=run, by_run=by_run
-        )
+        return await self._beats.request_wake(reason, text, context_key, **origin)
 
     async def heartbeat(self) -> tuple[HeartbeatView, list[RunView]]:
         """How the heartbeat stands, with its last turns."""

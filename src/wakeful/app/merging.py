@@ -2,9 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from wakeful.core.definition_json import READ_BACK, WRITTEN
+from wakeful.core.errors import refuse
+from wakeful.core.instants import format_duration
+from wakeful.core.policies import exception_name
+from wakeful.core.timing_builders import as_duration
+
+RETRY_KEYWORDS: Final = ("retries", "retry_delay", "retry_on", "give_up_on")
+RETRY_USUAL: Final[Mapping[str, Any]] = {"delay": "10s", "backoff": 2, "delayMax": "1h"}
+"""What `retries=3` means besides how often: after 10, 20 and 40 seconds."""
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -34,6 +42,36 @@ def without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -
 def json_names(options: Mapping[str, Any]) -> dict[str, Any]:
     """snake_case to camelCase."""
     return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in options.items()}
+
+
+def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `add` and `job` as fields of a definition. `retries` and what goes with it become `retry`: with
+    exponential backoff, and with exceptions by their names."""
+    given = {name: value for name, value in options.items() if name in RETRY_KEYWORDS and value is not None}
+    rest = json_names({name: value for name, value in options.items() if name not in RETRY_KEYWORDS})
+    if not given:
+        return rest
+    if rest.get("retry") is not None:
+        refuse("retry", f"comes together with {', '.join(given)}; write all of it in retry={{…}}, or leave retry out")
+    if "retries" not in given:
+        refuse("retries", f"is missing beside {', '.join(given)}; say how often, e.g. retries=3")
+    retry = {**RETRY_USUAL, "times": given["retries"]}
+    if "retry_delay" in given:
+        retry |= {"delay": format_duration(as_duration(given["retry_delay"], "retry_delay")), "delayMax": None}
+    names = {"retry_on": "on", "give_up_on": "giveUpOn"}
+    return rest | {"retry": retry | {names[name]: _names(name, given[name]) for name in names if name in given}}
+
+
+def _names(field: str, kinds: Any) -> list[str]:
+    return [_exception(field, kind) for kind in (kinds if isinstance(kinds, list | tuple) else [kinds])]
+
+
+def _exception(field: str, kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, BaseException):
+        return exception_name(kind)
+    if not isinstance(kind, str):
+        refuse(field, f"{kind!r} is not a type of exception; write it like {field}=(ConnectionError,)")
+    return kind
 
 
 def changed(definition: dict[str, Any], changes: Mapping[str, Any]) -> Any:

@@ -2,12 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from wakeful.actions.registry import CallRegistry
 from wakeful.core.actions import ActionSpec, Call, Prompt
 from wakeful.core.definition_json import action_from_json
-from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.errors import FieldError, Invalid, refuse
 
 ON_DUE: Final = "on_due"
 
@@ -22,6 +23,18 @@ def register(registry: CallRegistry, function: Callable[..., Any], slug: str) ->
         target = f"{target}#{slug}"
     registry.register(target, function)
     return target
+
+
+def _refuse_nested(target: object) -> None:
+    """A schedule outlives the process that added it, and the next one finds functions only by their names."""
+    while isinstance(target, partial):
+        target = target.func
+    name = getattr(target, "__qualname__", "")
+    if "<" not in name:
+        return
+    what = "a lambda" if name.endswith("<lambda>") else f"{name.rpartition('.')[2]!r}, a function inside a function,"
+    cure = "move it to the top level of a module, or declare it with @app.job"
+    refuse("call", f"{what} cannot be found again after a restart; {cure}")
 
 
 def action_of(
@@ -40,6 +53,7 @@ def action_of(
     if name == "call":
         if isolate not in (None, "process"):
             raise Invalid(FieldError("isolate", f"{isolate!r} is not a way to isolate; write 'process' or nothing"))
+        _refuse_nested(value)
         target = value if isinstance(value, str) else register(registry, value, slug)
         return Call(target, args or {}, isolate)  # type: ignore[arg-type]
     if name == "prompt":

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.app.life import Life
-from wakeful.app.merging import json_names
+from wakeful.app.merging import definition_options
 from wakeful.app.performing import action_of
 from wakeful.app.values import Guard, New, Written
 from wakeful.app.writing import held
@@ -42,12 +42,15 @@ class Schedules(Life):
         Exactly one of call, command, http, prompt and event says what to do; with none of them the `on_due` handler is
         called. Options are those of a definition in snake_case: catch_up, max_lateness, overlap, timeout, on_crash,
         retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
+
+        `retries=3` is short for a `retry` with exponential backoff: again after 10 s (or `retry_delay`), then after
+        twice as long each time, an hour at most. `retry_on` and `give_up_on` take types of exceptions of a call.
         """
         given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
         name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
         what = {kind: value for kind, value in given.items() if value is not None}
         action = action_of(self._registry, name, what, args, isolate, options)
-        await self._writing.add(New(name, timing, action, json_names(options)))
+        await self._writing.add(New(name, timing, action, definition_options(options)))
         return name
 
     async def add_many(self, schedules: Sequence[New]) -> list[str]:

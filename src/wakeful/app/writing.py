@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from wakeful.app.merging import changed, json_names
+from wakeful.app.merging import changed, definition_options
 from wakeful.app.values import Guard, New, Written
 from wakeful.bootstrap import Parts
 from wakeful.core.definition import Definition
@@ -101,7 +101,7 @@ class Writing:
 
     async def update(self, slug: str, if_version: int | None, options: Mapping[str, Any]) -> None:
         """Change some of a definition, by its JSON names in snake_case."""
-        changes = json_names(options)
+        changes = definition_options(options)
 
         def edit(schedule: Schedule, now: Instant) -> Checked:
             return self._read(slug, changed(json.loads(schedule.definition), changes), now)

@@ -1,7 +1,7 @@
 """The definition of a schedule: what should happen, and when, as its owner wrote it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -89,7 +89,7 @@ def bounded_retry(definition: Definition) -> Retry:
     """The same as it is carried out: no instant follows a one-shot, so "until the next instant" has to end by count."""
     retry = retry_of(definition)
     if retry.times is None and isinstance(definition.timing, Once) and isinstance(definition.action, Prompt):
-        return Retry(ONE_SHOT_TRIES - 1, retry.delay)
+        return replace(retry, times=ONE_SHOT_TRIES - 1)
     return retry
 
 

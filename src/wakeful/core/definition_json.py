@@ -31,6 +31,7 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.instants import format_duration
 from wakeful.core.policies import CATCH_UP_LIMIT, CATCH_UP_MAX, ERRORS_MAX, TIMEOUT, Retry
+from wakeful.core.retry_json import retry_from_fields, retry_to_json
 from wakeful.core.timing import Every, Once, Timing
 from wakeful.core.timing_json import read_timing, timing_to_json, timing_to_store
 
@@ -105,7 +106,11 @@ def _check_action(action: ActionSpec) -> None:
 
 
 def _definition(slug: str, timing: Timing, action: ActionSpec, options: dict[str, Any]) -> Definition:
-    if options.get("retry") == usual_retry(action):
+    retry = options.get("retry")
+    if retry is not None and (retry.on or retry.give_up_on) and not isinstance(action, Call):
+        field = "retry.on" if retry.on else "retry.giveUpOn"
+        raise Invalid(FieldError(field, "is about exceptions, which only a call raises; leave it out"))
+    if retry == usual_retry(action):
         options["retry"] = None  # saying what is usual anyway changes nothing, so it is no other definition
     return Definition(slug, timing, action, **options)
 
@@ -169,7 +174,7 @@ def _options_to_json(definition: Definition, out: dict[str, Any], full: bool) ->
                 out[name] = None if value is None else write(value)
     retry = retry_of(definition)
     if full or retry != usual_retry(definition.action):
-        out["retry"] = {"times": retry.times, "delay": format_duration(retry.delay)}
+        out["retry"] = retry_to_json(retry)
 
 
 def encode_definition(definition: Definition) -> str:
@@ -395,13 +400,7 @@ def _alert_option(fields: Fields) -> AlertOption:
 
 
 def _retry(fields: Fields) -> Retry | None:
-    return fields.nested("retry", _retry_of) if fields.has("retry") else None
-
-
-def _retry_of(fields: Fields) -> Retry:
-    fields.refuse_unknown(("times", "delay"))
-    times = fields.integer("times", 0, least=0) if fields.has("times") else None
-    return Retry(times, fields.duration("delay", 30 * 60_000, least=1) or 0)
+    return fields.nested("retry", retry_from_fields) if fields.has("retry") else None
 
 
 def _active_hours(fields: Fields, default_zone: str) -> ActiveHours | None:

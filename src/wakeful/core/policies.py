@@ -6,13 +6,15 @@ Theory of operation
 after an error happens at max(regular next, error + delay), so it is only ever delayed.
 
 *Retry* repeats the same instant under the same key, `times` times with `delay` between; `times = None` means until
-the next regular instant.
+the next regular instant. With a `backoff` of 2 each delay is twice the one before, up to `delay_max`. For calls it can
+depend on what was raised: an exception counts as its own type and as all it inherits from, each by its name.
 
 *Crash* is judged by how far the run had got. Nothing sent: one more attempt. Sent or started: as the schedule's
 `onCrash` says. A second crash of the same run is always unknown.
 """
 
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -31,6 +33,7 @@ BUSY_WAIT: Final[Duration] = HOUR
 BUSY_WAITS_MAX: Final = 24
 THROTTLE_WAIT: Final[Duration] = SECOND
 CRASHES_MAX: Final = 2
+_STEPS_MAX: Final = 40
 TIMEOUT: Final[Duration] = 2 * HOUR
 ERRORS_MAX: Final = 5
 CATCH_UP_MAX: Final = 10
@@ -49,6 +52,26 @@ class Retry:
 
     times: int | None
     delay: Duration
+    backoff: int = 1  # each delay is this many times the one before
+    delay_max: Duration | None = None  # None: a day, or `delay` if that is longer
+    on: tuple[str, ...] = ()  # only after these exceptions; empty: after any failure
+    give_up_on: tuple[str, ...] = ()  # never after these
+
+    def covers(self, raised: Collection[str]) -> bool:
+        """Whether it is tried again after an exception of these names."""
+        if any(name in raised for name in self.give_up_on):
+            return False
+        return not self.on or any(name in raised for name in self.on)
+
+    def delay_after(self, attempts_failed: int) -> Duration:
+        """How long to wait after this many failed attempts."""
+        delay: Duration = self.delay * self.backoff ** min(max(attempts_failed - 1, 0), _STEPS_MAX)
+        return min(delay, max(self.delay, DAY) if self.delay_max is None else self.delay_max)
+
+
+def exception_name(kind: type[BaseException]) -> str:
+    """How a definition names an exception: `ConnectionError`, `httpx.ConnectError`."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 NO_RETRY: Final = Retry(times=0, delay=30 * MINUTE)
@@ -73,7 +96,7 @@ def retry_at(retry: Retry, *, attempts_failed: int, now: Instant, next_due_at: I
     """When the same instant is tried again, or None when it is given up."""
     if retry.times is not None and attempts_failed > retry.times:
         return None
-    at = now + retry.delay
+    at = now + retry.delay_after(attempts_failed)
     if retry.times is None and next_due_at is not None and at >= next_due_at:
         return None
     return at

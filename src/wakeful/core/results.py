@@ -50,6 +50,7 @@ class Failed:
     session_id: str | None = None
     usage: Usage | None = None
     refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
+    raised: tuple[str, ...] = ()  # what a call raised: the name of its type, and of all it inherits from
 
 
 @dataclass(frozen=True, slots=True)

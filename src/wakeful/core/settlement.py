@@ -53,6 +53,9 @@ from wakeful.core.runs import NOT_RUN, Outcome, Run, RungName, rung_index
 CRASH: Final = "crash"
 """Why a run is lost when its node died."""
 
+TIMED_OUT: Final = ("TimeoutError", "OSError", "Exception")
+"""What a call that did not end in time counts as, where retries depend on what was raised."""
+
 REMOVED: Final = "removed"
 """Why a schedule is done that a person took away."""
 
@@ -106,11 +109,13 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _proven(policy.success or rung, rung, error)
         case Entrusted():
             return _entrusted(run, policy, now)
-        case Failed(error=error, permanent=permanent):
+        case Failed(error=error):
             reached = ending.rung or run.rung
+            permanent = ending.permanent or not policy.retry.covers(ending.raised)
             return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
         case TimedOut(error=error):
-            return _retry_or_close(run, policy, "timedOut", run.rung, error, False, now, next_due_at)
+            permanent = not policy.retry.covers(TIMED_OUT)
+            return _retry_or_close(run, policy, "timedOut", run.rung, error, permanent, now, next_due_at)
         case Busy(error=error):
             return _busy(run, error, now)
         case Throttled():

@@ -102,6 +102,12 @@ def as_duration(value: str | timedelta | int | float, field: str) -> Duration:
     return ms
 
 
+def as_datetime(instant: Instant) -> datetime:
+    """An instant as an aware datetime in UTC."""
+    # Not `fromtimestamp`: a float cannot hold every millisecond, and it fails beyond the platform's time_t.
+    return _EPOCH + instant * _MILLISECOND
+
+
 def as_instant(value: str | datetime, field: str, zone: str | None = None) -> Instant:
     """An instant given as RFC 3339 text or as a datetime."""
     if isinstance(value, str):

@@ -144,6 +144,12 @@ class Retry(Shape):
 
     times: Annotated[int, Field(ge=0)] | None = None
     delay: Duration | None = None
+    backoff: Annotated[int, Field(ge=1, le=10, description="each delay is this many times the one before")] | None = (
+        None
+    )
+    delay_max: Annotated[Duration, Field(description="no delay is longer")] | None = None
+    on: Annotated[list[str], Field(description="of a call: only after these exceptions")] | None = None
+    give_up_on: Annotated[list[str], Field(description="of a call: never after these exceptions")] | None = None
 
 
 class AlertOption(Shape):

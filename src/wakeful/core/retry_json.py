@@ -1,0 +1,66 @@
+"""The JSON shape of `retry`: how often, how long apart, and after which exceptions of a call."""
+
+import builtins
+import re
+from typing import Any, Final
+
+from wakeful.core.fields import Fields, shown
+from wakeful.core.instants import format_duration
+from wakeful.core.policies import MINUTE, Retry
+
+BACKOFF_MAX: Final = 10
+EXCEPTIONS_MAX: Final = 20
+_NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_NAME_MAX: Final = 200
+
+
+def retry_from_fields(fields: Fields) -> Retry:
+    """Read it, noting every fault."""
+    fields.refuse_unknown(("times", "delay", "backoff", "delayMax", "on", "giveUpOn"))
+    delay = fields.duration("delay", 30 * MINUTE, least=1) or 0
+    delay_max = fields.duration("delayMax", None, least=1)
+    if delay_max is not None and delay_max < delay:
+        fields.fail("delayMax", f"{format_duration(delay_max)} is shorter than the delay, {format_duration(delay)}")
+    return Retry(
+        fields.integer("times", 0, least=0) if fields.has("times") else None,
+        delay,
+        fields.integer("backoff", 1, least=1, most=BACKOFF_MAX),
+        delay_max,
+        _exceptions(fields, "on"),
+        _exceptions(fields, "giveUpOn"),
+    )
+
+
+def retry_to_json(retry: Retry) -> dict[str, Any]:
+    """Write it; what is usual beyond `times` and `delay` is left out."""
+    out: dict[str, Any] = {"times": retry.times, "delay": format_duration(retry.delay)}
+    if retry.backoff != 1:
+        out["backoff"] = retry.backoff
+    if retry.delay_max is not None:
+        out["delayMax"] = format_duration(retry.delay_max)
+    if retry.on:
+        out["on"] = list(retry.on)
+    if retry.give_up_on:
+        out["giveUpOn"] = list(retry.give_up_on)
+    return out
+
+
+def _exceptions(fields: Fields, name: str) -> tuple[str, ...]:
+    """Names of exceptions: built-in ones as they are, others with their module."""
+    if not fields.has(name):
+        return ()
+    given = fields.raw(name)
+    if not isinstance(given, list | tuple) or not 1 <= len(given) <= EXCEPTIONS_MAX:
+        fields.fail(name, f'is not a list of 1 to {EXCEPTIONS_MAX} names; write it like ["ConnectionError"]')
+        return ()
+    for one in given:
+        if not isinstance(one, str) or len(one) > _NAME_MAX or not _NAME.fullmatch(one):
+            fields.fail(name, f"{shown(one)} is not the name of an exception; write it like httpx.ConnectError")
+        elif "." not in one and not _is_built_in(one):
+            fields.fail(name, f"{shown(one)} is not a built-in exception; write others with their module")
+    return tuple(one for one in given if isinstance(one, str))
+
+
+def _is_built_in(name: str) -> bool:
+    kind = getattr(builtins, name, None)
+    return isinstance(kind, type) and issubclass(kind, BaseException)
