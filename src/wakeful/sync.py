@@ -79,6 +79,16 @@ class Wakeful:
             self._portal.close()
             raise
 
+    @property
+    def portal(self) -> Portal:
+        """Where its event loop runs."""
+        return self._portal
+
+    @property
+    def inner(self) -> AsyncWakeful:
+        """The app on that loop."""
+        return self._app
+
     def job(self, timing: Timing, slug: str | None = None, **options: Any) -> Callable[[F], F]:
         """Decorate a function to be called at these times."""
         return self._app.job(timing, slug, **options)

@@ -1,7 +1,8 @@
 """Deliveries, channels and the inbox for Python programs and for the edges."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.bootstrap import Ground
@@ -101,6 +102,15 @@ class Delivering:
             ring_bell=ground.ring_bell,
             listener=ground.listener,
         )
+
+    @contextmanager
+    def own_channels_only(self) -> Iterator[None]:
+        """Meanwhile, only the inbox and channels that are functions are plugged in."""
+        given, self._make_channels = self._make_channels, None
+        try:
+            yield
+        finally:
+            self._make_channels = given
 
     async def close(self) -> None:
         """Let go of what the channels hold."""

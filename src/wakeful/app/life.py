@@ -2,12 +2,14 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, TypeAlias, Unpack
 
 from wakeful import bootstrap
 from wakeful.actions.registry import CallRegistry
@@ -25,6 +27,7 @@ from wakeful.core.alerting import AlertTerms
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.incidents import Incident
 from wakeful.core.instants import Duration, Instant
+from wakeful.core.timing_builders import as_datetime, as_duration
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.delivery.watching import Explained
@@ -41,6 +44,10 @@ from wakeful.telemetry.following import Following
 from wakeful.telemetry.relay import Relay
 
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
+
+
+OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
+Assemble: TypeAlias = Callable[..., Awaitable[bootstrap.Parts]]
 
 
 class Life:
@@ -128,8 +135,22 @@ class Life:
         self._beating: Beating | None = None
 
     # Where a virtual world puts its own store and actions in.
-    _open_store = staticmethod(bootstrap.open_store)
-    _assemble = staticmethod(bootstrap.assemble)
+    _open_store: OpenStore = staticmethod(bootstrap.open_store)
+    _assemble: Assemble = staticmethod(bootstrap.assemble)
+
+    @contextmanager
+    def moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
+        """Meanwhile, start on this clock, over this store, with these actions. Channels and handlers of workflows that
+        are not functions of this program are left out. For tests on a virtual clock."""
+        before = self._clock, self._has_own_clock
+        self._clock, self._has_own_clock = clock, True
+        self._open_store, self._assemble = open_store, assemble
+        try:
+            with self._delivering.own_channels_only(), self._workflows.python_only():
+                yield
+        finally:
+            self._clock, self._has_own_clock = before
+            del self._open_store, self._assemble
 
     async def start(self) -> None:
         """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
@@ -282,6 +303,11 @@ class Life:
             await ended.wait()
 
     @property
+    def address(self) -> str:
+        """The store it was made for: a path, or an address with its password."""
+        return self._url
+
+    @property
     def is_ticking(self) -> bool:
         """Whether this process holds the clock."""
         return self._parts is not None and self._parts.engine.is_ticking
@@ -301,8 +327,13 @@ class Life:
         """The store it is open on, for edges that keep something of their own."""
         return (self._ending or self._open).store
 
+    @property
+    def now(self) -> datetime:
+        """What its clock says, in UTC. In code that is tested on a virtual clock, use it in place of `datetime.now`."""
+        return as_datetime(self._clock.read().now)
+
     def moment(self) -> Moment:
-        """What its clock says."""
+        """What its clock says, in milliseconds, with the monotonic side."""
         return self._clock.read()
 
     async def run_of_token(self, token: str) -> int | None:
@@ -316,9 +347,9 @@ class Life:
         is_current = run is not None and run.outcome == "running" and run.fence == fence
         return run_id if is_current else None
 
-    async def sleep(self, duration: Duration) -> None:
-        """Let so much of its clock's time pass."""
-        await self._clock.sleep(duration)
+    async def sleep(self, duration: str | timedelta | Duration) -> None:
+        """Let so much of its clock's time pass: a text such as `90s`, a timedelta, or milliseconds."""
+        await self._clock.sleep(duration if isinstance(duration, int) else as_duration(duration, "duration"))
 
     @property
     def _open(self) -> bootstrap.Parts:

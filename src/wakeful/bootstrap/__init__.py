@@ -3,12 +3,13 @@
 from wakeful.bootstrap.assembling import Agents, assemble, assemble_with, plugged
 from wakeful.bootstrap.changing import agents_of, change, change_agents
 from wakeful.bootstrap.looking import Look, StoreRefused, looking
-from wakeful.bootstrap.opening import POLL, Opened, open_store
+from wakeful.bootstrap.opening import POLL, VIRTUAL_TIME, Opened, open_store
 from wakeful.bootstrap.parts import Ground, MakeFeature, Parts
 from wakeful.bootstrap.zones import replan_if_zones_changed, resolve_zone, zone_rules
 
 __all__ = [
     "POLL",
+    "VIRTUAL_TIME",
     "Agents",
     "Ground",
     "Look",

@@ -46,6 +46,9 @@ T = TypeVar("T")
 # Makes the agents of this process, once its clock and its callables are known.
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 
+Replace: TypeAlias = Callable[[Mapping[type[Any], Action]], Mapping[type[Any], Action]]
+"""The actions of this process and its features, some of them exchanged for others."""
+
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
 
 
@@ -69,12 +72,14 @@ async def assemble(
     agent_lane: AgentLane = "serial",
     listener: ExchangeListener | None = None,
     redact: Callable[[str], str] | None = None,
+    replaced: Replace | None = None,
 ) -> Parts:
     """Plug the kernel together over an open store. A sink hears of whatever is committed through it, a listener of
     every request that leaves for someone outside.
 
     `receipts_at` is the address under which agents and commands can post receipts, if anybody listens there; `api_at`
-    the one under which programs on this machine reach the API, and `home` the daemon's home folder."""
+    the one under which programs on this machine reach the API, and `home` the daemon's home folder. `replaced`
+    exchanges actions for others."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(registry),
         Command: CommandAction(),
@@ -120,6 +125,7 @@ async def assemble(
         redact=redact,
         run_tokens=RunTokens(secret, api_at, home),
         withholds=withholds,
+        replaced=replaced,
     )
     assembled.append(parts)
     return parts
@@ -145,6 +151,7 @@ async def assemble_with(
     agent_lane: AgentLane = "serial",
     listener: ExchangeListener | None = None,
     redact: Callable[[str], str] | None = None,
+    replaced: Replace | None = None,
 ) -> Parts:
     """The same with chosen actions: what the simulator and the tests use."""
     if sink is not None:
@@ -196,10 +203,11 @@ async def assemble_with(
         receipt_url=receipts.url if receipts else None,
         node=identity.name,
     )
+    performed = {**actions, **_merged(plug.actions for plug in plugs)}
     seams = Seams(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
-        actions={**actions, **_merged(plug.actions for plug in plugs)},
+        actions=performed if replaced is None else replaced(performed),
         appliers=appliers,
         orphans=orphans,
         redact=redact,

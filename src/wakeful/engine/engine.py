@@ -131,6 +131,16 @@ class Engine:
         """Ids of the runs under way here, stuck ones included."""
         return self._runner.run_ids
 
+    @property
+    def loop_task(self) -> asyncio.Task[None] | None:
+        """The task that ticks; while nothing is due it waits on the clock."""
+        return self._loop_task
+
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], str]:
+        """The tasks that perform or settle something now, each with a name for people."""
+        return self._runner.under_way | self._errands.under_way | self._settler.under_way
+
     def change_limits(self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int) -> None:
         """Work by these from now on. Runs beyond a lower cap go on; nothing is claimed until there is room again."""
         is_forgetting = ledger_days < self._limits.ledger_days

@@ -31,6 +31,11 @@ class Errands:
     def count(self) -> int:
         return len(self._deadlines)
 
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], str]:
+        """Their tasks, each with its name."""
+        return {task: task.get_name() for task in self._deadlines if not task.done()}
+
     def start(self, errand: Errand, claimed: Moment) -> None:
         """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
         until = Moment(claimed.now + errand.timeout, claimed.monotonic + errand.timeout)

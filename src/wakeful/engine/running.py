@@ -103,6 +103,12 @@ class Runner:
     def run_ids(self) -> list[int]:
         return list(self._attempts)
 
+    @property
+    def under_way(self) -> "dict[asyncio.Task[None], str]":
+        """The tasks of the attempts that are not stuck, each with a name for people."""
+        named = {a.task: _name(a.claim) for a in self._attempts.values() if not a.is_stuck}
+        return {task: name for task, name in named.items() if task is not None and not task.done()}
+
     def start(self, claim: Claim, monotonic: int) -> None:
         """Begin the attempt."""
         attempt = _Attempt(claim)
@@ -201,6 +207,11 @@ class Runner:
         if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have taken its place
             del self._attempts[run_id]
         self._on_room()
+
+
+def _name(claim: Claim) -> str:
+    slug = claim.job.fire.slug if isinstance(claim.job, Job) else "?"
+    return f"run {claim.run.run_id} of '{slug}'"
 
 
 def _seconds(job: Job) -> str:

@@ -37,6 +37,11 @@ class Settler:
     def waiting(self) -> int:
         return len(self._queue)
 
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], str]:
+        """The task that settles, while there is something to settle."""
+        return {} if self._task is None or self._task.done() else {self._task: "settling"}
+
     def put(self, ended: Ended) -> None:
         self._queue.append(ended)
         if self._task is None:

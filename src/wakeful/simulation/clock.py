@@ -2,20 +2,20 @@
 
 Theory of operation
 -------------------
-True time is the loop's. A `Wall` is what the machines of one world believe it to be: an epoch plus true time, plus
-whatever it was stepped by, plus a drift. It can be wrong, and be corrected, at any moment. A `VirtualClock` is one
-process's view: the wall, and a monotonic side that runs with true time except while the machine is suspended. As on a
-real machine timers follow the monotonic side, so after a suspend they fire late by the wall.
+True time is the loop's, or is moved by hand (`simulation.hand_time`). A `Wall` is what the machines of one world
+believe it to be: an epoch plus true time, plus whatever it was stepped by, plus a drift. It can be wrong, and be
+corrected, at any moment. A `VirtualClock` is one process's view: the wall, and a monotonic side that runs with true
+time except while the machine is suspended. As on a real machine timers follow the monotonic side, so after a suspend
+they fire late by the wall.
 
 Nodes of one world share a wall (they calibrate on one database's clock) and have a clock each.
 """
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 from wakeful.core.instants import Duration, Instant
 from wakeful.ports.clock import Moment
-from wakeful.simulation.loop import VirtualLoop
 
 EPOCH: Final[Instant] = 1_767_225_600_000
 """2026-01-01T00:00:00Z, where a world begins unless told otherwise."""
@@ -23,18 +23,35 @@ EPOCH: Final[Instant] = 1_767_225_600_000
 _MILLION: Final = 1_000_000
 
 
+class TrueTime(Protocol):
+    """Where virtual time comes from."""
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since it began."""
+        ...
+
+    async def sleep(self, duration: Duration) -> None:
+        """Return after `duration`."""
+        ...
+
+    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+        """Whether the bell was set within that time."""
+        ...
+
+
 class Wall:
     """What the machines of a world believe the time to be."""
 
-    __slots__ = ("_loop", "_offset", "drift_ppm")
+    __slots__ = ("_offset", "_time", "drift_ppm")
 
-    def __init__(self, loop: VirtualLoop, epoch: Instant = EPOCH, *, drift_ppm: int = 0) -> None:
-        self._loop = loop
+    def __init__(self, time: TrueTime, epoch: Instant = EPOCH, *, drift_ppm: int = 0) -> None:
+        self._time = time
         self._offset = epoch
         self.drift_ppm = drift_ppm
 
     def read(self) -> Instant:
-        true = self._loop.now_ms
+        true = self._time.now_ms
         return self._offset + true + true * self.drift_ppm // _MILLION
 
     def step(self, by: Duration) -> None:
@@ -49,18 +66,16 @@ class Wall:
 class VirtualClock:
     """The clock port on virtual time."""
 
-    __slots__ = ("_loop", "_started_ms", "_suspended", "wall")
+    __slots__ = ("_started_ms", "_suspended", "_time", "wall")
 
-    def __init__(
-        self, loop: VirtualLoop, epoch: Instant = EPOCH, *, wall: Wall | None = None, drift_ppm: int = 0
-    ) -> None:
-        self.wall = wall or Wall(loop, epoch, drift_ppm=drift_ppm)
-        self._loop = loop
-        self._started_ms = loop.now_ms
+    def __init__(self, time: TrueTime, epoch: Instant = EPOCH, *, wall: Wall | None = None, drift_ppm: int = 0) -> None:
+        self.wall = wall or Wall(time, epoch, drift_ppm=drift_ppm)
+        self._time = time
+        self._started_ms = time.now_ms
         self._suspended = 0
 
     def read(self) -> Moment:
-        return Moment(self.wall.read(), self._loop.now_ms - self._started_ms - self._suspended, self._suspended)
+        return Moment(self.wall.read(), self._time.now_ms - self._started_ms - self._suspended, self._suspended)
 
     def step(self, by: Duration) -> None:
         """Move the wall; everyone who shares it sees that."""
@@ -78,7 +93,7 @@ class VirtualClock:
         until = self.read().monotonic + duration
         left = duration
         while True:
-            await asyncio.sleep(left / 1000)
+            await self._time.sleep(left)
             left = until - self.read().monotonic
             if left <= 0:  # else it was suspended in between, and that much is still to wait
                 return
@@ -89,9 +104,6 @@ class VirtualClock:
         while not bell.is_set():
             if left <= 0:
                 return False
-            try:
-                async with asyncio.timeout(left / 1000):
-                    await bell.wait()
-            except TimeoutError:
+            if not await self._time.rung_within(bell, left):
                 left = until - self.read().monotonic
         return True

@@ -24,6 +24,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, NoReturn, TypeVar
 
+from wakeful.adapters.bell import rung_within
 from wakeful.core.instants import Duration
 
 T = TypeVar("T")
@@ -141,6 +142,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumper.now_ms / 1000
+
+    async def sleep(self, duration: Duration) -> None:
+        """Return after `duration` of the loop's time."""
+        await asyncio.sleep(duration / 1000)
+
+    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+        """Whether the bell was set within that much of the loop's time."""
+        return await rung_within(bell, duration)
 
     def call_at_ms(self, when: int, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Like `call_at`, in the loop's own milliseconds."""

@@ -1,11 +1,34 @@
 """For tests of programs that embed Wakeful: time that is an argument, and what any store must do.
 
-`VirtualLoop` and `VirtualClock` run an event loop in virtual time: hours pass in milliseconds, and the same program
-gives the same story every time. The conformance suite is in `wakeful.testing.conformance`: a test module imports its
-classes and gives them a `make_store` fixture. The simulator is `wakeful.simulation`.
+`virtual` starts an app on a virtual clock inside the event loop of the test; the pytest fixture `wakeful_virtual` does
+so on a file of the test's own. `VirtualLoop` and `VirtualClock` run a whole event loop in virtual time, without threads
+and sockets. The conformance suite is in `wakeful.testing.conformance`: a test module imports its classes and gives them
+a `make_store` fixture. The simulator is `wakeful.simulation`.
 """
 
-from wakeful.simulation.clock import VirtualClock
-from wakeful.simulation.loop import VirtualLoop, run
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["VirtualClock", "VirtualLoop", "run"]
+if TYPE_CHECKING:
+    from wakeful.simulation.clock import VirtualClock
+    from wakeful.simulation.loop import VirtualLoop, run
+    from wakeful.testing.virtual_time import VirtualTime, virtual
+
+__all__ = ["VirtualClock", "VirtualLoop", "VirtualTime", "run", "virtual"]
+
+# Imported when first asked for: pytest loads this package at every start, for the fixture.
+_MODULES: Final = {
+    "VirtualClock": "wakeful.simulation.clock",
+    "VirtualLoop": "wakeful.simulation.loop",
+    "VirtualTime": "wakeful.testing.virtual_time",
+    "run": "wakeful.simulation.loop",
+    "virtual": "wakeful.testing.virtual_time",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value

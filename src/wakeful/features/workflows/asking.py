@@ -78,18 +78,30 @@ class Question(NamedTuple):
 PythonAnswers = Callable[[Question, Fire], Coroutine[Any, Any, Any]]
 """Asks the Python function of a handler; raises `Trouble`."""
 
+PYTHON_ONLY: Final = "on a virtual clock only handlers in Python run; declare it in Python for the test"
+
 
 class Answers:
     """Asks handlers of every sort."""
 
-    def __init__(self, clock: Clock, python: PythonAnswers, listener: ExchangeListener | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        python: PythonAnswers,
+        listener: ExchangeListener | None = None,
+        *,
+        is_python_only: bool = False,
+    ) -> None:
         self._clock = clock
+        self._is_python_only = is_python_only
         self._python = python
         self._exchanges = Exchanges(clock, listener)
         self._children = Children()
 
     def check(self, answerer: Answerer) -> str | None:
         """What is wrong with it on this machine, and the cure."""
+        if self._is_python_only and not isinstance(answerer, Python):
+            return PYTHON_ONLY
         match answerer:
             case Http(url=url):
                 return None if is_web_address(url) else f"{shown(url)} is no web address; write it like https://…"
@@ -104,6 +116,8 @@ class Answers:
 
     async def ask(self, handler: Handling, question: Question, fire: Fire, ladder: Ladder) -> Any:
         """The answer, as JSON holds it. Raises `Trouble`."""
+        if self._is_python_only and not isinstance(handler.answerer, Python):
+            raise Trouble(PYTHON_ONLY, did_nothing=True)
         match handler.answerer:
             case Http() as http:
                 return await self._over_http(http, handler.timeout, question, fire)

@@ -2,8 +2,8 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -54,6 +54,7 @@ class Workflows:
         self.faults: Sequence[Fault] = ()  # modules that could not be loaded
         self._functions = Functions()
         self._is_open = False
+        self._is_python_only = False
 
     def declare(self, name: str) -> Workflow:
         """A workflow to be written in Python; it is deployed at the start. Asking again gives the same one."""
@@ -61,6 +62,15 @@ class Workflows:
         if known is None:
             self.add(known := Workflow(name))
         return known
+
+    @contextmanager
+    def python_only(self) -> Iterator[None]:
+        """Meanwhile, handlers that are not functions of this program are refused. For tests on a virtual clock."""
+        self._is_python_only = True
+        try:
+            yield
+        finally:
+            self._is_python_only = False
 
     def add(self, workflow: Workflow) -> None:
         """Make a workflow that was written elsewhere one of this app's, before it starts."""
@@ -85,7 +95,7 @@ class Workflows:
         self._every_min = every_min
         self._ring_bell = ring_bell
         self.compilations = Compilations()
-        self._answers = Answers(clock, self._functions.ask, listener)
+        self._answers = Answers(clock, self._functions.ask, listener, is_python_only=self._is_python_only)
         self._is_open = True
         return Plug(
             alarms=[WorkflowAlarms(self.compilations)],

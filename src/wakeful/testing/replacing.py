@@ -1,0 +1,134 @@
+"""What takes the place of programs, requests and agents while an app is on a virtual clock."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from wakeful.actions.fire import FireView, view_of
+from wakeful.actions.invoke import failure_of, outcome_of
+from wakeful.actions.registry import CallRegistry
+from wakeful.agents.call import CallAgent
+from wakeful.bootstrap import Agents
+from wakeful.core.actions import Command, Http
+from wakeful.core.results import Done, Failed, Result
+from wakeful.core.runs import RungName
+from wakeful.ports.action import Action, Fire, Ladder
+from wakeful.ports.agent import Agent, Exchange, Fate, Turn
+from wakeful.ports.clock import Clock
+
+OnCommand: TypeAlias = Callable[..., Any]
+"""Called with the command (`argv`, `env`, `cwd`, `stdin`), and with the fire if it takes two. It returns the output as
+text or None, or an exit code; what it raises fails the run."""
+
+OnHttp: TypeAlias = Callable[..., Any]
+"""Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it takes two. It returns the body
+as text or None, or a status; what it raises fails the run."""
+
+AgentFunction: TypeAlias = Callable[..., Any]
+"""Called like a function that `Wakeful.agent` decorates."""
+
+NO_COMMANDS: Final = "commands do not run on a virtual clock; give virtual(…, on_command=function) to answer for them"
+NO_REQUESTS: Final = "requests are not sent on a virtual clock; give virtual(…, on_http=function) to answer for them"
+
+
+class ReplacedAction:
+    """Performs commands or requests by calling a function; without one it refuses them."""
+
+    is_local = False
+
+    def __init__(self, function: Callable[..., Any] | None, refusal: str, read: Callable[[int], Result]) -> None:
+        self._function = function
+        self._refusal = refusal
+        self._read = read
+
+    def proves(self, spec: Any) -> RungName:
+        return "finished"
+
+    def check(self, spec: Any) -> str | None:
+        return self._refusal if self._function is None else None
+
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
+        if self._function is None:
+            return Failed(self._refusal, permanent=True)
+        await ladder.climb("sent")
+        try:
+            value = await _called(self._function, spec, view_of(fire))
+        except Exception as error:
+            return failure_of(error)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return self._read(value) if is_number else outcome_of(value)
+
+    async def close(self) -> None: ...
+
+
+def replaced(
+    actions: Mapping[type[Any], Action], on_command: OnCommand | None, on_http: OnHttp | None
+) -> Mapping[type[Any], Action]:
+    """The actions of an app, with those replaced that would reach outside."""
+    return {
+        **actions,
+        Command: ReplacedAction(on_command, NO_COMMANDS, _exited),
+        Http: ReplacedAction(on_http, NO_REQUESTS, _responded),
+    }
+
+
+class RefusedAgent:
+    """An agent of the app that would reach outside."""
+
+    proves: RungName = "finished"
+    knows: Mapping[str, type] = {}
+
+    def __init__(self, name: str) -> None:
+        self._refusal = f"it is not asked on a virtual clock; give virtual(…, agents={{{name!r}: function}})"
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        return self._refusal
+
+    def begin(self, turn: Turn) -> Exchange:
+        raise RuntimeError(self._refusal)
+
+    async def ask(self, turn: Turn) -> Fate:
+        return None
+
+    async def close(self) -> None: ...
+
+
+def replaced_agents(given: Agents | None, functions: Mapping[str, AgentFunction]) -> Agents:
+    """Agents that are functions stay, the test's functions take the place of others, and what is left is refused."""
+
+    def make(clock: Clock, registry: CallRegistry) -> Mapping[str, Agent]:
+        real = {} if given is None else given(clock, registry)
+        agents: dict[str, Agent] = {"default": RefusedAgent("default")}
+        for name, agent in real.items():
+            agents[name] = agent if isinstance(agent, CallAgent) else RefusedAgent(name)
+        for name, function in functions.items():
+            target = f"wakeful.testing:agent#{name}"
+            registry.register(target, function)
+            agents[name] = stand_in = CallAgent(target, registry)
+            if name in real:  # what is written for the real one is accepted
+                stand_in.knows = {**stand_in.knows, **real[name].knows}
+        return agents
+
+    return make
+
+
+async def _called(function: Callable[..., Any], spec: Any, fire: FireView) -> Any:
+    try:
+        inspect.signature(function).bind(spec, fire)
+        takes_fire = True
+    except TypeError:
+        takes_fire = False
+    value = function(spec, fire) if takes_fire else function(spec)
+    return await value if isinstance(value, Awaitable) else value
+
+
+def _exited(code: int) -> Result:
+    return Done() if code == 0 else Failed(f"exited with {code}")
+
+
+def _responded(status: int) -> Result:
+    if 200 <= status < 300:
+        return Done()
+    known = {one.value: one.phrase for one in HTTPStatus}
+    return Failed(f"HTTP {status} {known.get(status, '')}".rstrip())
