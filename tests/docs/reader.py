@@ -76,7 +76,12 @@ class Reader:
         assert SCRIPT_OF[shell] in self.ended(asked[0].split()).stdout, block.place
 
     def run(self, block: Block) -> None:
-        """A program, in a folder of its own; warnings are errors. One that runs until Ctrl-C gets it."""
+        """A program, in a folder of its own; warnings are errors. One that runs until Ctrl-C gets it.
+
+        A block whose first line is the name of a file is that file of a project, and its tests are run."""
+        if named := re.match(r"# ([\w/]+\.py)\n", block.text):
+            self._keep(block, self.machine.folder / "project", named[1])
+            return
         folder = self.machine.folder / f"program-{block.line}"
         folder.mkdir()
         file = folder / "program.py"
@@ -102,6 +107,26 @@ class Reader:
             child.wait()
         self.seen.append(begun + said)
         assert child.returncode == 0, f"{block.place}\n{block.text}\n{begun}{said}"
+
+    def _keep(self, block: Block, project: Path, name: str) -> None:
+        """Write a file of the page's project; what is a test must pass."""
+        file = project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(self._here(block.text))
+        if not file.name.startswith("test_"):
+            return
+        tested = subprocess.run(
+            ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", name],
+            executable=self.machine.clone / ".venv" / "bin" / "python",
+            cwd=project,
+            env=self.machine.environ,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+        )
+        self.seen.append(tested.stdout)
+        assert tested.returncode == 0, f"{block.place}\n{tested.stdout}\n{tested.stderr}"
 
     def read_settings(self, block: Block) -> None:
         """A part of wakeful.toml, with the variables it names."""
