@@ -400,7 +400,7 @@ def silence_holds_up_the_others(patch: Patch) -> None:
         pytest.param(only_the_first_is_told, "L8 outbox: run", POST, id="only the first addressee"),
         pytest.param(everyone_is_told_the_same_twice, "L2 outbox: run", POST, id="told twice"),
         pytest.param(the_clock_came_back_unnoticed, "L3 outbox", POST, id="clock came back"),
-        pytest.param(acknowledge_everything, "L7 heartbeat", BEATS, id="events of others acknowledged"),
+        pytest.param(acknowledge_everything, "L8 heartbeat", BEATS, id="events of others acknowledged"),
         pytest.param(acknowledge_whatever_became_of_it, "L7 heartbeat", BEATS, id="acknowledged before it was heard"),
         pytest.param(acknowledge_nothing, "L2 heartbeat", BEATS, id="told again"),
         pytest.param(no_budget, "L4 heartbeat", BEATS, id="no budget"),

@@ -139,7 +139,8 @@ def after_bad(
     if is_urgent or moved.bad >= rule.errors:
         return Step(_opened(moved, rule, before, now))
     if moved.look_at is None:
-        moved = moved._replace(look_at=instant + rule.within + GRACE)
+        # An instant that lies ahead was claimed on a clock that has come back since.
+        moved = moved._replace(look_at=min(instant, now) + rule.within + GRACE)
     return Step(moved)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from wakeful.bootstrap import Ground, plugged
 from wakeful.core.actions import Prompt
 from wakeful.core.active_hours import ActiveHours
+from wakeful.core.conversations import is_conversation
 from wakeful.core.heartbeat import BeatRules, Heartbeat, timing_of
 from wakeful.core.instants import MINUTE, Duration, Instant
 from wakeful.core.results import Done, Result
@@ -21,11 +22,14 @@ from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import Plug
 from wakeful.ports.store import ALARM_HEARTBEAT, SystemEvent, Tx
 from wakeful.simulation import heartbeat_laws as laws
+from wakeful.simulation.conversations import Conversations
 from wakeful.simulation.inhabitants import Act, Boot, Surroundings, Touch, draw_times
+from wakeful.simulation.performers import reply_of
+from wakeful.simulation.system import is_event
 
 NAME: Final = "heartbeat"
 EVENT: Final = "event"
-_TOLD: Final = re.compile(r"^> (e\d+)$", re.MULTILINE)
+_TOLD: Final = re.compile(r"^> (e\d+|call-s\d+)$", re.MULTILINE)
 
 
 class SimAgent:
@@ -45,13 +49,15 @@ class SimAgent:
         return None
 
     async def perform(self, spec: Prompt, fire: Fire, ladder: Ladder) -> Result:
+        if is_conversation(fire.slug):
+            return await self._beating.conversations.answer(fire, self._boot)
         told = frozenset(_TOLD.findall(spec.text))
         self._beating.told(fire, told, self._boot)
         result = await self._requests.perform(spec, fire, ladder)
         if not isinstance(result, Done):
             return result
         self._beating.answered(fire, told)
-        return Done(reply=self._beating.draw_reply())
+        return Done(reply=self._beating.draw_reply(fire))
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -67,9 +73,18 @@ class Beating:
     )
 
     def __init__(
-        self, rng: random.Random, world: Surroundings, *, days: float, per_day: float, pace: Duration, nodes: int
+        self,
+        rng: random.Random,
+        world: Surroundings,
+        conversations: Conversations,
+        *,
+        days: float,
+        per_day: float,
+        pace: Duration,
+        nodes: int,
     ) -> None:
         self._rng = rng
+        self.conversations = conversations
         self._world = world
         self._days = days
         self._per_day = per_day
@@ -85,6 +100,7 @@ class Beating:
         self._due_at: Instant | None = None
         self._told: dict[int, frozenset[str]] = {}  # by run: what an attempt that was answered had told
         self._heard: set[str] = set()
+        self._heard_of: set[int] = set()  # runs of schedules whose event was heard
         self._turns: set[int] = set()
         self._births: list[Instant] = []  # of turns, since the wall was last moved
         self._last_born: int | None = None
@@ -108,16 +124,17 @@ class Beating:
         return acts
 
     def figures(self) -> Mapping[str, int]:
-        return {"turns": len(self._turns), "events raised": self._named, "events heard": len(self._heard)}
+        heard = {"events heard": len(self._heard), "scheduled events heard": len(self._heard_of)}
+        return {"turns": len(self._turns), "events raised": self._named, **heard}
 
     def next_text(self) -> str:
         """What an event says: different each time."""
         self._named += 1
         return f"e{self._named}"
 
-    def draw_reply(self) -> str | None:
+    def draw_reply(self, fire: Fire) -> str | None:
         """What the agent says in the end."""
-        return self._rng.choice(("HEARTBEAT_OK", "", "there is something", None))
+        return self._rng.choice(("HEARTBEAT_OK", "", reply_of(fire.run_id), None))
 
     async def read_notes(self) -> str | None:
         """HEARTBEAT.md, which people fill, empty and remove."""
@@ -137,7 +154,7 @@ class Beating:
         """A turn begins, and says this."""
         self._world.say(lambda: f"{boot.name}: turn {fire.run_id} tells {sorted(texts)}")
         if boot.disturbed_at < self._world.loop.now_ms:  # else it stood still between its claim and this
-            for text in sorted(texts):
+            for text in sorted(text for text in texts if text[0] == "e"):  # a schedule says the same each time
                 self._world.report(list(laws.is_told_once(text, self._heard)))
 
     def answered(self, fire: Fire, texts: frozenset[str]) -> None:
@@ -149,15 +166,14 @@ class Beating:
     def look(
         self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
     ) -> Iterator[str]:
-        if ALARM_HEARTBEAT not in touched and EVENT not in touched:
-            return
         tx = self._world.seen_tx
         if EVENT in touched:
-            yield from self._judge_events(tx)
+            yield from self._judge_events(tx, touched[EVENT])
+        yield from self._judge_event_runs(tx, runs)
         for owner_id in touched.get(ALARM_HEARTBEAT, ()):
             yield from self._judge_standing(tx, owner_id, now)
 
-    def _judge_events(self, tx: Tx) -> Iterator[str]:
+    def _judge_events(self, tx: Tx, touched: frozenset[int]) -> Iterator[str]:
         known, self._events = self._events, {event.event_id: event for event in tx.system_events.all()}
         for event_id, before in known.items():
             after = self._events.get(event_id)
@@ -166,9 +182,23 @@ class Beating:
                 continue
             turn = None if before.carried_by is None else tx.runs.lock([before.carried_by]).get(before.carried_by)
             told = frozenset() if turn is None else self._told.get(turn.run_id, frozenset())
-            yield from laws.leaves_when_heard(before, turn, told, waiting=len(known) + 1)
-            if laws.was_heard(before, turn, told):
+            yield from laws.leaves_when_heard(before, turn, told, waiting=len(known.keys() | touched))
+            is_heard = laws.was_heard(before, turn, told)
+            if before.run_id is not None:
+                if is_heard:
+                    self._heard_of.add(before.run_id)
+                run = tx.runs.lock([before.run_id]).get(before.run_id)
+                yield from laws.ends_with_its_event(before, run, is_heard=is_heard)
+            elif is_heard:
                 self._heard.add(before.text)
+
+    def _judge_event_runs(self, tx: Tx, runs: Mapping[int, Run]) -> Iterator[str]:
+        """A schedule's event is green only when the agent has heard it."""
+        for run in runs.values():
+            if run.kind == "schedule" and run.outcome == "succeeded" and run.run_id not in self._heard_of:
+                schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
+                if schedule is not None and is_event(schedule.slug):
+                    yield from laws.green_means_heard(run)
 
     def _judge_standing(self, tx: Tx, owner_id: int, now: Instant) -> Iterator[str]:
         after = tx.heartbeats.lock([owner_id]).get(owner_id)

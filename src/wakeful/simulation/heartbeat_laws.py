@@ -34,6 +34,23 @@ def leaves_when_heard(event: SystemEvent, turn: Run | None, told: frozenset[str]
         yield f"L7 heartbeat: event {event.event_id} {event.text!r} is gone, and was heard in {by}: {sorted(told)}"
 
 
+def ends_with_its_event(event: SystemEvent, run: Run | None, *, is_heard: bool) -> Iterator[str]:
+    """L8: the run of a schedule is over with its event: green if the agent heard it, and not if it was evicted."""
+    if run is None:
+        return
+    if run.is_open:
+        yield f"L8 heartbeat: {describe(run)} waits, and its event {event.event_id} is gone"
+    elif not is_heard and run.outcome == "succeeded":
+        yield f"L8 heartbeat: {describe(run)}, and the agent never heard its event {event.event_id}"
+    elif not is_heard and run.error is None:
+        yield f"L9 heartbeat: {describe(run)} does not say that its event {event.event_id} was evicted"
+
+
+def green_means_heard(run: Run) -> Iterator[str]:
+    """L8: a schedule's event counts as succeeded when a turn that succeeded has told it."""
+    yield f"L8 heartbeat: {describe(run)}, and no turn has told its event to the agent"
+
+
 def is_replaced_by_its_own(before: SystemEvent, after: SystemEvent) -> Iterator[str]:
     """L7: only a newer event of the same key takes its place, and that is visible."""
     if before.text == after.text and before.context_key == after.context_key:

@@ -76,6 +76,11 @@ class Surroundings(Protocol):
         ...
 
     @property
+    def attended_at(self) -> Mapping[str, int]:
+        """True time when a person last changed, paused or resumed a schedule."""
+        ...
+
+    @property
     def seen_tx(self) -> Tx:
         """The store as it was last committed, for reading."""
         ...

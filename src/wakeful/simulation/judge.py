@@ -21,6 +21,7 @@ from wakeful.core.definition_json import decode_definition
 from wakeful.core.heartbeat import timing_of
 from wakeful.core.instants import DAY, Duration, Instant
 from wakeful.core.runs import NOT_RUN, OPEN, Run
+from wakeful.features.heartbeat.messages import MESSAGE
 from wakeful.ports.store import Schedule, Tx
 from wakeful.simulation import laws
 from wakeful.simulation.clock import EPOCH
@@ -43,6 +44,7 @@ class Planned(NamedTuple):
     updated_at: Instant
     is_deleted: bool
     rules: Callable[[], Rules]
+    is_event: bool = False  # its runs end when somebody else says so
 
 
 class Book:
@@ -55,6 +57,7 @@ class Book:
         "due_at",
         "eras",
         "is_beat",
+        "is_event",
         "name",
         "once_open",
         "open",
@@ -69,6 +72,7 @@ class Book:
 
     def __init__(self, name: str, version: int, rules: Rules, cadence: Cadence) -> None:
         self.is_beat = cadence.schedule_id < 0  # the heartbeat: its alarm and its hours are judged with its own laws
+        self.is_event = False
         self.name = name
         self.version = version
         self.rules = rules
@@ -129,14 +133,13 @@ class Judge:
         self._keys: dict[str, int] = {}
         self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}
+        self._messages: dict[int, Run] = {}  # of people: without a grid, but in the agent's lane
         self._written: dict[int, Instant] = {}  # by run: what was too old for the ledger when it was written first
 
     @property
     def waiting(self) -> list[int]:
         """Known runs that wait and have a lane: they may be parked."""
-        return [
-            r.run_id for book in self.books.values() for r in book.open.values() if r.lane and r.outcome == "waiting"
-        ]
+        return [run.run_id for run in self._in_lanes() if run.outcome == "waiting"]
 
     # -- what the store says ------------------------------------------------------------------------------------------
 
@@ -149,9 +152,12 @@ class Judge:
         for schedule_id, cadence in facts.cadences.items():
             if schedule_id not in self.books and (planned := _planned_by(facts, schedule_id)) is not None:
                 self.books[schedule_id] = Book(planned.name, planned.version, planned.rules(), cadence)
+                self.books[schedule_id].is_event = planned.is_event
         changes: dict[int, list[Shift]] = {known: [] for known in facts.cadences if known in self.books}
         for run in facts.runs.values():
             book = self.books.get(run.schedule_id)
+            if run.kind == MESSAGE:
+                self._messages[run.run_id] = run
             if book is not None:
                 self._run_books[run.run_id] = book
                 self._written.setdefault(run.run_id, pruned_before)
@@ -232,7 +238,8 @@ class Judge:
         yield from laws.moves_by_the_table(name, shift)
         yield from laws.fence_grows(name, shift)
         yield from laws.halted_does_not_fire(name, before, after, shift)
-        yield from laws.answers_are_its_own(name, shift, seen)
+        if not book.is_event:
+            yield from laws.answers_are_its_own(name, shift, seen)
         yield from laws.retry_follows_an_end(name, shift, attempts, seen)
         yield from laws.stuck_keeps_its_place(name, row, after, facts.holders)
         yield from laws.open_runs_have_owners(name, row, frozenset(self.nodes))
@@ -397,12 +404,13 @@ class Judge:
         of_run[of_run.index(old)] = new
 
     def _busy(self) -> list[Run]:
-        return [
-            run
-            for book in self.books.values()
-            for run in book.open.values()
-            if run.lane is not None and (run.outcome == "running" or run.stuck)
-        ]
+        return [run for run in self._in_lanes() if run.outcome == "running" or run.stuck]
+
+    def _in_lanes(self) -> Iterator[Run]:
+        """Open runs that have a lane."""
+        self._messages = {run_id: run for run_id, run in self._messages.items() if run.is_open or run.stuck}
+        of_books = (run for book in self.books.values() for run in book.open.values())
+        return (run for run in (*of_books, *self._messages.values()) if run.lane is not None)
 
 
 def _planned(entry: tuple[Instant, int]) -> Instant:
@@ -418,7 +426,10 @@ def _planned_by(facts: Facts, schedule_id: int) -> Planned | None:
     schedule = facts.schedules.get(schedule_id)
     if schedule is not None:
         is_deleted = schedule.deleted_at is not None
-        return Planned(schedule.slug, schedule.version, schedule.updated_at, is_deleted, partial(_rules, schedule))
+        is_event = '"event":' in schedule.definition
+        return Planned(
+            schedule.slug, schedule.version, schedule.updated_at, is_deleted, partial(_rules, schedule), is_event
+        )
     beat, cadence = facts.beats.get(schedule_id), facts.cadences.get(schedule_id)
     if beat is None or cadence is None:
         return None

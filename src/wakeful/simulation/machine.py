@@ -189,6 +189,8 @@ class Machine:
 
     async def _carry_out(self, system: System, deed: Deed, slug: str) -> None:
         slugs = self.world.slugs
+        if deed.what != "run_now":
+            self.world.attended_at[slug] = self.world.loop.now_ms
         try:
             match deed.what:
                 case "add" | "edit":
@@ -205,6 +207,8 @@ class Machine:
                     await system.remove(slug)
                 case "run_now":
                     await system.run_now(slug)
+            if deed.what != "run_now":
+                self.world.attended_at[slug] = self.world.loop.now_ms
         except REFUSALS as refused:
             why = str(refused)
             self.world.say(lambda: f"{self.name}: {deed.what} {slug} is refused: {why}")

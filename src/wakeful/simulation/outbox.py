@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.bootstrap import Ground
 from wakeful.channels.inbox import InboxChannel
-from wakeful.core.alerting import AlertTerms
 from wakeful.core.delivery import DeliveryLimits
 from wakeful.core.instants import DAY, HOUR, SECOND, Duration, Instant
 from wakeful.core.refusals import Conflict, NotFound
@@ -16,25 +15,29 @@ from wakeful.core.runs import Run
 from wakeful.features.delivery import commands
 from wakeful.features.delivery.feature import plug
 from wakeful.features.delivery.registry import LAST, ChannelRegistry
+from wakeful.features.schedules.replies import NO_REPLY
 from wakeful.ports.action import Action
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Ear, Letter, Outcome, Refused, Sent, Unsent
 from wakeful.ports.handlers import Plug
 from wakeful.ports.live import Live
-from wakeful.ports.outbox import ALARM_DELIVERY, Delivery
+from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, Delivery
 from wakeful.ports.store import Tx
 from wakeful.simulation import outbox_laws as laws
+from wakeful.simulation.conversations import CHANNEL, Conversations
 from wakeful.simulation.inhabitants import Act, Boot, Surroundings, Touch, draw_times
 from wakeful.simulation.outbox_laws import ASKED_MAX, Answer, Sending
-from wakeful.simulation.performers import output_of
-from wakeful.simulation.system import addressees_for
+from wakeful.simulation.pager import PAGED_MAX, Pager
+from wakeful.simulation.performers import output_of, reply_of
+from wakeful.simulation.system import PAGER, addressees_for
+from wakeful.simulation.trouble import TOUCH as TROUBLE
+from wakeful.simulation.trouble import Troubles
 
 T = TypeVar("T")
 
 NAME: Final = "outbox"
-CHANNELS: Final = ("phone", "mail")
+CHANNELS: Final = (CHANNEL, "mail")
 PEOPLE: Final = (None, "ann", "bob")
 LETTER: Final = "letter"
-_RUNS_MAX: Final = 10_000
 ACK_TOKEN: Final = "HEARTBEAT_OK"  # noqa: S105 - a word, no secret
 
 Manner: TypeAlias = Literal["sent", "unsent", "raises", "refused", "asks", "lies", "hangs", "hangs after it"]
@@ -108,6 +111,16 @@ class SimChannel:
         """Nothing is held."""
 
 
+class SimPhone(SimChannel):
+    """A channel on which people write, too."""
+
+    async def listen(self, mark: str | None, ear: Ear) -> None:
+        await self._outbox.conversations.listen(mark, ear, self._boot)
+
+    def is_allowed(self, sender: str) -> bool:
+        return True
+
+
 class _Entry:
     """What is known of one delivery."""
 
@@ -127,15 +140,28 @@ class Outbox:
     touches: Sequence[Touch] = (
         Touch("deliveries", LETTER, "delivery_id"),
         Touch("addressees", ALARM_DELIVERY, "addressee_id"),
+        TROUBLE,
     )
 
-    def __init__(self, rng: random.Random, world: Surroundings, *, days: float, per_day: float) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        world: Surroundings,
+        troubles: Troubles,
+        conversations: Conversations,
+        *,
+        days: float,
+        per_day: float,
+    ) -> None:
         self.rng = rng
         self.limits = DeliveryLimits(
             retries_max=rng.choice((1, 3, 5)),
             recovery_budget=rng.choice((0, 60 * SECOND)),
             age_max=rng.choice((HOUR, DAY)),
         )
+        self.troubles = troubles
+        self.conversations = conversations
+        self.pager = Pager(world)
         self.asked: set[int] = set()  # deliveries that a person is about to retry or discard
         self._arrivals = 0
         self._world = world
@@ -150,7 +176,11 @@ class Outbox:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def move_in(self, boot: Boot) -> "OutboxTenant":
-        return OutboxTenant(self, boot)
+        self.troubles.move_in(boot)
+        self.conversations.move_in(boot)
+        tenant = OutboxTenant(self, boot)
+        self.pager.move_in(boot, tenant.configure)
+        return tenant
 
     def actions(self, _: Boot, __: Action) -> Mapping[type[Any], Action]:
         return {}
@@ -160,12 +190,16 @@ class Outbox:
         for at in draw_times(self.rng, per_day=self._per_day, days=self._days, near=near):
             (what,) = self.rng.choices(("send", "burst", "retry", "discard"), (10, 3, 2, 1))
             acts.append(Act(at, NAME, what, self.rng.random()))
+        for what in ("say", "pager") if self._days <= PAGED_MAX else ("say",):
+            times = draw_times(self.rng, per_day=self._per_day / 3, days=self._days, near=near)
+            acts += [Act(at, NAME, what, self.rng.random()) for at in times]
         return acts
 
     def figures(self) -> dict[str, int]:
         """What it came to."""
         sent = sum(len(entry.sendings) for entry in self._entries.values())
-        return {"deliveries": len(self._entries), "letters sent": sent, "letters arrived": self._arrivals}
+        letters = {"deliveries": len(self._entries), "letters sent": sent, "letters arrived": self._arrivals}
+        return {**letters, **self.troubles.figures(), **self.conversations.figures(), **self.pager.figures()}
 
     def pick(self, draw: float) -> int | None:
         """A delivery that a person might take up: one that is dead or waits."""
@@ -233,7 +267,9 @@ class Outbox:
         tx = self._world.seen_tx
         for run in runs.values():
             yield from self._judge_run(tx, run)
+        self.troubles.look_at_runs(tx, runs, now)
         addressees = set(touched.get(ALARM_DELIVERY, ()))
+        new: list[Delivery] = []
         for number in sorted(touched.get(LETTER, ())):
             row, entry = tx.deliveries.get(number), self._entries.get(number)
             if row is not None:
@@ -241,25 +277,37 @@ class Outbox:
             if entry is None:
                 if row is not None:
                     self._entries[number] = _Entry(row)
+                    self.troubles.look_at_letter(tx, row)
+                    new.append(row)
                 continue
             yield from self._judge_move(entry, row, now, pruned_before)
             entry.row = row
+        for number in sorted(touched.get(ALARM_INCIDENT, ())):
+            yield from self.troubles.look_at_incident(tx, number)
+        yield from self.conversations.look(tx, runs, new)
         if addressees:
             yield from self._judge_addressees(tx, sorted(addressees), now)
 
     def _judge_run(self, tx: Tx, run: Run) -> Iterator[str]:
-        """A run that succeeded with something to say has said it to everyone its schedule names."""
+        """A run that succeeded has told everyone its schedule names what it had to say, or that there was no reply."""
         if run.outcome != "succeeded" or run.schedule_id < 0 or run.run_id in self._told:
             return
         self._told.add(run.run_id)
         schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
         wanted = None if schedule is None else addressees_for(schedule.slug)
-        if not wanted or "output" not in json.loads(run.result or "{}"):
+        kept = json.loads(run.result or "{}")
+        if not wanted:
             return
         listed = wanted if isinstance(wanted, list) else [wanted]
         named = frozenset((one["channel"], one.get("to")) for one in listed if one["channel"] != LAST)
-        told = laws.Told(run.run_id, output_of(run.run_id), named, sum(one["channel"] == LAST for one in listed))
-        yield from laws.run_tells_everyone_named(told, tx.deliveries.of_runs([run.run_id]).get(run.run_id, ()))
+        lasts = sum(one["channel"] == LAST for one in listed)
+        rows = tx.deliveries.of_runs([run.run_id]).get(run.run_id, ())
+        if "output" in kept:
+            yield from laws.run_tells_everyone_named(laws.Told(run.run_id, output_of(run.run_id), named, lasts), rows)
+        elif kept.get("reply") == reply_of(run.run_id):
+            yield from laws.run_tells_everyone_named(laws.Told(run.run_id, reply_of(run.run_id), named, lasts), rows)
+        elif kept.get("suppressed") == NO_REPLY:
+            yield from laws.says_that_there_is_no_reply(laws.Told(run.run_id, NO_REPLY, named, lasts), rows)
 
     def _judge_move(self, entry: _Entry, row: Delivery | None, now: Instant, pruned_before: Instant) -> Iterator[str]:
         before = entry.row
@@ -293,15 +341,16 @@ class Outbox:
     def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
         for head, due_at in self._due.values():
             yield from laws.is_not_silent(head, due_at, now=now, is_asleep=is_asleep, ahead_max=ahead_max)
+        yield from self.troubles.ticked(now, ahead_max)
+        yield from self.conversations.ticked()
+        yield from self.pager.ticked(self._due.values(), now)
 
     def last_look(self) -> Iterator[str]:
         tx = self._world.seen_tx
         for number, entry in self._entries.items():
             if entry.row != tx.deliveries.get(number):
                 yield f"L7 outbox: delivery {number} changed unnoticed: {entry.row}"
-        # A run that told nobody touched no table of ours when it closed.
-        for run in tx.runs.page(limit=_RUNS_MAX, outcome="succeeded"):
-            yield from self._judge_run(tx, run)
+        yield from self.conversations.last_look()
 
 
 class OutboxTenant:
@@ -311,26 +360,37 @@ class OutboxTenant:
         self._outbox = outbox
         self._boot = boot
         self._registry = ChannelRegistry()
+        self._phone = SimPhone(outbox, boot)
+        self._mail, self._pager = SimChannel(outbox, boot), SimChannel(outbox, boot)
         self._ground: Ground | None = None
 
     async def plug(self, ground: Ground) -> Plug:
         self._ground = ground
         self._registry.begin(SimChannel(self._outbox, self._boot, InboxChannel(ground.store)))
-        self._registry.configure({name: SimChannel(self._outbox, self._boot) for name in CHANNELS})
+        self.configure(has_pager=self._outbox.pager.is_there)
         return plug(
             ground.store,
             ground.clock,
             ground.store_id,
             self._registry,
             Live(self._outbox.limits),
-            Live(AlertTerms()),
+            Live(self._outbox.troubles.terms),
             ack_token=lambda: ACK_TOKEN,
             apply=ground.apply,
             ring_bell=ground.ring_bell,
         )
 
+    def configure(self, *, has_pager: bool) -> None:
+        """The settings are read: these channels are there."""
+        channels: dict[str, SimChannel] = {CHANNEL: self._phone, "mail": self._mail}
+        self._registry.configure({**channels, PAGER: self._pager} if has_pager else channels)
+
     async def act(self, act: Act) -> None:
         match act.what:
+            case "say":
+                self._outbox.conversations.say(act.draw)
+            case "pager":
+                self._outbox.pager.toggle()
             case "send":
                 await self._send(act.draw)
             case "burst":
@@ -342,7 +402,7 @@ class OutboxTenant:
                     await self._take_up(number, act.what)
 
     async def _send(self, draw: float) -> None:
-        channel = (*CHANNELS, None)[int(draw * 997) % 3]
+        channel = (*CHANNELS, PAGER, None)[int(draw * 997) % 4]
         to = PEOPLE[int(draw * 7919) % 3]
         limits, registry = self._outbox.limits, self._registry
         row = await self._write(

@@ -51,6 +51,15 @@ def run_tells_everyone_named(told: Told, rows: Sequence[Delivery]) -> Iterator[s
             yield f"L8 outbox: {describe(row)} is of run {told.run_id} and says {row.text!r}"
 
 
+def says_that_there_is_no_reply(told: Told, rows: Sequence[Delivery]) -> Iterator[str]:
+    """L8: whoever was promised a reply is told once that none could be read."""
+    places = [(row.channel, row.recipient) for row in rows if row.purpose == "note" and told.text in row.text]
+    if told.named - set(places):
+        yield f"L8 outbox: run {told.run_id} had no reply, and did not say so to {sorted(told.named, key=str)}"
+    if len(set(places)) < len(places):
+        yield f"L2 outbox: run {told.run_id} said twice that it had no reply: {places}"
+
+
 class Sending:
     """One letter on its way, as the other side saw it."""
 

@@ -32,6 +32,11 @@ def output_of(run_id: int) -> str:
     return f"output of run {run_id}"
 
 
+def reply_of(run_id: int) -> str:
+    """What an agent says in a turn: whoever gets it knows which run it is of."""
+    return f"reply of run {run_id}"
+
+
 class Witness(Protocol):
     """Who is told what really happened."""
 

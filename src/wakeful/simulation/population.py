@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from wakeful.simulation.conversations import Conversations
 from wakeful.simulation.faults import Climate, streams
 from wakeful.simulation.heartbeat import NAME as HEARTBEAT
 from wakeful.simulation.heartbeat import Beating
@@ -11,6 +12,7 @@ from wakeful.simulation.outbox import NAME as OUTBOX
 from wakeful.simulation.outbox import Outbox
 from wakeful.simulation.slots import NAME as SLOTS
 from wakeful.simulation.slots import Keys
+from wakeful.simulation.trouble import Troubles
 from wakeful.simulation.workflows import NAME as WORKFLOWS
 from wakeful.simulation.workflows import Post
 
@@ -34,12 +36,16 @@ def draw_inhabitants(seed: int, who: frozenset[str]) -> frozenset[str]:
 def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) -> list[Inhabitant]:
     """The inhabitants that a climate names, each with a generator of its own."""
     there: list[Inhabitant] = []
-    outbox, heartbeat, slots, workflows = streams(seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS)
+    outbox, heartbeat, slots, workflows, alerts, talk = streams(
+        seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, "alerts", "talk"
+    )
+    conversations = Conversations(talk, world, lease=climate.lease)
     days, per_day = climate.days, climate.deeds_per_day
     if OUTBOX in climate.inhabitants:
-        there.append(Outbox(outbox, world, days=days, per_day=per_day))
+        there.append(Outbox(outbox, world, Troubles(alerts, world), conversations, days=days, per_day=per_day))
     if HEARTBEAT in climate.inhabitants:
-        there.append(Beating(heartbeat, world, days=days, per_day=per_day, pace=2 * climate.pace, nodes=climate.nodes))
+        pace, nodes = 2 * climate.pace, climate.nodes
+        there.append(Beating(heartbeat, world, conversations, days=days, per_day=per_day, pace=pace, nodes=nodes))
     if SLOTS in climate.inhabitants:
         there.append(Keys(slots, world, days=days, per_day=per_day, lease=climate.lease, folder=folder))
     if WORKFLOWS in climate.inhabitants:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from wakeful.bootstrap import MakeFeature, Parts, assemble_with
+from wakeful.core.actions import Event
 from wakeful.core.definition_json import definition_from_json
 from wakeful.core.effects import Deliver
 from wakeful.core.errors import Invalid
@@ -25,18 +26,49 @@ from wakeful.ports.store import Store, Tx
 ZONE: Final = "UTC"
 # Where the output of a schedule goes, by its number: nowhere, to one, to several, to whoever was heard of last as well.
 _ADDRESSEES: Final[tuple[Any, ...]] = (
-    None,
+    {"channel": "pager"},
     None,
     [{"channel": "phone"}, {"channel": "mail", "to": "ann"}],
     {"channel": "mail"},
     [{"channel": "mail"}, {"channel": "mail", "to": "bob"}, {"channel": "last"}],
+    None,
 )
+PAGER: Final = "pager"
+"""A channel that comes and goes."""
 
 
 def addressees_for(slug: str) -> Any:
     """The `deliver` of a schedule in a world with an outbox; edits keep it."""
     number = slug.removeprefix("s")
     return _ADDRESSEES[int(number) % len(_ADDRESSEES)] if number.isdecimal() else None
+
+
+def is_event(slug: str) -> bool:
+    """Whether a schedule raises an event, in a world with a heartbeat."""
+    return slug.startswith("s") and int(slug[1:]) % 4 == 1
+
+
+def is_prompt(slug: str) -> bool:
+    """Whether a schedule asks the agent, in a world with a heartbeat."""
+    return slug.startswith("s") and int(slug[1:]) % 4 == 3
+
+
+def text_of_event(slug: str) -> str:
+    """What the event of a schedule says, each time."""
+    return f"call-{slug}"
+
+
+def _for_the_agent(slug: str, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition with an action for the agent in place of its own, if that is what the schedule is for."""
+    others = {key: value for key, value in written.items() if key not in _ACTIONS}
+    if is_event(slug):
+        return {**others, "event": {"text": text_of_event(slug)}}
+    if is_prompt(slug):
+        return {**others, "prompt": f"ask-{slug}"}
+    return dict(written)
+
+
+_ACTIONS: Final = frozenset({"call", "http", "command"})
 
 
 class System(Protocol):
@@ -120,6 +152,8 @@ class Shipped:
         parts, now = self._parts, self._parts.clock.read().now
         if Deliver in parts.applied:
             written = {**written, "deliver": addressees_for(slug)}
+        if Event in parts.seams.actions:
+            written = _for_the_agent(slug, written)
         checked = check(
             definition_from_json(written, default_zone=ZONE, slug=slug),
             parts.schedule_limits,

@@ -98,6 +98,7 @@ class World:
         self.ticks = self.attempts = self.crashes = self.boots = 0
         self.stepped_at = -1  # true time when the wall was last moved
         self.slugs: dict[str, None] = {}  # those a person was told are there
+        self.attended_at: dict[str, int] = {}
         self._say = say
         self._named = 0
         self._steps = 0  # what the wall was moved by for good
@@ -219,7 +220,7 @@ class World:
             now, pruned_before = self.wall.read(), self._true_wall() - kept
             facts = read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
             found += self.judge.look(facts, now=now, pruned_before=pruned_before)
-            for inhabitant in self.inhabitants if touched.others else ():
+            for inhabitant in self.inhabitants:
                 found += inhabitant.look(touched.others, facts.runs, now=now, pruned_before=pruned_before)
         connection.execute("ROLLBACK")
         self.report(found)

@@ -224,7 +224,8 @@ class Attempts:
         set_alarm(tx, row)
         if head.last_error != error:
             _report(tx, "missing", moved)
-        if now - head.enqueued_at >= MISSING_GRACE:
+        # What was queued ahead of the clock is not known to be new: the clock came back since.
+        if not 0 <= now - head.enqueued_at < MISSING_GRACE:
             self._tell(tx, Alert(of_channel(head.channel), error), now)
 
     def _letter(self, head: Delivery) -> Letter:
