@@ -152,6 +152,7 @@ class Outbox:
         *,
         days: float,
         per_day: float,
+        is_heard: bool = True,
     ) -> None:
         self.rng = rng
         self.limits = DeliveryLimits(
@@ -162,6 +163,7 @@ class Outbox:
         self.troubles = troubles
         self.conversations = conversations
         self.pager = Pager(world)
+        self.is_heard = is_heard  # whether people write on a channel
         self.asked: set[int] = set()  # deliveries that a person is about to retry or discard
         self._arrivals = 0
         self._world = world
@@ -190,7 +192,8 @@ class Outbox:
         for at in draw_times(self.rng, per_day=self._per_day, days=self._days, near=near):
             (what,) = self.rng.choices(("send", "burst", "retry", "discard"), (10, 3, 2, 1))
             acts.append(Act(at, NAME, what, self.rng.random()))
-        for what in ("say", "pager") if self._days <= PAGED_MAX else ("say",):
+        more = {"say": self.is_heard, "pager": self._days <= PAGED_MAX}
+        for what in (what for what, is_drawn in more.items() if is_drawn):
             times = draw_times(self.rng, per_day=self._per_day / 3, days=self._days, near=near)
             acts += [Act(at, NAME, what, self.rng.random()) for at in times]
         return acts
@@ -360,7 +363,7 @@ class OutboxTenant:
         self._outbox = outbox
         self._boot = boot
         self._registry = ChannelRegistry()
-        self._phone = SimPhone(outbox, boot)
+        self._phone = (SimPhone if outbox.is_heard else SimChannel)(outbox, boot)
         self._mail, self._pager = SimChannel(outbox, boot), SimChannel(outbox, boot)
         self._ground: Ground | None = None
 

@@ -20,6 +20,8 @@ EVERYBODY: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS})
 
 CALM: Final = frozenset({OUTBOX, HEARTBEAT})
 """Those that do nothing for days when nobody asks them to: they can live in a world of a year."""
+HEARD_MAX: Final = 2
+"""How many days several nodes may listen to people: the lease of the one that listens is renewed every ten seconds."""
 TOGETHER_MAX: Final = 2
 """How many live in most worlds: enough to disturb one another."""
 
@@ -42,7 +44,9 @@ def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) ->
     conversations = Conversations(talk, world, lease=climate.lease)
     days, per_day = climate.days, climate.deeds_per_day
     if OUTBOX in climate.inhabitants:
-        there.append(Outbox(outbox, world, Troubles(alerts, world), conversations, days=days, per_day=per_day))
+        is_heard = climate.nodes == 1 or days <= HEARD_MAX
+        troubles = Troubles(alerts, world)
+        there.append(Outbox(outbox, world, troubles, conversations, days=days, per_day=per_day, is_heard=is_heard))
     if HEARTBEAT in climate.inhabitants:
         pace, nodes = 2 * climate.pace, climate.nodes
         there.append(Beating(heartbeat, world, conversations, days=days, per_day=per_day, pace=pace, nodes=nodes))
