@@ -177,6 +177,7 @@ def test_paths_of_any_kind_are_written_so_that_they_are_read_again() -> None:
     assert home_in(launchd_agent(service)) == home_in(systemd_unit(service)) == Path(ODD)
     assert home_in("[Unit]\n") is None
     line = next(one for one in systemd_unit(service).splitlines() if one.startswith("ExecStart="))
+    assert "50%% of $$HOME" in line  # systemd expands both otherwise
     words = shlex.split(line.removeprefix("ExecStart="))
     assert words[2].replace("%%", "%").replace("$$", "$") == ODD
 
