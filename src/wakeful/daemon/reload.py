@@ -53,13 +53,13 @@ class Reload:
         from wakeful.settings import diff
         from wakeful.settings.standing import take_over
 
-        old, (holds, self._held_back) = self._loaded, take_over(self._loaded, new)
+        old, (holds, held_back) = self._loaded, take_over(self._loaded, new)
         names = diff(old.settings, holds.settings)
         if names:
             self._failed = tuple(await self._tell(old, holds))
             log.info("the settings in %s changed and hold from now on: %s", new.file, _named(names))
-        self._loaded = holds
-        for one in self._held_back:
+        self._loaded, self._held_back = holds, held_back  # together: both are shown by one request
+        for one in held_back:
             log.warning("%s", one)
 
     async def _tell(self, old: Loaded, new: Loaded) -> list[str]:
