@@ -8,6 +8,7 @@ from features.kit import World, ledger, rfc, short, virtual
 from features.test_heartbeat import TERMS, within
 from features.voice import NO, Voice, beating
 from wakeful.audit import audit
+from wakeful.core.instants import HOUR
 from wakeful.core.refusals import Conflict
 
 
@@ -47,6 +48,56 @@ async def test_a_pause_ends_by_itself_and_outlives_a_restart(world: World) -> No
     await world.until("01-01 02:31:00")
     assert voice.began == ["01-01 02:30:00.250"]
     assert (await ledger(app, "heartbeat"))[0] == "01-01 00:30:00 skipped (paused) x4"
+
+
+@virtual
+async def test_a_pause_that_ended_while_no_process_was_there(world: World) -> None:
+    """Beats until its end were paused, those after it were missed, and the latest is caught up."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await app.pause("heartbeat", rfc("01-01 02:10:00"))
+    await app.stop()
+    await world.until("01-01 04:10:00")
+    app = await beating(world, voice)
+    await world.sleep("1s")
+    assert await ledger(app, "heartbeat") == [
+        "01-01 00:30:00 skipped (paused) x4",
+        "01-01 02:30:00 missed (outage) x3",
+        "01-01 04:00:00 succeeded (ok-ack)",
+    ]
+    assert (await app.store.read(audit)).is_clean
+
+
+@virtual
+async def test_pausing_again_changes_the_end_and_keeps_the_beginning(world: World) -> None:
+    app = await beating(world, Voice(world))
+    await app.pause("heartbeat", rfc("01-01 00:40:00"))
+    await world.sleep("20m")
+    await app.pause("heartbeat")
+    view, _ = await app.heartbeat()
+    assert (short(view.paused_at), view.resume_at) == ("01-01 00:00:00", None)
+    await world.sleep("2h")
+    assert await ledger(app, "heartbeat") == []
+
+
+@virtual
+async def test_another_interval_in_a_pause_does_not_end_it(world: World) -> None:
+    """What the old grid had in the pause is counted, and the new one begins when it is resumed."""
+    voice = Voice(world)
+    app = await beating(world, voice)
+    await app.pause("heartbeat")
+    await world.sleep("1h5m")
+    await app.stop()
+    app = await beating(world, voice, replace(TERMS, every=HOUR))
+    assert (await app.heartbeat())[0].status == "paused"
+    await world.sleep("1h5m")
+    await app.resume("heartbeat")
+    await world.sleep("1h")
+    assert await ledger(app, "heartbeat") == [
+        "01-01 00:30:00 skipped (paused) x2",
+        "01-01 02:05:00 skipped (paused)",
+        "01-01 03:05:00 succeeded (ok-ack)",
+    ]
 
 
 @virtual

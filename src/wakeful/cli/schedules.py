@@ -85,7 +85,9 @@ def rm_command(asked: Invocation, slug: str) -> None:
 
 @command("pause")
 @slug_argument
-@click.option("--until", metavar="T", help="Go on at this time, or after a length such as 2h; default: until resumed.")
+@click.option(
+    "--until", metavar="T", help="Until this time: 2h, 'tomorrow 9:00', or a date and time; default: until resumed."
+)
 def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
     """Pause a schedule. What falls into the pause is skipped, and not caught up.
 
