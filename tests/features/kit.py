@@ -18,6 +18,7 @@ from wakeful import RunView, Wakeful, bootstrap
 from wakeful.actions.call import CallAction
 from wakeful.actions.registry import CallRegistry
 from wakeful.agents.receipts import Receipts
+from wakeful.channels.program import DeliverFunction
 from wakeful.core.actions import Call
 from wakeful.core.effects import Alert
 from wakeful.core.instants import HOUR, Duration, Instant, format_instant, parse_duration, parse_instant
@@ -284,9 +285,13 @@ class World:
         self._benches.append(bench)
         return bench
 
-    async def open(self, on_due: Any = None, **settings: Any) -> Bench:
-        """An app that ticks."""
+    async def open(
+        self, on_due: Any = None, people: Mapping[str, DeliverFunction] | None = None, **settings: Any
+    ) -> Bench:
+        """An app that ticks; `people` are channels."""
         bench = self.bench(**settings)
+        for name, person in (people or {}).items():
+            bench.register_channel(name, None, person)
         if on_due is not None:
             bench.on_due(on_due)
         await bench.start()

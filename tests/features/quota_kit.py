@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from features.kit import Bench, World, short
 from patience import PATIENCE
 from wakeful.bootstrap import Ground
-from wakeful.channels.program import DeliverFunction
 from wakeful.core.instants import HOUR, SECOND, Instant, parse_duration
 from wakeful.core.slots import FailureKind, ReadFailure, Reading
 from wakeful.features.quota.book import Config
@@ -228,10 +227,8 @@ def config(world: World, slots: Mapping[str, Mapping[str, Any]], **quota: Any) -
     return Config(read, QuotaTable(**quota), "UTC", "wakeful.toml")
 
 
-async def open_quota(
-    world: World, shop: Shop, given: Config, *, people: Mapping[str, DeliverFunction] | None = None, **options: Any
-) -> Opened:
-    """An app with the feature plugged in, over the shop's accounts; `people` are channels."""
+async def open_quota(world: World, shop: Shop, given: Config, **options: Any) -> Opened:
+    """An app with the feature plugged in, over the shop's accounts."""
     made: list[Quota] = []
 
     def make_provider(name: str, slot: AnySlot) -> InProcess:
@@ -257,10 +254,7 @@ async def open_quota(
         made.append(quota)
         return quota.plug()
 
-    app = world.bench(features=[feature], **options)
-    for name, person in (people or {}).items():
-        app.register_channel(name, None, person)
-    await app.start()
+    app = await world.open(features=[feature], **options)
     return Opened(app, made[0])
 
 
