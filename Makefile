@@ -67,7 +67,7 @@ check: $(STAMP) ## format, lint, types, import contracts
 test: $(STAMP) ## all tests
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not torture and not agents"
 
-test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; twenty minutes)
+test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; half an hour)
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m agents tests/real_agents
 
