@@ -46,3 +46,12 @@ async def never_end(fire: Any) -> None:
 
 def raise_os_error(fire: Any) -> None:
     raise OSError("no disk")
+
+
+class Shop:
+    """An object that can be called."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    async def __call__(self, fire: Any) -> None:
+        CALLS.append("sold")

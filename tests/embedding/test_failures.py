@@ -206,3 +206,17 @@ async def test_a_job_may_be_nested(app: Wakeful) -> None:
     async with virtual(app, start=START) as time:
         await time.advance("1h")
         assert jobs.CALLS == ["nested"]
+
+
+async def test_an_object_is_missing_after_a_restart_and_not_mistaken_for_its_class(app: Wakeful) -> None:
+    """Calling the class would make an object, and pass for a success."""
+    async with virtual(app, start=START) as time:
+        await app.add("object", every("1h"), call=jobs.Shop())
+        await time.advance("1h")
+        assert jobs.CALLS == ["sold"]
+    again = Wakeful(app.address, timezone="UTC")
+    async with virtual(again) as time:
+        await time.advance("1h")
+        run = (await again.runs("object"))[0]
+        assert run.outcome == "failed"
+        assert "correct the target" in (run.error or "")

@@ -14,12 +14,13 @@ ON_DUE: Final = "on_due"
 
 
 def register(registry: CallRegistry, function: Callable[..., Any], slug: str) -> str:
-    """Give the function a name that leads back to it. Functions that no import would find (closures, lambdas,
-    methods of objects) share names with others, so theirs is the schedule's too."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    target = f"{function.__module__}:{name}"
+    """Give the function a name that leads back to it. What no import would find (closures, lambdas, objects and their
+    methods) shares its name with others, so the schedule's is added: after a restart it is missing, and not mistaken
+    for its class."""
+    name = getattr(function, "__qualname__", None)
+    target = f"{function.__module__}:{name or type(function).__qualname__}"
     is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)
-    if is_bound or "<" in name or registry.registered(target) not in (None, function):
+    if name is None or is_bound or "<" in name or registry.registered(target) not in (None, function):
         target = f"{target}#{slug}"
     registry.register(target, function)
     return target

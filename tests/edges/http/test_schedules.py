@@ -278,3 +278,18 @@ async def test_many_writers_lose_nothing(api: Client) -> None:
     answers = await asyncio.gather(*(api.put(f"job-{n:03}") for n in range(100)))
     assert {answer.status for answer in answers} == {201}
     assert len((await api.get("/api/schedule?limit=1000")).body["schedules"]) == 100
+
+
+async def test_retries_by_exception_read_back_and_bad_ones_are_refused(api: Client) -> None:
+    """In one shape with the Python API."""
+    retry = {"times": 4, "delay": "10s", "backoff": 2, "delayMax": "1h", "on": ["OSError"], "giveUpOn": ["ValueError"]}
+    call = {"schedule": EVERY["schedule"], "call": {"target": "time:time"}}
+    written = await api.put("job", {**call, "retry": retry})
+    assert (written.status, written.body["retry"]) == (201, retry)
+    patched = await api.ask("PATCH", "/api/schedule/job", {"retry": {"on": None, "times": 2}})
+    assert patched.body["retry"] == {name: value for name, value in retry.items() if name != "on"} | {"times": 2}
+    refused = await api.put("bad", {**call, "retry": {"on": ["NoSuchError"], "backoff": 99}})
+    assert refused.status == 400
+    assert {error["field"] for error in refused.body["errors"]} == {"retry.on", "retry.backoff"}
+    refused = await api.put("bad", {**EVERY, "retry": {"on": ["OSError"]}})
+    assert (refused.status, refused.body["errors"][0]["field"]) == (400, "retry.on")
