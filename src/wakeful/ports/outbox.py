@@ -247,8 +247,8 @@ class Incidents(Protocol):
         """Delete one that was never reported."""
         ...
 
-    def last_over(self, name: str) -> Incident | None:
-        """The one of this name that ended last."""
+    def last_over(self, name: str, *, now: Instant) -> Incident | None:
+        """The one of this name that ended last; one that ended on a clock ahead of `now` is left out."""
         ...
 
     def recent(self, *, limit: int) -> list[Incident]:

@@ -314,8 +314,9 @@ class TestIncidents:
         assert second is not None
         later = row._replace(incident_id=second, closed_at=NOW + 20)
         await store.write(lambda tx: tx.incidents.save(later))
-        assert await store.read(lambda tx: tx.incidents.last_over("failing:7")) == later
-        assert await store.read(lambda tx: tx.incidents.last_over("failing:8")) is None
+        assert await store.read(lambda tx: tx.incidents.last_over("failing:7", now=NOW + 20)) == later
+        assert await store.read(lambda tx: tx.incidents.last_over("failing:7", now=NOW + 19)) == closed
+        assert await store.read(lambda tx: tx.incidents.last_over("failing:8", now=NOW + 20)) is None
         assert await store.read(lambda tx: tx.incidents.recent(limit=9)) == [later, closed]
         assert await store.read(lambda tx: tx.incidents.recent(limit=1)) == [later]
         await store.write(lambda tx: tx.incidents.remove(second))

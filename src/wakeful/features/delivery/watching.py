@@ -79,7 +79,7 @@ def observe(tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], Alert
         error=effect.error or "it failed",
         run_id=effect.run_id,
         is_urgent=effect.is_urgent,
-        before=tx.incidents.last_over(effect.incident),
+        before=tx.incidents.last_over(effect.incident, now=now),
         now=now,
         counts=effect.counts,
     )

@@ -51,7 +51,7 @@ REMOVE = "DELETE FROM incidents WHERE incident_id = $1"
 
 # The one of a name that ended last.
 LAST_OVER = f"""
-SELECT {_COLUMNS} FROM incidents WHERE name = $1 AND closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1
+SELECT {_COLUMNS} FROM incidents WHERE name = $1 AND closed_at <= $2 ORDER BY closed_at DESC LIMIT 1
 """
 
 # Those that are over, the latest end first.
@@ -111,8 +111,8 @@ class PostgresIncidents:
     def remove(self, incident_id: int) -> None:
         self._session.change(REMOVE, incident_id)
 
-    def last_over(self, name: str) -> Incident | None:
-        rows = self._session.rows(LAST_OVER, name)
+    def last_over(self, name: str, *, now: Instant) -> Incident | None:
+        rows = self._session.rows(LAST_OVER, name, now)
         return Incident._make(rows[0]) if rows else None
 
     def recent(self, *, limit: int) -> list[Incident]:

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +22,12 @@ LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
 # A commit writes whole pages: one fire of its own costs 8 to 16 of them in its commits, 200 fires together 1 or 2 each.
 # So a log that cannot be emptied, because a reader holds an old state, grows by up to 64 KB for each fire.
 LOG_LARGE_BYTES: Final = 2 * LOG_KEPT_BYTES
+# A log is begun again from its start when nobody reads from it. Readers that take turns without a pause never let that
+# happen by itself, so a large log is emptied on purpose; how often its size is looked at, in commits.
+LOG_LOOKED_AT: Final = 256
+# A reader holds a state as long as its question takes. One that takes longer is ended, so that the log can be emptied.
+READ_WITHIN_S: Final = 20.0
+READ_STEPS: Final = 1_000  # of the virtual machine, between two looks at the time
 
 # Errors that are about the place and not about the operation.
 _OF_THE_PLACE: Final = frozenset(
@@ -43,6 +50,7 @@ _OF_THE_PLACE: Final = frozenset(
 
 _CURES: Final = {
     sqlite3.SQLITE_BUSY: "another process keeps the database locked; end it or try again",
+    sqlite3.SQLITE_INTERRUPT: f"reading took longer than {READ_WITHIN_S:g} s and was ended; ask for less at a time",
     sqlite3.SQLITE_FULL: "the disk is full; make room, nothing of this was kept",
     sqlite3.SQLITE_IOERR: "the disk failed; check it, nothing of this was kept",
     sqlite3.SQLITE_READONLY: "the database cannot be written; check the file's permissions",
@@ -66,6 +74,13 @@ class Opened(NamedTuple):
             return _file_id(self.path) == self.file_id
         except OSError:
             return False
+
+    def empty_log(self) -> None:
+        """Begin a log that has become large again from its start, waiting a moment for those who read from it."""
+        log = f"{self.path}-wal"
+        with suppress(OSError, sqlite3.Error):  # it goes on growing, and the next look tries again
+            if os.stat(log).st_size > LOG_KEPT_BYTES:  # noqa: PTH116 - as above
+                self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
 def connect(path: Path) -> sqlite3.Connection:

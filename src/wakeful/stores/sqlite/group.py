@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from wakeful.stores.sqlite.connection import Opened, is_unavailable, unavailable
+from wakeful.stores.sqlite.connection import LOG_LOOKED_AT, Opened, is_unavailable, unavailable
 from wakeful.stores.sqlite.tx import SqliteTx
 
 GROUP_MAX: Final = 200
@@ -41,12 +41,13 @@ class Crashed(BaseException):
 class GroupCommit:
     """Turns several operations into one transaction; a broken connection is replaced before the next group."""
 
-    __slots__ = ("_fates", "_open", "_opened")
+    __slots__ = ("_commits", "_fates", "_open", "_opened")
 
     def __init__(self, opened: Opened, reopen: Callable[[], Opened]) -> None:
         self._opened: Opened | None = opened
         self._open = reopen
         self._fates: list[Fate] = []
+        self._commits = 0
 
     def apply(self, calls: Sequence[Call]) -> None:
         """Begin, and run each operation; what raises is rolled back alone."""
@@ -73,6 +74,10 @@ class GroupCommit:
             self._opened.connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._fail(error, len(self._fates))
+            return
+        self._commits += 1
+        if self._commits % LOG_LOOKED_AT == 0:
+            self._opened.empty_log()
 
     def answers(self) -> list[Fate]:
         """What to tell the callers, in their order."""

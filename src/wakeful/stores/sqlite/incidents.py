@@ -51,7 +51,7 @@ REMOVE = "DELETE FROM incidents WHERE incident_id = ?"
 # The one of a name that ended last.
 LAST_OVER = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_over
-WHERE name = ? AND closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT 1
+WHERE name = ? AND closed_at IS NOT NULL AND closed_at <= ? ORDER BY closed_at DESC LIMIT 1
 """
 
 # Those that are over, the latest end first.
@@ -113,8 +113,8 @@ class SqliteIncidents:
     def remove(self, incident_id: int) -> None:
         self._connection.execute(REMOVE, (incident_id,))
 
-    def last_over(self, name: str) -> Incident | None:
-        row = self._connection.execute(LAST_OVER, (name,)).fetchone()
+    def last_over(self, name: str, *, now: Instant) -> Incident | None:
+        row = self._connection.execute(LAST_OVER, (name, now)).fetchone()
         return None if row is None else Incident._make(row)
 
     def recent(self, *, limit: int) -> list[Incident]:

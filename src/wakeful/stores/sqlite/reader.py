@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,14 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from wakeful.stores.sqlite.connection import Opened, is_unavailable, open_reader, unavailable
+from wakeful.stores.sqlite.connection import (
+    READ_STEPS,
+    READ_WITHIN_S,
+    Opened,
+    is_unavailable,
+    open_reader,
+    unavailable,
+)
 from wakeful.stores.sqlite.group import Call, Fate, answer
 
 
@@ -50,6 +58,7 @@ class ReaderThreads:
         while (call := self._waiting.get()) is not None:
             try:
                 opened = open_reader(self._path) if opened is None else opened
+                end_when_late(opened, within=READ_WITHIN_S)
                 fate = look(opened, call)
             except sqlite3.Error as error:
                 fate = (None, unavailable(error))
@@ -85,6 +94,12 @@ class InlineReader:
     def _turn(self, call: Call) -> None:
         if self._opened is not None:
             answer([call], [look(self._opened, call)])
+
+
+def end_when_late(opened: Opened, *, within: float) -> None:
+    """End what this connection reads after so many seconds: it would keep the log from being emptied."""
+    until = time.monotonic() + within
+    opened.connection.set_progress_handler(lambda: time.monotonic() > until, READ_STEPS)
 
 
 def look(opened: Opened, call: Call) -> Fate:
