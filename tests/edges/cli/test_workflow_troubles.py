@@ -141,20 +141,22 @@ def test_a_handler_that_cannot_be_reached_stops_nothing(cli: Cli, outside: Outsi
     until(cli, lambda view: is_taken(view, "down"))
 
 
-def test_people_are_told_of_a_silent_handler_once_and_when_it_is_back(cli: Cli, outside: Outside) -> None:
-    """After the second failure in a row; the end is told as well, after the second success in a row."""
-    deploy(cli, outside, "down")
-    until(cli, is_idle)
-    outside.statuses["down"] = 503
-    cli.ask("workflows", "publish", "w", "t", "1", "--id", "a")
-    cli.until(lambda: told(cli, "down could not be reached 2 times in a row (HTTP 503") == 1)
-    outside.statuses.clear()
-    cli.ask("workflows", "resume", "w")
-    until(cli, lambda view: is_taken(view, "down"))
-    assert told(cli, "works again") == 0
-    cli.ask("workflows", "publish", "w", "t", "2", "--id", "b")
-    cli.until(lambda: told(cli, "works again") == 1)
-    assert told(cli, "could not be reached") == 2  # that it began, and in the word that it is over
+def test_people_are_told_of_a_silent_handler_once_and_when_it_is_back(tmp_path: Path, outside: Outside) -> None:
+    """After as many failures as `alerts.errors` says; the end is told as well, after the second success in a row."""
+    (tmp_path / "wakeful.toml").write_text("[alerts]\nerrors = 1\n")
+    with daemon(tmp_path) as cli:
+        deploy(cli, outside, "down")
+        until(cli, is_idle)
+        outside.statuses["down"] = 503
+        cli.ask("workflows", "publish", "w", "t", "1", "--id", "a")
+        cli.until(lambda: told(cli, "down could not be reached (HTTP 503") == 1)
+        outside.statuses.clear()
+        cli.ask("workflows", "resume", "w")
+        until(cli, lambda view: is_taken(view, "down"))
+        assert told(cli, "works again") == 0
+        cli.ask("workflows", "publish", "w", "t", "2", "--id", "b")
+        cli.until(lambda: told(cli, "works again") == 1)
+        assert told(cli, "could not be reached") == 2  # that it began, and in the word that it is over
 
 
 def told(cli: Cli, words: str) -> int:
