@@ -12,6 +12,7 @@ from wakeful.core.cadence import Cadence
 from wakeful.core.heartbeat import WINDOW, BeatRules, Heartbeat
 from wakeful.core.instants import DAY, HOUR, MINUTE, Duration, Instant, format_instant
 from wakeful.core.runs import Run
+from wakeful.core.settlement import ENTRUSTED
 from wakeful.core.timing import Timing, instants_after
 from wakeful.ports.store import Alarm, SystemEvent
 from wakeful.simulation.laws import describe
@@ -38,8 +39,10 @@ def ends_with_its_event(event: SystemEvent, run: Run | None, *, is_heard: bool) 
     """L8: the run of a schedule is over with its event: green if the agent heard it, and not if it was evicted."""
     if run is None:
         return
-    if run.is_open:
+    if run.outcome == "waiting" and run.reason == ENTRUSTED:  # else it is about to ask what became of its event
         yield f"L8 heartbeat: {describe(run)} waits, and its event {event.event_id} is gone"
+    elif run.is_open:
+        return
     elif not is_heard and run.outcome == "succeeded":
         yield f"L8 heartbeat: {describe(run)}, and the agent never heard its event {event.event_id}"
     elif not is_heard and run.error is None:

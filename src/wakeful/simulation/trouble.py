@@ -14,7 +14,7 @@ from wakeful.simulation import trouble_laws as laws
 from wakeful.simulation.inhabitants import Boot, Surroundings, Touch
 from wakeful.simulation.trouble_laws import Owed
 
-KEPT_MAX: Final = 3
+KEPT_MAX: Final = 8
 TOUCH: Final = Touch("incidents", ALARM_INCIDENT, "incident_id")
 
 
@@ -93,7 +93,11 @@ class Troubles:
     def look_at_incident(self, tx: Tx, incident_id: int) -> Iterator[str]:
         """An incident was written."""
         after = tx.incidents.get(incident_id)
-        if after is None or after.owner_id is None or after.name != failing(after.owner_id):
+        if after is None:  # it was only watched
+            for subject in self._subjects.values():
+                subject.incidents.pop(incident_id, None)
+            return
+        if after.owner_id is None or after.name != failing(after.owner_id):
             return
         subject = self._subject(tx, after.owner_id)
         if subject is None:
