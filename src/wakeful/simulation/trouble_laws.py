@@ -57,10 +57,12 @@ def nearer(owed: Owed, rule: AlertRule, *, now: Instant, ahead_max: Duration) ->
 def is_covered(owed: Owed, known: Sequence[Incident], rule: AlertRule, *, now: Instant) -> bool:
     """Whether people were told of it: by an incident that was open then, or by one that had just ended, which is
     said again only if it stays."""
+    # A node may stand still between its look at the clock and the commit: what it wrote is of the time it saw.
+    since = min([owed.since, *(one.opened_at for one in known if one.closed_at is None)])
     for one in known:
         if one.stage == "reported" and (one.closed_at is None or one.closed_at >= owed.since):
             return True
-        is_just_over = one.closed_at is not None and owed.since <= one.closed_at + rule.within
+        is_just_over = one.closed_at is not None and since <= one.closed_at + rule.within
         if is_just_over and now <= owed.since + 2 * rule.within + SLACK:
             return True
     return False
