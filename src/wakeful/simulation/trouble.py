@@ -94,8 +94,8 @@ class Troubles:
         """An incident was written."""
         after = tx.incidents.get(incident_id)
         if after is None:  # it was only watched
-            for subject in self._subjects.values():
-                subject.incidents.pop(incident_id, None)
+            for known in self._subjects.values():
+                known.incidents.pop(incident_id, None)
             return
         if after.owner_id is None or after.name != failing(after.owner_id):
             return
