@@ -192,7 +192,7 @@ class Outbox:
         for at in draw_times(self.rng, per_day=self._per_day, days=self._days, near=near):
             (what,) = self.rng.choices(("send", "burst", "retry", "discard"), (10, 3, 2, 1))
             acts.append(Act(at, NAME, what, self.rng.random()))
-        more = {"say": self.is_heard, "pager": self._days <= PAGED_MAX}
+        more = {"say": self.is_heard, "pager": self.is_heard and self._days <= PAGED_MAX}
         for what in (what for what, is_drawn in more.items() if is_drawn):
             times = draw_times(self.rng, per_day=self._per_day / 3, days=self._days, near=near)
             acts += [Act(at, NAME, what, self.rng.random()) for at in times]
