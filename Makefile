@@ -79,7 +79,7 @@ torture: $(STAMP) ## the long fault tests
 	$(BIN)/pytest -q -m torture
 
 worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FIRST=1 MINUTES=240)
-	$(BIN)/python -m wakeful.simulation --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)
+	PYTHONPATH=tests $(BIN)/python -m worlds --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)
 
 bench: $(STAMP) $(PEERS_STAMP) ## ours beside its peers, in one run (QUICK=1: three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)

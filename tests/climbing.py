@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from patience import PATIENCE
-from wakeful.core.runs import RungName
+from wakeful.core.run.runs import RungName
 from wakeful.ports.action import Process
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]

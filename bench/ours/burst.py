@@ -9,7 +9,7 @@ from bench.calls import Calls
 from bench.lines import emit
 from bench.ours.setup import make_app, schedules, settled, soon
 from wakeful import Wakeful, every, once
-from wakeful.core.timing import Timing
+from wakeful.core.time.timing import Timing
 
 CALLERS = 200
 # The slowest at which a bulk can be written and still be complete before it is due.

@@ -4,7 +4,7 @@ import argparse
 import time
 
 from bench.expressions import START, ZONE, emit_rate
-from wakeful.core.timing import Cron, next_after
+from wakeful.core.time.timing import Cron, next_after
 
 
 def walk(expression: str, count: int) -> float:

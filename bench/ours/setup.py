@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from wakeful import New, Wakeful
-from wakeful.core.actions import Call
-from wakeful.core.timing import Timing
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.timing import Timing
 
 # As many attempts at once as the engine rings in one transaction: more would only wait there.
 CONCURRENCY: Final = 200

@@ -8,7 +8,7 @@ from typing import Final
 from bench.lines import emit
 from bench.samples import percentile
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, manual
-from wakeful.core.workflow_json import workflow_from_json
+from wakeful.core.workflow.definition_json import workflow_from_json
 from wakeful.features.workflows.deployment import deploy
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW

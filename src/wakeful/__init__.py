@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from wakeful.app import Heartbeat, New, Wakeful
     from wakeful.core.errors import FieldError, Invalid
     from wakeful.core.refusals import Conflict, NotFound
-    from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
+    from wakeful.core.time.timing_builders import after_reset, cron, every, manual, once, times
     from wakeful.features.schedules.queries import Stats
     from wakeful.features.schedules.views import AttemptView, RunView, ScheduleView
     from wakeful.features.workflows.python import (
@@ -56,7 +56,7 @@ _PLACES: Final = {
     "wakeful.app": ("Heartbeat", "New", "Wakeful"),
     "wakeful.core.errors": ("FieldError", "Invalid"),
     "wakeful.core.refusals": ("Conflict", "NotFound"),
-    "wakeful.core.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
+    "wakeful.core.time.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
     "wakeful.features.schedules.queries": ("Stats",),
     "wakeful.features.schedules.views": ("AttemptView", "RunView", "ScheduleView"),
     "wakeful.features.workflows.python": (

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from wakeful.app import Wakeful as AsyncWakeful
-from wakeful.core.timing import Timing
+from wakeful.core.time.timing import Timing
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

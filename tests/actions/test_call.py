@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE
-from wakeful.actions.call import CallAction, CallRegistry
-from wakeful.actions.fire import FireView
-from wakeful.core.actions import OUTPUT_MAX, Call
-from wakeful.core.results import Busy, Done, Failed, Result
+from wakeful.core.run.results import Busy, Done, Failed, Result
+from wakeful.core.schedule.actions import OUTPUT_MAX, Call
+from wakeful.integrations.actions.call import CallAction, CallRegistry
+from wakeful.integrations.actions.fire import FireView
 from wakeful.ports.action import FencedOff, Fire, StillRunning
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
@@ -363,8 +363,8 @@ def test_a_stuck_thread_does_not_keep_the_interpreter() -> None:
     """A program with a stuck callable still exits."""
     script = """
 import asyncio, threading
-from wakeful.actions.call import CallAction, CallRegistry
-from wakeful.core.actions import Call
+from wakeful.integrations.actions.call import CallAction, CallRegistry
+from wakeful.core.schedule.actions import Call
 from wakeful.ports.action import Fire, StillRunning
 
 class Ladder:
@@ -436,8 +436,8 @@ def test_isolated_from_a_script(tmp_path: Path) -> None:
     script.write_text(
         """
 import asyncio, os
-from wakeful.actions.call import CallAction, CallRegistry
-from wakeful.core.actions import Call
+from wakeful.integrations.actions.call import CallAction, CallRegistry
+from wakeful.core.schedule.actions import Call
 from wakeful.ports.action import Fire
 
 class Ladder:

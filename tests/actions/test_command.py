@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE
-from wakeful.actions import sessions
-from wakeful.actions.command import CommandAction
-from wakeful.core.actions import Command
-from wakeful.core.results import Done, Failed, Result
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.schedule.actions import Command
+from wakeful.integrations.actions import sessions
+from wakeful.integrations.actions.command import CommandAction
 from wakeful.ports.action import FencedOff, Fire, StillRunning
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]

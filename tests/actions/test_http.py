@@ -14,11 +14,11 @@ import pytest
 from aiohttp import web
 
 from patience import PATIENCE
-from wakeful.actions.http import READ_MAX, HttpAction
-from wakeful.adapters.retry_after import RETRY_AFTER_MAX, retry_after
-from wakeful.core.actions import OUTPUT_MAX, Http
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.results import Done, Failed, Throttled
+from wakeful.core.run.results import Done, Failed, Throttled
+from wakeful.core.schedule.actions import OUTPUT_MAX, Http
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.integrations.actions.http import READ_MAX, HttpAction
+from wakeful.integrations.net.retry_after import RETRY_AFTER_MAX, retry_after
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.clock import Moment
 
@@ -383,6 +383,6 @@ async def test_used_again_after_close(action: HttpAction, server: Server, fire: 
 
 def test_importing_the_actions_does_not_import_aiohttp() -> None:
     """Who never sends a request does not pay for the library."""
-    script = "import sys, wakeful.actions.http, wakeful.actions.call; print('aiohttp' in sys.modules)"
+    script = "import sys, wakeful.integrations.actions.http, wakeful.integrations.actions.call; print('aiohttp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

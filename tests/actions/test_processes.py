@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.actions import process_table
-from wakeful.actions.process_table import boot_id, started_of, this_host
-from wakeful.actions.processes import SystemOrphans, identify
+from wakeful.integrations.actions import process_table
+from wakeful.integrations.actions.process_table import boot_id, started_of, this_host
+from wakeful.integrations.actions.processes import SystemOrphans, identify
 from wakeful.ports.action import Process
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
@@ -21,8 +21,8 @@ Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 # A node that performs one command, writes down the record it made of it, and can be told to die on making it.
 NODE = """
 import asyncio, json, os, pathlib, signal, sys
-from wakeful.actions.command import CommandAction
-from wakeful.core.actions import Command
+from wakeful.integrations.actions.command import CommandAction
+from wakeful.core.schedule.actions import Command
 from wakeful.ports.action import Fire
 
 class Ladder:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from wakeful.adapters.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address, within
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address, within
+from wakeful.observe.log import Log
 from wakeful.ports.exchange import About
-from wakeful.telemetry.log import Log
 
 ABOUT = About("test-exchange", "report")
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

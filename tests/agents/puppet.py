@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wakeful.core.instants import MINUTE, Duration
-from wakeful.core.runs import RungName
+from wakeful.core.run.runs import RungName
+from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Accepted, Answer, Fate, Quiet, Sight, Turn
 from wakeful.ports.clock import Clock

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from agents.conftest import make_fire
 from agents.server import ChatServer, broken_off, constant, endless, hangs_up
 from climbing import Eventually, RecordingLadder
-from wakeful.agents.anthropic import TOKENS_MAX, VERSION, anthropic_agent
-from wakeful.agents.anthropic import _answer as anthropic_answer
-from wakeful.agents.chat import CUT, ChatAgent, ChatSettings
-from wakeful.agents.openai import _answer as openai_answer
-from wakeful.agents.openai import openai_agent
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.reply import REPLY_MAX
-from wakeful.agents.transcripts import BYTES_MAX, FileTranscripts
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.results import Done, Failed, Result, Throttled
+from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.agents.anthropic import TOKENS_MAX, VERSION, anthropic_agent
+from wakeful.integrations.agents.anthropic import _answer as anthropic_answer
+from wakeful.integrations.agents.chat import CUT, ChatAgent, ChatSettings
+from wakeful.integrations.agents.openai import _answer as openai_answer
+from wakeful.integrations.agents.openai import openai_agent
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.reply import REPLY_MAX
+from wakeful.integrations.agents.transcripts import BYTES_MAX, FileTranscripts
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire, NeverGot
 from wakeful.ports.agent import Replied, Spoken
 

@@ -5,13 +5,13 @@ import pytest
 from agents.puppet import Puppet, at
 from features.kit import Bench, World, short, virtual
 from wakeful import every
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
 from wakeful.core.errors import Invalid
-from wakeful.core.instants import HOUR, MINUTE, SECOND
-from wakeful.core.results import Busy, Failed, Throttled
-from wakeful.core.usage import Usage
+from wakeful.core.run.results import Busy, Failed, Throttled
+from wakeful.core.run.usage import Usage
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Accepted, Broken, Finished, Replied, Working
 

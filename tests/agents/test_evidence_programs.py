@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import pytest
 
 from agents.replay import Recording, recorded, recording
-from wakeful.agents.presets.catalogue import PRESETS
-from wakeful.agents.presets.preset import Now, Printed, ReadingKind
-from wakeful.core.instants import MINUTE, SECOND
+from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.integrations.agents.presets.catalogue import PRESETS
+from wakeful.integrations.agents.presets.preset import Now, Printed, ReadingKind
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 SUCCEEDED, EXIT_0, LIMIT, LOST = range(4)

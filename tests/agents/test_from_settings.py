@@ -12,13 +12,13 @@ from agents.conftest import make_fire
 from agents.server import AgentServer, ChatServer
 from climbing import RecordingLadder
 from settings.kit import loaded
-from wakeful.actions.registry import CallRegistry
-from wakeful.agents.from_settings import AgentBook
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.results import Done, Failed, Result
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.from_settings import AgentBook
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 
 

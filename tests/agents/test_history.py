@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.agents.history import Story, tell
-from wakeful.agents.history_places import _lines, _listed
-from wakeful.agents.reply import READ_MAX, REPLY_MAX, reply_of, session_id_of
-from wakeful.core.usage import added, usage_of
+from wakeful.core.run.usage import added, usage_of
+from wakeful.integrations.agents.history import Story, tell
+from wakeful.integrations.agents.history_places import _lines, _listed
+from wakeful.integrations.agents.reply import READ_MAX, REPLY_MAX, reply_of, session_id_of
 
 
 def asked(key: str | None = None, text: str = "q") -> dict[str, Any]:

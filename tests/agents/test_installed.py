@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.agents.programs import Versions, find_program, installed, missing
+from wakeful.integrations.agents.programs import Versions, find_program, installed, missing
 
 
 def program(folder: Path, name: str, source: str = "echo 1.2.3") -> Path:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wakeful.agents.limits import reset_at
-from wakeful.core.instants import format_instant, parse_instant
+from wakeful.core.time.instants import format_instant, parse_instant
+from wakeful.integrations.agents.limits import reset_at
 
 NOW = parse_instant("2026-11-16T08:15:30Z")
 

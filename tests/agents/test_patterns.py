@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.agents import patterns
-from wakeful.agents.patterns import LINE_MAX, TAIL_MAX, TooSlow, bounded_lines, search
+from wakeful.integrations.agents import patterns
+from wakeful.integrations.agents.patterns import LINE_MAX, TAIL_MAX, TooSlow, bounded_lines, search
 
 ENDLESS = r"(a+)+$"
 HAYSTACK = "a" * 4_000 + "b"
@@ -40,7 +40,7 @@ def test_sigterm_is_obeyed_while_a_pattern_has_no_end(tmp_path: Path) -> None:
     program = tmp_path / "daemon.py"
     program.write_text(f"""
 import asyncio, signal
-from wakeful.agents import patterns
+from wakeful.integrations.agents import patterns
 patterns.WITHIN = 60
 async def main():
     asked = asyncio.Event()

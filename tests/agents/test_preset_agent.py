@@ -10,16 +10,16 @@ import pytest
 from agents.conftest import make_fire
 from agents.replay import Player, install, recording
 from climbing import RecordingLadder
-from wakeful.agents.preset_agent import PresetAgent, PresetSettings
-from wakeful.agents.presets.catalogue import PRESETS
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.session_notes import NOTES_MAX, Note, SessionNotes
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.instants import SECOND, Instant
-from wakeful.core.results import Done, Failed, Result, Throttled
-from wakeful.core.runs import Trigger
+from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.run.runs import Trigger
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import SECOND, Instant
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.agents.preset_agent import PresetAgent, PresetSettings
+from wakeful.integrations.agents.presets.catalogue import PRESETS
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.session_notes import NOTES_MAX, Note, SessionNotes
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
 

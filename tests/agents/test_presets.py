@@ -7,11 +7,11 @@ from typing import Final
 import pytest
 
 from agents.replay import Recording, recorded, recording
-from wakeful.agents.presets.catalogue import PRESETS
-from wakeful.agents.presets.preset import Ask, Now, Printed, Reading
-from wakeful.agents.troubles import trouble
-from wakeful.core.instants import MINUTE, SECOND
-from wakeful.core.usage import Usage, since
+from wakeful.core.run.usage import Usage, since
+from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.integrations.agents.presets.catalogue import PRESETS
+from wakeful.integrations.agents.presets.preset import Ask, Now, Printed, Reading
+from wakeful.integrations.agents.troubles import trouble
 
 REAL: Final = sorted({program for program, _ in recorded()})
 KINDS: Final = {

@@ -14,16 +14,16 @@ import pytest
 from agents.conftest import make_fire
 from climbing import Eventually, RecordingLadder
 from patience import PATIENCE
-from wakeful.actions.registry import CallRegistry
-from wakeful.agents.call import CallAgent
-from wakeful.agents.command import CommandAgent, CommandSettings
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.reply import REPLY_MAX
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.conversations import conversation
-from wakeful.core.results import Busy, Done, Failed, Interrupted, Result, Throttled
+from wakeful.core.heartbeat.conversations import conversation
+from wakeful.core.run.results import Busy, Done, Failed, Interrupted, Result, Throttled
+from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.call import CallAgent
+from wakeful.integrations.agents.command import CommandAgent, CommandSettings
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.reply import REPLY_MAX
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire, StillRunning
 from wakeful.ports.agent import Agent
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from climbing import RecordingLadder
-from wakeful.actions.command import CommandAction
-from wakeful.agents.receipted import Receipted
-from wakeful.agents.receipts import Receipts
-from wakeful.core.actions import Command
-from wakeful.core.results import Done, Failed, Result
-from wakeful.core.runs import RungName
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import Command
+from wakeful.integrations.actions.command import CommandAction
+from wakeful.integrations.agents.receipted import Receipted
+from wakeful.integrations.agents.receipts import Receipts
 from wakeful.ports.action import Fire, Process
 
 RUN = 7

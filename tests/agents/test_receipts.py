@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.agents.receipts import KEPT_MAX, Receipt, Receipts
-from wakeful.agents.reply import REPLY_MAX
 from wakeful.core.errors import Invalid
-from wakeful.core.results import Done, Failed
+from wakeful.core.run.results import Done, Failed
+from wakeful.integrations.agents.receipts import KEPT_MAX, Receipt, Receipts
+from wakeful.integrations.agents.reply import REPLY_MAX
 
 SECRET = b"a secret of some length"
 

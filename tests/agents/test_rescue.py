@@ -6,11 +6,11 @@ from typing import Any
 from agents.puppet import Puppet, at
 from features.kit import Bench, NoOrphans, World, ledger, virtual
 from wakeful import every
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.instants import DAY, SECOND
-from wakeful.engine.asking import ASK_WITHIN
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import DAY, SECOND
+from wakeful.engine.orphans import ASK_WITHIN
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import AtWork, Fire, NeverGot, OrphanFate, Process
 from wakeful.ports.agent import Broken, Fate, Replied, Turn, Working
 

@@ -15,16 +15,16 @@ from agents.conftest import make_fire
 from agents.server import AgentServer, broken_off, constant, endless, hangs_up
 from climbing import Eventually, RecordingLadder
 from patience import PATIENCE
-from wakeful.agents import sessions as sessions_module
-from wakeful.agents import turn as turn_module
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.reply import REPLY_MAX
-from wakeful.agents.sessions import SessionsAgent, SessionsSettings
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.instants import MINUTE
-from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
+from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import MINUTE
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.agents import sessions as sessions_module
+from wakeful.integrations.agents import turn as turn_module
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.reply import REPLY_MAX
+from wakeful.integrations.agents.sessions import SessionsAgent, SessionsSettings
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning, Told
 
 USAGE = {"input": 10, "output": 3, "total": 13}

@@ -9,17 +9,17 @@ import pytest
 from agents.conftest import make_fire
 from agents.puppet import Puppet, at
 from climbing import RecordingLadder
-from wakeful.agents.echo import EchoAgent
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.turn import LEFT_QUIET, TurnAction
-from wakeful.core.actions import Command, Prompt
 from wakeful.core.errors import FieldError
-from wakeful.core.instants import HOUR, MINUTE, SECOND, Duration
-from wakeful.core.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
+from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
+from wakeful.core.schedule.actions import Command, Prompt
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
+from wakeful.integrations.agents.echo import EchoAgent
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.turn import LEFT_QUIET, TurnAction
 from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
 from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, WentIdle, Working
-from wakeful.simulation.clock import VirtualClock
-from wakeful.simulation.loop import VirtualLoop, drain
+from wakeful.testing.virtual_clock import VirtualClock
+from wakeful.testing.virtual_loop import VirtualLoop, drain
 
 
 class Stage:

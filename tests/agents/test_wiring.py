@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from wakeful import Conflict, Heartbeat, Invalid, Wakeful, every
-from wakeful.agents.echo import EchoAgent
+from wakeful.integrations.agents.echo import EchoAgent
 
 
 async def test_a_prompt_is_answered_and_its_reply_is_in_the_ledger(tmp_path: Path) -> None:

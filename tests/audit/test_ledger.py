@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, Bot, World, instant, virtual
+from ledger_check import History, Observation, Verdict, audit, read_observations
 from wakeful import every
-from wakeful.audit import History, Observation, Verdict, audit, read_observations
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.core.timing import Every
-from wakeful.simulation.clock import EPOCH
-from wakeful.simulation.laws import Era
+from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.core.time.timing import Every
+from wakeful.testing.virtual_clock import EPOCH
+from worlds.laws import Era
 
 
 async def verdict(app: Bench, observed: Any = None, **given: Any) -> Verdict:

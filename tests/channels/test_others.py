@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from channels.receiver import Receiver, status
-from wakeful.channels.apprise import AppriseChannel
-from wakeful.channels.console import ConsoleChannel
-from wakeful.channels.from_settings import ChannelBook
-from wakeful.channels.program import ProgramChannel
+from wakeful.config import load
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.channels.apprise import AppriseChannel
+from wakeful.integrations.channels.console import ConsoleChannel
+from wakeful.integrations.channels.from_settings import ChannelBook
+from wakeful.integrations.channels.program import ProgramChannel
 from wakeful.ports.channel import Letter, Refused, Sent, Unsent
-from wakeful.settings import load
 
 LETTER = Letter("abc-7", "x", None, "hello\nworld", "daily", None, 1_767_225_600_000)
 

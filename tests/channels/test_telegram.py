@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.receiver import Receiver, status
-from wakeful.channels.telegram import PART_MAX, PARTS_MAX, Bot, TelegramChannel, parts
-from wakeful.core.instants import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.channels.telegram import PART_MAX, PARTS_MAX, Bot, TelegramChannel, parts
 from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 
 LETTER = Letter("abc-7", "phone", None, "hello <b>*you*</b>", None, None, 0)

@@ -10,10 +10,10 @@ import pytest
 from channels.bot_api import TOKEN, BotApi, bot_api
 from channels.test_telegram import Hurried
 from patience import PATIENCE
-from wakeful.channels.telegram import Bot, TelegramChannel
-from wakeful.channels.telegram_listening import ListeningTelegramChannel, ask_me
-from wakeful.channels.telegram_updates import Me
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.channels.telegram import Bot, TelegramChannel
+from wakeful.integrations.channels.telegram_listening import ListeningTelegramChannel, ask_me
+from wakeful.integrations.channels.telegram_updates import Me
 from wakeful.ports.channel import Heard, Letter, ListenTrouble, Refused, Sender, Sent
 
 WITHIN = PATIENCE

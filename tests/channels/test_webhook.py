@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 
 from channels.receiver import Receiver, hangs, status
-from wakeful.adapters import exchange, guard
-from wakeful.adapters.guard import is_public
-from wakeful.channels import webhook
-from wakeful.channels.webhook import WebhookChannel
-from wakeful.core.instants import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.channels import webhook
+from wakeful.integrations.channels.webhook import WebhookChannel
+from wakeful.integrations.net import exchange, guard
+from wakeful.integrations.net.guard import is_public
 from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 
 LETTER = Letter("abc-7", "hook", None, "hello <b>&</b>", "daily", 12, 1_767_225_600_000)

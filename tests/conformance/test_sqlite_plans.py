@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.incidents import Incident
-from wakeful.core.runs import Attempt, Run
-from wakeful.core.slots import Slot
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.run.runs import Attempt, Run
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.slot.slot import Slot
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
 from wakeful.stores import sqlite

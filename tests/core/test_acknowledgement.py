@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.acknowledgement import AckRules, judge, stripped
+from wakeful.core.heartbeat.acknowledgement import AckRules, judge, stripped
 
 EDGES = AckRules()
 ANYWHERE = AckRules(match="anywhere")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.active_hours import (
+from wakeful.core.errors import Invalid
+from wakeful.core.time.active_hours import (
     ActiveHours,
     active_hours_from_json,
     active_hours_to_json,
@@ -15,8 +16,7 @@ from wakeful.core.active_hours import (
     next_active,
     next_closing,
 )
-from wakeful.core.errors import Invalid
-from wakeful.core.instants import INSTANT_MAX, format_instant, parse_instant
+from wakeful.core.time.instants import INSTANT_MAX, format_instant, parse_instant
 
 MINUTE, DAY = 60_000, 86_400_000
 

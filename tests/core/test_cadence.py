@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.cadence import (
+from wakeful.core.schedule.cadence import (
     Cadence,
     Gap,
     Plan,
@@ -20,9 +20,9 @@ from wakeful.core.cadence import (
     ring,
     turn_back,
 )
-from wakeful.core.instants import parse_instant
-from wakeful.core.policies import DAY, GRACE, HOUR, MINUTE, SECOND, CatchUp
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
+from wakeful.core.schedule.policies import DAY, GRACE, HOUR, MINUTE, SECOND, CatchUp
+from wakeful.core.time.instants import parse_instant
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
 
 T0 = parse_instant("2026-01-30T09:00:00Z")
 NOTHING: frozenset[int] = frozenset()

@@ -14,7 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.cadence import (
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Close, Policy, after_close
+from wakeful.core.run.transitions import claimed, planned
+from wakeful.core.schedule.cadence import (
     Cadence,
     Gap,
     Plan,
@@ -28,12 +31,9 @@ from wakeful.core.cadence import (
     ring,
     turn_back,
 )
-from wakeful.core.instants import parse_instant
-from wakeful.core.policies import DAY, HOUR, MINUTE, NO_RETRY, SECOND
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Close, Policy, after_close
-from wakeful.core.timing import Cron, Every, Once, Times, Timing, instants_after, next_after
-from wakeful.core.transitions import claimed, planned
+from wakeful.core.schedule.policies import DAY, HOUR, MINUTE, NO_RETRY, SECOND
+from wakeful.core.time.instants import parse_instant
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, instants_after, next_after
 
 POLICY = Policy(NO_RETRY, "retry", errors_max=4, success=None)
 # Around changes of the clock in these zones, both ways, and one ordinary morning.

@@ -10,10 +10,10 @@ from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.cron import cron_pattern, parse_cron
 from wakeful.core.errors import Invalid
-from wakeful.core.instants import INSTANT_MAX, format_instant, parse_instant
-from wakeful.core.timing import Cron, latest_until, next_after, next_n, tally
+from wakeful.core.time.cron import cron_pattern, parse_cron
+from wakeful.core.time.instants import INSTANT_MAX, format_instant, parse_instant
+from wakeful.core.time.timing import Cron, latest_until, next_after, next_n, tally
 
 START = parse_instant("2026-01-30T09:00:00Z")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
-from wakeful.core.active_hours import ActiveHours
-from wakeful.core.definition import Definition, DeliverTo, check_slug, retry_of, usual_retry
-from wakeful.core.definition_json import (
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.definition import Definition, DeliverTo, check_slug, retry_of, usual_retry
+from wakeful.core.schedule.definition_json import (
     ACTIONS,
     METHODS,
     OPTIONS,
@@ -25,11 +25,11 @@ from wakeful.core.definition_json import (
     definition_to_json,
     encode_definition,
 )
-from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import DAY, HOUR, INSTANT_MAX, MINUTE
-from wakeful.core.policies import CATCH_UP_LIMIT, CatchUp, OnCrash, Overlap, Retry
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times
-from wakeful.core.timing_json import timing_to_store
+from wakeful.core.schedule.policies import CATCH_UP_LIMIT, CatchUp, OnCrash, Overlap, Retry
+from wakeful.core.time.active_hours import ActiveHours
+from wakeful.core.time.instants import DAY, HOUR, INSTANT_MAX, MINUTE
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times
+from wakeful.core.time.timing_json import timing_to_store
 
 BASE: dict[str, Any] = {"slug": "a", "schedule": {"type": "manual"}, "call": {"target": "x:y"}}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import INSTANT_MAX, format_duration, format_instant, parse_duration, parse_instant
+from wakeful.core.time.instants import INSTANT_MAX, format_duration, format_instant, parse_duration, parse_instant
 
 
 def test_an_instant_is_written_in_utc_with_milliseconds() -> None:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.actions import Call, Command, Event, Http, Prompt
-from wakeful.core.definition import Definition, policy_of, retry_of, rules_of
-from wakeful.core.policies import (
+from wakeful.core.run.runs import RUNGS, RungName
+from wakeful.core.run.settlement import Policy
+from wakeful.core.schedule.actions import Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.definition import Definition, policy_of, retry_of, rules_of
+from wakeful.core.schedule.policies import (
     AGENT_RETRY,
     DAY,
     HOUR,
@@ -25,9 +27,7 @@ from wakeful.core.policies import (
     should_disable,
     stagger_offset,
 )
-from wakeful.core.runs import RUNGS, RungName
-from wakeful.core.settlement import Policy
-from wakeful.core.timing import Cron, Every, Once
+from wakeful.core.time.timing import Cron, Every, Once
 
 NOW = 1_769_763_600_000
 IDS = st.integers(-(2**63), 2**63 - 1)

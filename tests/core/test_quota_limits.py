@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.core.quota_limits import RESET_AHEAD_MAX, Limit, Window, is_believable, pick
+from wakeful.core.slot.limits import RESET_AHEAD_MAX, Limit, Window, is_believable, pick
 
 NOW = 1_771_159_000_000
 HOURS = 3_600_000

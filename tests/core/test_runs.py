@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.runs import (
+from wakeful.core.run.runs import (
     ERRORS,
     NOT_RUN,
     OPEN,

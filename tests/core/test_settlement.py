@@ -9,22 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.cadence import Cadence, Rules, begin, due_at, ring
-from wakeful.core.effects import Observed
-from wakeful.core.incidents import BAD, RECOVERING, WELL
-from wakeful.core.instants import parse_instant
-from wakeful.core.policies import (
-    BUSY_WAIT,
-    BUSY_WAITS_MAX,
-    DAY,
-    HOUR,
-    LADDER,
-    MINUTE,
-    NO_RETRY,
-    SECOND,
-    Retry,
-)
-from wakeful.core.results import (
+from wakeful.core.delivery.incidents import BAD, RECOVERING, WELL
+from wakeful.core.run.effects import Observed
+from wakeful.core.run.results import (
     Busy,
     Done,
     Dropped,
@@ -40,8 +27,8 @@ from wakeful.core.results import (
     kept_of,
     kept_while_waiting,
 )
-from wakeful.core.runs import ERRORS, NOT_RUN, RUNGS, Run, RungName, Trigger
-from wakeful.core.settlement import (
+from wakeful.core.run.runs import ERRORS, NOT_RUN, RUNGS, Run, RungName, Trigger
+from wakeful.core.run.settlement import (
     Close,
     Policy,
     Settlement,
@@ -51,8 +38,11 @@ from wakeful.core.settlement import (
     after_failed_attempt,
     release,
 )
-from wakeful.core.timing import Every, Once
-from wakeful.core.transitions import claimed, closed, planned, waiting
+from wakeful.core.run.transitions import claimed, closed, planned, waiting
+from wakeful.core.schedule.cadence import Cadence, Rules, begin, due_at, ring
+from wakeful.core.schedule.policies import BUSY_WAIT, BUSY_WAITS_MAX, DAY, HOUR, LADDER, MINUTE, NO_RETRY, SECOND, Retry
+from wakeful.core.time.instants import parse_instant
+from wakeful.core.time.timing import Every, Once
 
 T0 = parse_instant("2026-01-30T09:00:00Z")
 NOW = T0 + HOUR

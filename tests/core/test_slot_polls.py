@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.core.slot_polls import (
+from wakeful.core.slot.polls import (
     STATS_EVERY,
     claimed,
     pause,
@@ -16,7 +15,8 @@ from wakeful.core.slot_polls import (
     turned_back,
     was_read,
 )
-from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules, decode_reading, new_slot, resumed
+from wakeful.core.slot.slot import ReadFailure, Reading, Slot, SlotRules, decode_reading, new_slot, resumed
+from wakeful.core.time.instants import HOUR, MINUTE
 
 T0 = 1_770_000_000_000
 RULES = SlotRules(interval=HOUR)

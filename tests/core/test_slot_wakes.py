@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.cadence import Gap
-from wakeful.core.instants import DAY, HOUR, MINUTE, parse_instant
-from wakeful.core.slot_polls import was_read
-from wakeful.core.slot_wakes import (
+from wakeful.core.schedule.cadence import Gap
+from wakeful.core.slot.polls import was_read
+from wakeful.core.slot.slot import Reading, Slot, SlotRules, followed, new_slot, resumed, with_key
+from wakeful.core.slot.wakes import (
     Rang,
     Wake,
     advanced,
@@ -24,8 +24,8 @@ from wakeful.core.slot_wakes import (
     turned_back,
     wake_due_at,
 )
-from wakeful.core.slots import Reading, Slot, SlotRules, followed, new_slot, resumed, with_key
-from wakeful.core.timing import Times
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, parse_instant
+from wakeful.core.time.timing import Times
 
 T0 = parse_instant("2026-03-02T08:00:00Z")
 HOURLY = SlotRules(interval=HOUR)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.instants import parse_duration, parse_instant
-from wakeful.core.spacing import shortest_gap
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, next_n
+from wakeful.core.time.instants import parse_duration, parse_instant
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, next_n
 
 
 @pytest.mark.parametrize(

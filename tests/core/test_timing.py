@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.instants import INSTANT_MAX, parse_instant
-from wakeful.core.timing import (
+from wakeful.core.time.instants import INSTANT_MAX, parse_instant
+from wakeful.core.time.timing import (
     AfterReset,
     Cron,
     Every,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from wakeful.core.errors import Invalid
-from wakeful.core.instants import parse_instant
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolve
-from wakeful.core.timing_builders import after_reset, cron, every, manual, once, times
-from wakeful.core.timing_json import read_timing, timing_to_json, timing_to_store
+from wakeful.core.time.instants import parse_instant
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing, resolve
+from wakeful.core.time.timing_builders import after_reset, cron, every, manual, once, times
+from wakeful.core.time.timing_json import read_timing, timing_to_json, timing_to_store
 
 NOW = parse_instant("2026-01-30T09:00:00Z")
 HOUR = 3_600_000

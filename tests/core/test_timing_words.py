@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.core.instants import INSTANT_MAX
-from wakeful.core.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
-from wakeful.core.timing_words import describe
+from wakeful.core.time.instants import INSTANT_MAX
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
+from wakeful.core.time.timing_words import describe
 
 HOUR = 3_600_000
 NOW = 1_769_763_600_000

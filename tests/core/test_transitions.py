@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.runs import RUNGS, TRANSITIONS, Outcome, Run, unplanned
-from wakeful.core.settlement import Close, Wait
-from wakeful.core.transitions import claimed, climbed, closed, ended_attempt, planned, waiting
+from wakeful.core.run.runs import RUNGS, TRANSITIONS, Outcome, Run, unplanned
+from wakeful.core.run.settlement import Close, Wait
+from wakeful.core.run.transitions import claimed, climbed, closed, ended_attempt, planned, waiting
 
 NOW = 1_769_763_600_000
 WAIT = Wait(NOW + 60_000, "retry", "failed", "sent", "boom")

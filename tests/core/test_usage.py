@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.usage import Usage, added, complete, since, usage_of
+from wakeful.core.run.usage import Usage, added, complete, since, usage_of
 
 OPENAI = {
     "prompt_tokens": 100,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wakeful.core.instants import format_instant, parse_instant
-from wakeful.core.timing import Cron, Times, Timing, instants_after, latest_until, next_after, tally
+from wakeful.core.time.instants import format_instant, parse_instant
+from wakeful.core.time.timing import Cron, Times, Timing, instants_after, latest_until, next_after, tally
 
 ZONES = ("America/New_York", "Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Apia")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.errors import Invalid
-from wakeful.core.workflow_answers import WrongAnswer, read_mutated, read_prepared, read_published
-from wakeful.core.workflow_json import (
+from wakeful.core.workflow.answers import WrongAnswer, read_mutated, read_prepared, read_published
+from wakeful.core.workflow.definition_json import (
     check_workflow,
     decode_workflow,
     encode_workflow,

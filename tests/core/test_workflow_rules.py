@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.core.workflow_definition import Consumer, Python
-from wakeful.core.workflow_rows import FRESH, Handler, HandlerRun, Subscription, Workflow
-from wakeful.core.workflow_rules import (
+from wakeful.core.workflow.definition import Consumer, Python
+from wakeful.core.workflow.rows import FRESH, Handler, HandlerRun, Subscription, Workflow
+from wakeful.core.workflow.rules import (
     BACKOFF_MAX,
     LOOP_RUNS_MAX,
     PHASES,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from features.kit import Bench, World, short
-from wakeful.core.effects import Prove
+from wakeful.core.run.effects import Prove
 from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
 
 __all__ = ["Person", "Refused", "Sent", "Unsent"]

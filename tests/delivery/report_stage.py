@@ -8,12 +8,12 @@ from features.kit import Bench, Bot, World
 from features.quota_kit import Answer, Shop, config, open_quota
 from features.voice import Voice, beating
 from wakeful import Prepare, Produced, Transient, cron, every, manual, once
-from wakeful.core.gates import ADMIT, Defer
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.core.results import Failed, Throttled
-from wakeful.core.timing import Timing
-from wakeful.features.heartbeat.terms import HeartbeatTerms
-from wakeful.features.workflows.asking import Trouble
+from wakeful.core.run.results import Failed, Throttled
+from wakeful.core.schedule.gates import ADMIT, Defer
+from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.core.time.timing import Timing
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.workflows.handler_calls import Trouble
 
 TIMEOUT: Final = 20 * MINUTE
 QUOTA: Final = 5 * HOUR

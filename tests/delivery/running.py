@@ -52,7 +52,7 @@ async def daemon(home: Path, settings: str = "", environ: dict[str, str] | None 
     if settings:
         (home / "wakeful.toml").write_text(settings)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "wakeful.daemon", str(home), "--port", "0"),
+        *(sys.executable, "-W", "error", "-m", "wakeful.server.daemon", str(home), "--port", "0"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, **(environ or {})},

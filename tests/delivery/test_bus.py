@@ -6,7 +6,7 @@ from delivery.kit import Unsent, reachable
 from features.kit import Bot, World, virtual
 from patience import PATIENCE
 from wakeful import Wakeful, every
-from wakeful.telemetry.stream import Event
+from wakeful.observe.stream import Event
 
 
 @virtual

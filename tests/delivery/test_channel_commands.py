@@ -12,7 +12,7 @@ import pytest
 
 from channels.bot_api import TOKEN, BotApi, bot_api
 from delivery.running import WITHIN, daemon
-from wakeful.settings import load
+from wakeful.config import load
 
 FILE = """# mine, with care
 [schedules]

@@ -5,10 +5,10 @@ from typing import Any
 from delivery.kit import Person
 from features.kit import Bench, World, virtual
 from features.voice import Voice
-from wakeful.core.actions import Prompt
-from wakeful.features.delivery.hearing import LEASE
+from wakeful.core.schedule.actions import Prompt
+from wakeful.features.delivery.listening import LEASE
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.ports.channel import Ear, Heard, Letter, ListenTrouble, Outcome, Sender, Sent
 
 

@@ -3,9 +3,9 @@
 from delivery.kit import Unsent, reachable, target_of
 from features.kit import Bot, World, virtual
 from wakeful import every
-from wakeful.core.effects import Alert
-from wakeful.core.instants import SECOND
-from wakeful.core.results import Done, Unconfirmed
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Done, Unconfirmed
+from wakeful.core.time.instants import SECOND
 
 DOWN = Unsent("it is down")
 

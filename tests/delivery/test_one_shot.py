@@ -6,7 +6,7 @@ from delivery.kit import Person
 from features.kit import Bench, World, short, virtual
 from features.voice import NO, Voice
 from wakeful import once
-from wakeful.core.actions import Prompt
+from wakeful.core.schedule.actions import Prompt
 
 
 async def failed_for_good(world: World, **options: Any) -> tuple[Bench, Person, Voice]:

@@ -3,7 +3,7 @@
 from delivery.kit import Person, reachable
 from features.kit import Bench, Bot, World, virtual
 from wakeful import every
-from wakeful.core.instants import HOUR
+from wakeful.core.time.instants import HOUR
 
 QUICK = {"lease": 30_000, "renew_every": 10_000}
 

@@ -7,9 +7,9 @@ import pytest
 from delivery.kit import Refused, Unsent, reachable, statuses
 from features.kit import Bot, World, virtual
 from wakeful import every
-from wakeful.core.delivery import DeliveryLimits, retry_at, retry_delay
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.core.delivery.retries import DeliveryLimits, retry_at, retry_delay
 from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 
 DOWN = Unsent("it is down")
 

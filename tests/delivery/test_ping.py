@@ -7,8 +7,8 @@ from pathlib import Path
 
 from features.kit import World, virtual
 from wakeful import Wakeful
-from wakeful.core.alerting import AlertTerms
-from wakeful.core.instants import SECOND
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.time.instants import SECOND
 from wakeful.ports.outbox import ALARM_PING
 from wakeful.ports.store import Alarm, Tx
 

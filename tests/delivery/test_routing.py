@@ -9,7 +9,7 @@ from features.kit import Bench, Bot, World, virtual
 from nested import top_level
 from wakeful import Invalid, every
 from wakeful.core.refusals import NotFound
-from wakeful.core.results import Done, Failed
+from wakeful.core.run.results import Done, Failed
 
 
 async def said(world: World, app: Bench, reply: Any, slug: str = "report", **options: Any) -> Any:

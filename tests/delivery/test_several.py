@@ -9,8 +9,8 @@ from delivery.test_routing import said
 from features.kit import Bench, World, virtual
 from features.voice import NO, Voice
 from wakeful import Invalid, every
-from wakeful.core.actions import Prompt
-from wakeful.core.results import Done, Unconfirmed
+from wakeful.core.run.results import Done, Unconfirmed
+from wakeful.core.schedule.actions import Prompt
 
 TO_BOTH = [{"channel": "phone"}, {"channel": "mail", "to": "boss@example.org"}]
 

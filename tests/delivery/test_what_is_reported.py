@@ -12,8 +12,8 @@ from delivery.report_table import TABLE, table_of_docs
 from features.kit import Bench, Bot, World, as_ms, instant, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import RunView, every
-from wakeful.core.instants import HOUR, MINUTE, Instant, format_duration, parse_duration
-from wakeful.core.timing import Timing
+from wakeful.core.time.instants import HOUR, MINUTE, Instant, format_duration, parse_duration
+from wakeful.core.time.timing import Timing
 
 BOOM = RuntimeError("boom")
 MINUTELY, HOURLY = every("1m"), every("1h")

@@ -26,7 +26,7 @@ import yaml
 
 from docs.machine import free_port
 from patience import PATIENCE
-from wakeful.settings import load
+from wakeful.config import load
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -51,7 +51,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     source = ROOT / "src"
     files = {file for file in source.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert names == {file.relative_to(source).as_posix() for file in files if file.suffix != ".pyc"}
-    assert {"wakeful/py.typed", "wakeful/dashboard/static/index.html"} <= names
+    assert {"wakeful/py.typed", "wakeful/server/page/static/index.html"} <= names
     for store in ("sqlite", "postgres"):
         assert any(one.startswith(f"wakeful/stores/{store}/migrations/") for one in names)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from docs.blocks import Block
 from docs.machine import Machine
-from wakeful.core.workflow_json import workflow_from_json
-from wakeful.daemon import holder_of
-from wakeful.settings import load
+from wakeful.config import load
+from wakeful.core.workflow.definition_json import workflow_from_json
+from wakeful.server.daemon import holder_of
 
 WITHIN = 120.0
 MINUTES = 20 * 60.0

@@ -17,7 +17,7 @@ STARTS = re.compile(r"^(?:\S*wakeful (?:--home \S+ )?up|make up)\b", re.M)
 NEEDED = {"curl": r"^\s*curl ", "git": r"^\s*git "}
 """Programs that are not everywhere, and how a page shows that it needs one."""
 LONG = [block for block in ALL if block.takes_minutes]
-WITH_PARSER = {"bench": "bench.__main__", "wakeful.simulation": "wakeful.simulation.__main__"}
+WITH_PARSER = {"bench": "bench.__main__", "worlds": "worlds.__main__"}
 SHOWN = {
     "docs/heartbeat.md": (r"Take it off the stove", r"succeeded \(sent\)"),
     "docs/delivery.md": (r"good morning", r"dead +.*nowhere|nowhere.*dead", r"wakeful outbox retry"),

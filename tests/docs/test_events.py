@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import get_args
 
 from docs.blocks import ROOT
-from wakeful.core.workflow_rows import Status
-from wakeful.http.stream import STREAMS
+from wakeful.core.workflow.rows import Status
 from wakeful.ports.sink import ScheduleChangeKind
+from wakeful.server.http.stream import STREAMS
 
 PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
 SOURCES = ROOT / "src" / "wakeful"

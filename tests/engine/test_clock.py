@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from features.kit import Bot, World, as_ms, instant, ledger, short, virtual
-from wakeful import bootstrap, cron, every, once
-from wakeful.core.instants import DAY, HOUR, MINUTE
-from wakeful.simulation.clock import EPOCH
+from wakeful import cron, every, once
+from wakeful.app import bootstrap
+from wakeful.core.time.instants import DAY, HOUR, MINUTE
+from wakeful.testing.virtual_clock import EPOCH
 
 
 @virtual

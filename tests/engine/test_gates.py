@@ -2,9 +2,9 @@
 
 from features.kit import Bot, World, instant, ledger, short, virtual
 from wakeful import every
-from wakeful.core.gates import ADMIT, Decision, Defer, Skip
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.gates import ADMIT, Decision, Defer, Skip
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
 

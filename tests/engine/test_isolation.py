@@ -7,8 +7,8 @@ import pytest
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from features.voice import OK, Voice, beating
 from wakeful import every
-from wakeful.bootstrap import Ground
-from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
+from wakeful.app.bootstrap import Ground
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.ports.handlers import Plug, Rung
 from wakeful.ports.store import Alarm, Tx
 

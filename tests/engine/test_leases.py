@@ -10,10 +10,10 @@ import pytest
 
 from features.kit import AllTogether, Bench, Bot, World, ledger, short, virtual
 from wakeful import New, every
-from wakeful.core.actions import Call
-from wakeful.core.instants import HOUR, MINUTE, SECOND
-from wakeful.simulation.clock import VirtualClock
-from wakeful.simulation.loop import run
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.testing.virtual_clock import VirtualClock
+from wakeful.testing.virtual_loop import run
 
 LEASED = {"lease": 30 * SECOND, "renew_every": 10 * SECOND, "poll": 5 * SECOND}
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from wakeful.core.instants import Instant
-from wakeful.core.results import Done, Ending
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Close
+from wakeful.core.run.results import Done, Ending
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Close
+from wakeful.core.time.instants import Instant
 from wakeful.engine.settling import Ended, settle
 from wakeful.ports.handlers import Seams, Settled
 from wakeful.testing.conformance_rows import running

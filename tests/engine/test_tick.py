@@ -4,9 +4,9 @@ from typing import Any
 
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from wakeful import New, every, manual
-from wakeful.core.actions import Call
-from wakeful.core.instants import HOUR, MINUTE, SECOND
-from wakeful.core.results import Busy
+from wakeful.core.run.results import Busy
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.engine.engine import Engine
 from wakeful.ports.clock import Moment
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ledger_check import Verdict, audit, read_observations
 from patience import PATIENCE
-from wakeful import bootstrap
-from wakeful.audit import Verdict, audit, read_observations
-from wakeful.core.actions import Call
-from wakeful.core.definition import Definition
-from wakeful.core.instants import Instant
-from wakeful.core.timing import Every, Once
+from wakeful.app import bootstrap
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Every, Once
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
 from wakeful.ports.handlers import Seams

@@ -1,6 +1,6 @@
 """One node as a process of its own, for fault tests: `python node.py URL NAME OBSERVED [key=value …]`.
 
-Its target writes `began` and `ended` lines to OBSERVED, as `wakeful.audit` reads them: each is one appending write, so
+Its target writes `began` and `ended` lines to OBSERVED, as `ledger_check` reads them: each is one appending write, so
 a kill leaves whole lines or none. What can be asked of it:
 
 - `die=OPERATION:before|after:N`: kill -9 by its own hand at the Nth commit of that operation (claim, settle, mark, …);
@@ -21,16 +21,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wakeful import bootstrap
-from wakeful.actions.call import CallAction
-from wakeful.actions.command import CommandAction
-from wakeful.actions.processes import SystemOrphans
-from wakeful.actions.registry import CallRegistry
-from wakeful.core.actions import Call, Command
+from wakeful.app import bootstrap
+from wakeful.core.schedule.actions import Call, Command
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.engine import Identity
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.command import CommandAction
+from wakeful.integrations.actions.processes import SystemOrphans
+from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.store import Store, Tx
 

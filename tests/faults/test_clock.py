@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faults.kit import Field, steady
-from wakeful.core.instants import HOUR
+from wakeful.core.time.instants import HOUR
 
 
 def set_clock(file: Path, by: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from faults.kit import Field, steady
 from patience import PATIENCE
-from wakeful import bootstrap
+from wakeful.app import bootstrap
 
 HOLD = """
 import sqlite3, sys, time

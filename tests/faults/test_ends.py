@@ -10,7 +10,7 @@ from edges.http.kit import Daemon, daemon, start
 from page.kit import ask
 from patience import PATIENCE
 from postgres.proxy import breaking
-from wakeful.daemon.home import LOCK_NAME, holder_of
+from wakeful.server.daemon.home import LOCK_NAME, holder_of
 
 SETTINGS = '[limits]\nshutdown_grace = "1s"\n'
 SLEEP = {"schedule": {"type": "manual"}, "command": {"argv": [sys.executable, "-c", "import time; time.sleep(300)"]}}
@@ -41,7 +41,7 @@ def test_it_ends_when_told_although_its_file_is_gone(tmp_path: Path) -> None:
         _begin(one)
         (home / "wakeful.db").rename(home / "elsewhere.db")
         assert one.end() == 0
-        assert "wakeful.daemon: stopped" in _log(home)
+        assert "wakeful.server.daemon: stopped" in _log(home)
 
 
 def test_it_ends_when_told_although_its_server_is_gone(tmp_path: Path, url: str) -> None:
@@ -52,7 +52,7 @@ def test_it_ends_when_told_although_its_server_is_gone(tmp_path: Path, url: str)
             _begin(one)
             proxy.cut()
             assert one.end() == 0
-            assert "wakeful.daemon: stopped" in _log(home)
+            assert "wakeful.server.daemon: stopped" in _log(home)
 
 
 def test_a_daemon_that_was_killed_is_reported_by_the_next(tmp_path: Path) -> None:

@@ -14,27 +14,28 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wakeful import RunView, Wakeful, bootstrap
-from wakeful.actions.call import CallAction
-from wakeful.actions.registry import CallRegistry
-from wakeful.agents.receipts import Receipts
-from wakeful.channels.program import DeliverFunction
-from wakeful.core.actions import Call
-from wakeful.core.effects import Alert
-from wakeful.core.instants import HOUR, Duration, Instant, format_instant, parse_duration, parse_instant
-from wakeful.core.results import Result
+from wakeful import RunView, Wakeful
+from wakeful.app import bootstrap
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Result
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import HOUR, Duration, Instant, format_instant, parse_duration, parse_instant
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
-from wakeful.features.schedules.terms import AgentLane
+from wakeful.features.schedules.rules import AgentLane
+from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Gate, Plug
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
-from wakeful.simulation.clock import VirtualClock, Wall
-from wakeful.simulation.loop import Process as Machine
-from wakeful.simulation.loop import VirtualLoop, run
 from wakeful.stores.sqlite.store import SqliteStore
+from wakeful.testing.virtual_clock import VirtualClock, Wall
+from wakeful.testing.virtual_loop import Process as Machine
+from wakeful.testing.virtual_loop import VirtualLoop, run
 
 T = TypeVar("T")
 

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 from features.kit import Bench, World, short
 from patience import PATIENCE
-from wakeful.bootstrap import Ground
-from wakeful.core.instants import HOUR, SECOND, Instant, parse_duration
-from wakeful.core.slots import FailureKind, ReadFailure, Reading
-from wakeful.features.quota.book import Config
+from wakeful.app.bootstrap import Ground
+from wakeful.config.one_slot import read_slot
+from wakeful.config.slots import AnySlot
+from wakeful.config.slots import Quota as QuotaTable
+from wakeful.core.slot.slot import FailureKind, ReadFailure, Reading
+from wakeful.core.time.instants import HOUR, SECOND, Instant, parse_duration
 from wakeful.features.quota.feature import Quota
+from wakeful.features.quota.registry import Config
 from wakeful.features.schedules.compiled import Compiled
+from wakeful.integrations.providers.keys import Key
+from wakeful.integrations.providers.reading import glm_reading
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.handlers import Plug
 from wakeful.ports.quota import WakeFailure, wake_failure
 from wakeful.ports.store import Tx
-from wakeful.providers.keys import Key
-from wakeful.providers.reading import glm_reading
-from wakeful.settings.one_slot import read_slot
-from wakeful.settings.slots import AnySlot
-from wakeful.settings.slots import Quota as QuotaTable
 
 WINDOW = 5 * HOUR
 MONTH = {"type": "TIME_LIMIT", "unit": 5, "number": 1, "usage": 1000, "currentValue": 10, "remaining": 990}

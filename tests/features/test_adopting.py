@@ -7,10 +7,10 @@ import pytest
 
 from features.kit import Bot, World, ledger, virtual
 from features.voice import Voice, beating
+from ledger_check import audit
 from wakeful import every
-from wakeful.audit import audit
-from wakeful.core.instants import MINUTE
-from wakeful.features.schedules.adopting import COPIED_AT
+from wakeful.core.time.instants import MINUTE
+from wakeful.features.schedules.restored_store import COPIED_AT
 
 
 def copy(world: World) -> None:

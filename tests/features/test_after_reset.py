@@ -5,7 +5,7 @@ import pytest
 from features.kit import Bot, World, ledger, short, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import Invalid, after_reset, every, once
-from wakeful.app.performing import ON_DUE
+from wakeful.app.action_forms import ON_DUE
 
 
 @virtual

@@ -7,10 +7,10 @@ import pytest
 from agents.puppet import Puppet
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from wakeful import Invalid, cron, every
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.turn import TurnAction
-from wakeful.core.actions import Prompt
-from wakeful.core.instants import MINUTE
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import MINUTE
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Replied
 

@@ -4,8 +4,8 @@ import pytest
 
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from wakeful import cron, every, once
-from wakeful.core.instants import MINUTE, SECOND
-from wakeful.core.results import Busy, Failed, Throttled
+from wakeful.core.run.results import Busy, Failed, Throttled
+from wakeful.core.time.instants import MINUTE, SECOND
 
 BROKEN = RuntimeError("no route to host")
 

@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bot, World, as_ms, instant, ledger, short, virtual
 from wakeful import every
-from wakeful.core.instants import DAY, HOUR, MINUTE
+from wakeful.core.time.instants import DAY, HOUR, MINUTE
 
 
 @virtual

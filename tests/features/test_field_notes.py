@@ -7,8 +7,8 @@ import pytest
 
 from features.kit import Bot, World, as_ms, instant, ledger, rfc, short, virtual
 from wakeful import Conflict, cron, every, once
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
-from wakeful.core.timing import Every, tally
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.core.time.timing import Every, tally
 
 
 @virtual

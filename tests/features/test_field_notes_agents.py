@@ -11,12 +11,12 @@ from delivery.kit import reachable, statuses
 from features.kit import Bot, World, as_ms, ledger, rfc, short, virtual
 from features.voice import OK, Voice, beating
 from wakeful import Conflict, cron, every, once
-from wakeful.core.actions import Prompt
-from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
-from wakeful.core.results import Busy, Done, Result
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.core.run.results import Busy, Done, Result
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, notes_in
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.ports.agent import Finished
 from wakeful.ports.store import SystemEvent
 

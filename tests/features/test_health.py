@@ -2,7 +2,7 @@
 
 from features.kit import Bench, Bot, World, instant, virtual
 from wakeful import cron, every
-from wakeful.core.instants import HOUR, MINUTE, SECOND
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 
 CLOSE = {"renew_every": 10 * SECOND, "lease": 30 * SECOND}

@@ -5,13 +5,13 @@ from typing import Any
 
 from features.kit import AllTogether, World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
-from wakeful.audit import audit
-from wakeful.core.active_hours import ActiveHours
-from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
-from wakeful.core.results import Throttled
+from ledger_check import audit
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.core.run.results import Throttled
+from wakeful.core.time.active_hours import ActiveHours
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.stores.sqlite.store import SqliteStore
 
 TERMS = HeartbeatTerms(enabled=True)
@@ -372,7 +372,7 @@ async def test_what_the_agent_says_is_delivered_without_the_token(world: World) 
 @virtual
 async def test_a_reply_nobody_heard_is_not_an_empty_one(world: World) -> None:
     """The turn is proven, its reply is not known: nothing is delivered, and that is what the ledger says."""
-    from wakeful.core.results import Done
+    from wakeful.core.run.results import Done
 
     said: list[Any] = []
     voice = Voice(world)

@@ -9,18 +9,18 @@ import pytest
 
 from features.kit import Bench, World, ledger, virtual
 from features.voice import OK, Voice, beating
-from wakeful.adapters.body import Body
-from wakeful.adapters.exchange import READ_MAX, Response
-from wakeful.agents.anthropic import anthropic_agent
-from wakeful.agents.chat import ChatAgent, ChatSettings
-from wakeful.agents.openai import openai_agent
-from wakeful.agents.receipts import Receipts
-from wakeful.agents.transcripts import TURNS_MAX
-from wakeful.agents.turn import TurnAction
-from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import MINUTE
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.core.time.instants import MINUTE
 from wakeful.features.heartbeat.prompts import is_blank
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.integrations.agents.anthropic import anthropic_agent
+from wakeful.integrations.agents.chat import ChatAgent, ChatSettings
+from wakeful.integrations.agents.openai import openai_agent
+from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.transcripts import TURNS_MAX
+from wakeful.integrations.agents.turn import TurnAction
+from wakeful.integrations.net.body import Body
+from wakeful.integrations.net.exchange import READ_MAX, Response
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Spoken
 

@@ -2,8 +2,8 @@
 
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from wakeful import every, once
-from wakeful.core.cadence import Cadence
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.ports.store import Tx
 
 

@@ -5,11 +5,11 @@ from typing import Any
 from delivery.kit import prove_late
 from features.kit import Bench, World, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
-from wakeful.core.conversations import conversation
-from wakeful.core.effects import TakeMessage
-from wakeful.core.instants import HOUR, SECOND
-from wakeful.core.results import Done, Throttled, Unconfirmed
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.heartbeat.conversations import conversation
+from wakeful.core.run.effects import TakeMessage
+from wakeful.core.run.results import Done, Throttled, Unconfirmed
+from wakeful.core.time.instants import HOUR, SECOND
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)
 

@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from wakeful import Invalid, cron, manual, once, times
-from wakeful.core.instants import MINUTE
+from wakeful.core.time.instants import MINUTE
 
 
 @virtual

@@ -4,7 +4,7 @@ import asyncio
 
 from features.kit import Bot, World, ledger, short, virtual
 from wakeful import cron, every
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 
 
 @virtual

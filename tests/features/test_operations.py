@@ -8,8 +8,8 @@ import pytest
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from nested import top_level
 from wakeful import Conflict, Invalid, New, NotFound, after_reset, cron, every, manual, once, times
-from wakeful.core.actions import Call
-from wakeful.core.instants import MINUTE
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import MINUTE
 
 
 @virtual

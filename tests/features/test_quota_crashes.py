@@ -8,9 +8,9 @@ import pytest
 
 from features.kit import AllTogether, World, short
 from features.quota_kit import Opened, Shop, config, open_quota
-from wakeful.core.instants import MINUTE, SECOND
-from wakeful.simulation.loop import run
+from wakeful.core.time.instants import MINUTE, SECOND
 from wakeful.stores.sqlite.group import Crashed
+from wakeful.testing.virtual_loop import run
 
 # Windows that end just before the next wake is due: whenever the process begins anew, the key is warm, or owed a wake.
 MODES: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import pytest
 from features.kit import World, instant, short, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import Conflict, Invalid, NotFound
-from wakeful.core.instants import MINUTE
+from wakeful.core.time.instants import MINUTE
 
 
 def minutes(reads: list[int]) -> list[int]:

@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import World, instant, short, virtual
 from features.quota_kit import Shop, config, open_quota
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 
 # The world begins at 2026-01-01 00:00:00 UTC.
 

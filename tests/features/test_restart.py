@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
 from wakeful import cron, every
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 
 
 @virtual

@@ -2,7 +2,7 @@
 
 from features.kit import Bot, World, rfc, short, virtual
 from wakeful import every
-from wakeful.core.instants import MINUTE, SECOND
+from wakeful.core.time.instants import MINUTE, SECOND
 
 
 @virtual

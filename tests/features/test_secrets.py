@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import Bot, World, virtual
 from wakeful import every
-from wakeful.core.results import Busy, Done, Failed, Result, masked
+from wakeful.core.run.results import Busy, Done, Failed, Result, masked
 
 SECRET = "s3cr3t-key"
 

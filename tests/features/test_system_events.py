@@ -5,9 +5,9 @@ from typing import Any
 from features.kit import World, virtual
 from features.voice import NO, OK, Voice, beating
 from wakeful import every, once
-from wakeful.core.alerting import AlertRule, AlertTerms
-from wakeful.core.instants import MINUTE, SECOND, format_instant
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
+from wakeful.core.time.instants import MINUTE, SECOND, format_instant
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)
 

@@ -6,7 +6,7 @@ from features.kit import Bench, Bot, World, instant, short, virtual
 from features.quota_kit import Shop, config, open_quota
 from features.voice import Voice, beating
 from wakeful import Prepare, every, once
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 from workflows.kit import Inbox, decline
 
 BROKEN = RuntimeError("no route to host")

@@ -5,12 +5,12 @@ import pytest
 from features.kit import Bench, Bot, World, instant, virtual
 from features.voice import Voice, beating
 from wakeful import cron, every, once, times
-from wakeful.core.gates import Defer, Skip
-from wakeful.core.instants import HOUR, MINUTE, SECOND
 from wakeful.core.refusals import NotFound
-from wakeful.core.results import Busy, Done, Failed, Throttled, Unconfirmed
-from wakeful.core.timing import AfterReset, Manual
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.run.results import Busy, Done, Failed, Throttled, Unconfirmed
+from wakeful.core.schedule.gates import Defer, Skip
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.core.time.timing import AfterReset, Manual
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.features.schedules.why import Why, why
 from wakeful.ports.store import Tx
 

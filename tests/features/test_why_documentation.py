@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bench, Bot, World, instant, virtual
 from wakeful import cron, every
-from wakeful.core.results import Busy, Unconfirmed
+from wakeful.core.run.results import Busy, Unconfirmed
 from wakeful.features.schedules.why import why
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from features.kit import Bench, World, short
-from wakeful.channels.program import DeliverFunction
-from wakeful.core.actions import Prompt
-from wakeful.core.results import Busy, Done, Failed, Result
-from wakeful.core.runs import RungName
+from wakeful.core.run.results import Busy, Done, Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import Prompt
 from wakeful.features.heartbeat.action import Notes
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.channel import Letter
 

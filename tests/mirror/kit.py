@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from features.kit import Bench, Bot, World
-from wakeful import bootstrap
-from wakeful.core.actions import ActionSpec, Prompt
+from wakeful.app import bootstrap
 from wakeful.core.errors import FieldError
-from wakeful.core.results import Done, Result
-from wakeful.core.runs import RungName
-from wakeful.mirror import Mirror, Report
-from wakeful.mirror.texts import Which
+from wakeful.core.run.results import Done, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import ActionSpec, Prompt
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.store import Store, Tx
+from wakeful.server.mirror import Mirror, Report
+from wakeful.server.mirror.texts import Which
 
 T = TypeVar("T")
 

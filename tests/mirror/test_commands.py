@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from wakeful import Conflict, every
-from wakeful.core.results import Busy
+from wakeful.core.run.results import Busy
 from wakeful.features.schedules import commands
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from features.kit import World, virtual
 from mirror.kit import HOURLY, Desk, edit, noticed, open_desk, place, read, save
-from wakeful.mirror.folder import Writing
+from wakeful.server.mirror.folder import Writing
 
 
 class Died(BaseException):

@@ -9,7 +9,7 @@ import pytest
 
 from features.kit import World, ledger, short, virtual
 from mirror.kit import HOURLY, Agent, Desk, edit, noticed, open_desk, place, read, reopen, save
-from wakeful.core.results import Busy
+from wakeful.core.run.results import Busy
 
 # The recipe under "Force a test run", as a person pastes it; the placeholder filled in.
 RECIPE = """\

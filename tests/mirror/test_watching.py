@@ -14,8 +14,8 @@ import pytest
 
 from patience import PATIENCE
 from wakeful import Wakeful, every
-from wakeful.mirror import Mirror, Report
-from wakeful.mirror.folder import Folder, FolderTaken
+from wakeful.server.mirror import Mirror, Report
+from wakeful.server.mirror.folder import Folder, FolderTaken
 
 pytestmark = pytest.mark.usefixtures("durable")
 

@@ -9,8 +9,8 @@ import pytest
 from features.kit import Bot, World, virtual
 from mirror.kit import HOURLY, age, listed, noticed, open_desk, place, read, reopen
 from wakeful import New, every
-from wakeful.core.actions import Call
-from wakeful.core.definition_json import READ_BACK
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition_json import READ_BACK
 
 
 @virtual

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from edges.http.kit import Daemon, daemon
 from page.kit import ask, window
 from wakeful.app import New
-from wakeful.core.actions import Call
-from wakeful.core.timing import Every
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.timing import Every
 from wakeful.sync import Wakeful
 
 MEASURING = (Path(__file__).parent / "measuring.js").read_text()

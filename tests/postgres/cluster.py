@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from patience import PATIENCE
-from wakeful import bootstrap
-from wakeful.actions.call import CallAction
-from wakeful.actions.registry import CallRegistry
-from wakeful.core.actions import Call
-from wakeful.core.definition import Definition
-from wakeful.core.timing import Once
+from wakeful.app import bootstrap
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.timing import Once
 from wakeful.engine.engine import Engine, Identity
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked, ScheduleLimits
+from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx

@@ -12,13 +12,13 @@ import sys
 import time
 from typing import Any
 
-from wakeful import bootstrap
-from wakeful.actions.call import CallAction
-from wakeful.actions.registry import CallRegistry
-from wakeful.core.actions import Call
+from wakeful.app import bootstrap
+from wakeful.core.schedule.actions import Call
 from wakeful.engine.engine import Identity
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.stores.postgres import Patience, PostgresStore
 

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from agents.replay import Player, install, recording
 from postgres.cluster import BRISK, SHORT, until
-from wakeful import bootstrap
-from wakeful.actions.registry import CallRegistry
-from wakeful.agents.from_settings import AgentBook
-from wakeful.core.actions import Prompt
-from wakeful.core.definition import Definition
-from wakeful.core.timing import Manual
+from wakeful.app import bootstrap
+from wakeful.config import agents as written
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.timing import Manual
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, ScheduleLimits
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.from_settings import AgentBook
 from wakeful.ports.clock import Clock
-from wakeful.settings import agents as written
 from wakeful.stores.postgres import PostgresStore
 
 SLUG = "talk"

@@ -8,10 +8,10 @@ from typing import Any
 from postgres.cluster import until
 from postgres.server import Server
 from wakeful import Wakeful, every
-from wakeful.agents.one_shot import OneShot
-from wakeful.core.runs import RungName
+from wakeful.core.run.runs import RungName
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 

@@ -10,14 +10,14 @@ import pytest
 
 from postgres.cluster import cluster, is_idle, until
 from postgres.server import Server
-from wakeful.core.actions import Call
-from wakeful.core.definition import Definition, rules_of
-from wakeful.core.definition_json import decode_definition
-from wakeful.core.policies import Retry
-from wakeful.core.timing import Every
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition, rules_of
+from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.schedule.policies import Retry
+from wakeful.core.time.timing import Every
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
-from wakeful.simulation import laws
+from worlds import laws
 
 SCHEDULES = 24
 LOOKS = 40

@@ -12,11 +12,12 @@ import pytest
 from patience import PATIENCE
 from postgres.cluster import Node, cluster, is_idle, once, until
 from postgres.server import Server, schema_of
-from wakeful.core.actions import Call
-from wakeful.core.definition import Definition
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.timing import Every, Once
-from wakeful.features.schedules import commands, elsewhere
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.timing import Every, Once
+from wakeful.features.schedules import commands
+from wakeful.features.schedules import remote_callables as elsewhere
 from wakeful.ports.store import Store
 from wakeful.stores.postgres import Patience, fate, writer
 

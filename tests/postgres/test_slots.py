@@ -9,8 +9,8 @@ from features.quota_kit import Account, quota_server
 from patience import PATIENCE
 from wakeful import Wakeful, after_reset
 from wakeful.app.quota import QuotaSlots
+from wakeful.config import Settings, load
 from wakeful.engine.clock import SystemClock
-from wakeful.settings import Settings, load
 
 KEY = "sk-shared-0123456789"
 WITHIN = PATIENCE

@@ -18,9 +18,9 @@ from patience import PATIENCE
 from postgres.cluster import make_node, until
 from postgres.node import LIMITS
 from postgres.server import Server, schema_of
-from wakeful.core.actions import Call
-from wakeful.core.definition import Definition
-from wakeful.core.timing import Once
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.timing import Once
 
 LANES = 40
 IN_LANES = 5  # one in so many has a lane

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from features.quota_kit import Account, Served, quota_server
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.core.slots import ReadFailure, Reading
+from wakeful.config.one_slot import read_slot
+from wakeful.core.slot.slot import ReadFailure, Reading
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.providers import glm
+from wakeful.integrations.providers.from_settings import make_provider
+from wakeful.integrations.providers.reading import glm_reading, instant_of, plain_reading
 from wakeful.ports.action import Fire
 from wakeful.ports.quota import QuotaProvider
-from wakeful.providers import glm
-from wakeful.providers.from_settings import make_provider
-from wakeful.providers.reading import glm_reading, instant_of, plain_reading
-from wakeful.settings.one_slot import read_slot
 
 CLOCK = SystemClock()
 KEY = "sk-0123456789abcdef"

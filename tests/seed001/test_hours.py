@@ -14,11 +14,11 @@ import pytest
 from agents.server import AgentServer, serving
 from patience import PATIENCE
 from wakeful import RunView, Wakeful, every
-from wakeful.agents.session_server import SessionsSettings
-from wakeful.agents.sessions import SessionsAgent
-from wakeful.core.instants import Duration, parse_duration
-from wakeful.core.timing_builders import cron
+from wakeful.core.time.instants import Duration, parse_duration
+from wakeful.core.time.timing_builders import cron
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.agents.session_server import SessionsSettings
+from wakeful.integrations.agents.sessions import SessionsAgent
 from wakeful.ports.clock import Moment
 
 

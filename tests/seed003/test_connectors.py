@@ -15,12 +15,12 @@ from features.kit import World, virtual
 from features.voice import OK, Voice, beating
 from patience import PATIENCE
 from wakeful import cron
-from wakeful.channels.telegram import Bot
-from wakeful.channels.telegram_listening import ListeningTelegramChannel
 from wakeful.core.refusals import NotFound
-from wakeful.core.results import Done
+from wakeful.core.run.results import Done
 from wakeful.engine.clock import SystemClock
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.integrations.channels.telegram import Bot
+from wakeful.integrations.channels.telegram_listening import ListeningTelegramChannel
 from wakeful.ports.action import Fire
 from wakeful.ports.channel import Ear, Heard, Letter, ListenTrouble, Outcome, Refused, Sent
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from delivery.kit import reachable
 from features.kit import World, virtual
-from wakeful.core.instants import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.features.delivery.attempts import SENDS_MAX, Attempts
 from wakeful.ports.handlers import Rung
 from wakeful.ports.outbox import ALARM_DELIVERY

@@ -8,10 +8,10 @@ import pytest
 from features.kit import Bench, World, as_ms, short, told, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
 from wakeful import RunView
-from wakeful.core.active_hours import ActiveHours
-from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.core.time.active_hours import ActiveHours
+from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 EVERY = 30 * MINUTE
 DAY_ONLY = BeatRules(hours=ActiveHours("08:00", "20:00", "Europe/Berlin"), turns_per_hour_max=5)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from features.kit import World, short, virtual
 from features.voice import OK, Voice, beating
 from wakeful import every, manual
-from wakeful.core.acknowledgement import stripped
-from wakeful.core.heartbeat import BeatRules
-from wakeful.core.instants import MINUTE, parse_instant
-from wakeful.core.results import Done, Failed
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.heartbeat.acknowledgement import stripped
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.core.run.results import Done, Failed
+from wakeful.core.time.instants import MINUTE, parse_instant
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)
 A_FEW = replace(QUIET, beats=BeatRules(turns_per_hour_max=4))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wakeful.settings import Loaded, LocatedError, SettingsRefused, load
+from wakeful.config import Loaded, LocatedError, SettingsRefused, load
 
 ENVIRON = {
     "WAKEFUL_TOKEN": "token-of-the-server",

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from settings.kit import CONTRACT, ENVIRON
-from wakeful.settings import MASK, SettingsRefused, load, to_json
-from wakeful.settings.model import ENTRIES, Settings
+from wakeful.config import MASK, SettingsRefused, load, to_json
+from wakeful.config.model import ENTRIES, Settings
 
 SECTIONS = [*Settings.model_fields, "agent", "x y"]
 FIELDS = sorted(

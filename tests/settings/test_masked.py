@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from settings.kit import CONTRACT, loaded
-from wakeful.settings import MASK, Settings, diff, load, to_json
+from wakeful.config import MASK, Settings, diff, load, to_json
 
 
 def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ import pytest
 from pydantic import ValidationError
 
 from settings.kit import CONTRACT, loaded
-from wakeful.core.active_hours import ActiveHours
+from wakeful.config import Secret, Settings, SettingsRefused, load
+from wakeful.config.agents import AnthropicAgent, CallAgent, CommandAgent, EchoAgent, OpenAIAgent, SessionsAgent
+from wakeful.config.channels import AppriseChannel, ConsoleChannel, InboxChannel, TelegramChannel, WebhookChannel
+from wakeful.config.messages import table_at
+from wakeful.config.slots import CommandSlot, GlmSlot, HttpSlot
+from wakeful.core.time.active_hours import ActiveHours
 from wakeful.engine.clock import SystemClock
-from wakeful.features.quota.book import Book, Config
-from wakeful.providers.from_settings import make_provider
-from wakeful.settings import Secret, Settings, SettingsRefused, load
-from wakeful.settings.agents import AnthropicAgent, CallAgent, CommandAgent, EchoAgent, OpenAIAgent, SessionsAgent
-from wakeful.settings.channels import AppriseChannel, ConsoleChannel, InboxChannel, TelegramChannel, WebhookChannel
-from wakeful.settings.messages import table_at
-from wakeful.settings.slots import CommandSlot, GlmSlot, HttpSlot
+from wakeful.features.quota.registry import Book, Config
+from wakeful.integrations.providers.from_settings import make_provider
 
 MINUTE, HOUR = 60_000, 3_600_000
 

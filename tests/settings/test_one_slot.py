@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from wakeful.config.one_slot import read_slot
 from wakeful.core.errors import Invalid
-from wakeful.settings.one_slot import read_slot
 
 
 @pytest.mark.parametrize(

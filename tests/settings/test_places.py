@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from settings.kit import CONTRACT
-from wakeful.settings.places import Path, dotted, find_places
+from wakeful.config.places import Path, dotted, find_places
 
 
 def paths(value: Any, path: Path = ()) -> set[Path]:

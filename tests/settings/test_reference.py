@@ -7,15 +7,15 @@ import tomllib
 from pathlib import Path
 
 from settings.kit import loaded
-from wakeful.settings.messages import table_at
-from wakeful.settings.model import ENTRIES, Settings
-from wakeful.settings.reference import put_into, render
+from wakeful.config.messages import table_at
+from wakeful.config.model import ENTRIES, Settings
+from wakeful.config.reference import put_into, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    """If not: python -m wakeful.settings.reference docs/settings.md"""
+    """If not: python -m wakeful.config.reference docs/settings.md"""
     page = PAGE.read_text(encoding="utf-8")
     assert put_into(page) == page
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from settings.kit import CONTRACT, ENVIRON, faults, loaded, said, write
-from wakeful.settings import SettingsRefused, load
+from wakeful.config import SettingsRefused, load
 
 # table and line, what the message must say
 BAD = [

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from settings.kit import faults, loaded, write
-from wakeful.settings import MASK, Redactor, Secret, SecretUrl, SettingsRefused, load, to_json
+from wakeful.config import MASK, Redactor, Secret, SecretUrl, SettingsRefused, load, to_json
 
 HIDDEN = "hunter2-or-longer"
 

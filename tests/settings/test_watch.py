@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import watchfiles
 
-import wakeful.settings.watch as watch_module
+import wakeful.config.watch as watch_module
 from patience import PATIENCE
 from settings.kit import write
-from wakeful.settings import Loaded, SettingsRefused, SettingsWatch, diff, load
+from wakeful.config import Loaded, SettingsRefused, SettingsWatch, diff, load
 
 
 class Observed:

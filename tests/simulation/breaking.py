@@ -4,12 +4,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from wakeful.core.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.engine.limits import Limits
-from wakeful.simulation.faults import Climate
-from wakeful.simulation.judge import Broken
-from wakeful.simulation.system import assemble
-from wakeful.simulation.world import World
+from worlds.faults import Climate
+from worlds.judge import Broken
+from worlds.system import assemble
+from worlds.world import World
 
 
 def first_violation(climate: Climate, folder: Path, seeds: Iterable[int]) -> str | None:

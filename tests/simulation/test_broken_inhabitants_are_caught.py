@@ -9,33 +9,35 @@ from typing import Any
 import pytest
 
 from simulation.breaking import first_violation
-from wakeful.core import heartbeat as core_heartbeat
-from wakeful.core import slot_wakes, workflow_rules
-from wakeful.core.definition import addressees_of
-from wakeful.core.heartbeat import Heartbeat
-from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
-from wakeful.core.runs import Run
-from wakeful.core.slots import Slot
-from wakeful.core.workflow_rows import HandlerRun, Message
+from wakeful.core.heartbeat import heartbeat as core_heartbeat
+from wakeful.core.heartbeat.heartbeat import Heartbeat
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.definition import addressees_of
+from wakeful.core.slot import wakes as slot_wakes
+from wakeful.core.slot.slot import Slot
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
+from wakeful.core.workflow import rules as workflow_rules
+from wakeful.core.workflow.rows import HandlerRun, Message
 from wakeful.features.delivery import attempts as attempts_module
 from wakeful.features.delivery import queue
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.heartbeat import alarms as heartbeat_alarms
 from wakeful.features.heartbeat import runs as heartbeat_runs
-from wakeful.features.heartbeat import standing
+from wakeful.features.heartbeat import state as standing
 from wakeful.features.quota import rows, wake_runs, waking
 from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.schedules import replies
-from wakeful.features.workflows import looking, settling
+from wakeful.features.workflows import consumers as looking
+from wakeful.features.workflows import settling
 from wakeful.ports.channel import Letter, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
-from wakeful.simulation.faults import Climate
 from wakeful.stores.sqlite import deliveries
 from wakeful.stores.sqlite.deliveries import SqliteDeliveries
 from wakeful.stores.sqlite.messages import SqliteMessages
 from wakeful.stores.sqlite.slots import SqliteSlots
 from wakeful.stores.sqlite.system_events import SqliteSystemEvents
+from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
 Sabotage = Callable[[Patch], None]

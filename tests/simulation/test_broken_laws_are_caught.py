@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from simulation.breaking import first_violation
-from wakeful.core import cadence as core_cadence
-from wakeful.core.cadence import Cadence, Gap, Plan, Rules
-from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Wait
-from wakeful.core.timing import next_after
-from wakeful.core.transitions import waiting
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Wait
+from wakeful.core.run.transitions import waiting
+from wakeful.core.schedule import cadence as core_cadence
+from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
+from wakeful.core.time.timing import next_after
 from wakeful.engine import engine as engine_module
 from wakeful.engine import settling
 from wakeful.features.schedules import alarms, commands
-from wakeful.simulation import performers
-from wakeful.simulation.faults import Behaviour, Climate
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.runs import SqliteRuns
+from worlds import performers
+from worlds.faults import Behaviour, Climate
 
 Patch = pytest.MonkeyPatch
 
@@ -136,4 +136,4 @@ def test_a_broken_law_is_caught_and_named(
     found = first_violation(climate, tmp_path, SEEDS)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law} " in found, found
-    assert "python -m wakeful.simulation --seed" in found
+    assert "python -m worlds --seed" in found

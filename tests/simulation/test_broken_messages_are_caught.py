@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from simulation.breaking import first_violation
-from wakeful.core.effects import Deliver
-from wakeful.core.instants import DAY, HOUR, MINUTE, Instant
-from wakeful.core.results import Done
-from wakeful.features.delivery import hearing
+from wakeful.core.run.effects import Deliver
+from wakeful.core.run.results import Done
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
+from wakeful.features.delivery import listening as hearing
 from wakeful.features.delivery.attempts import Attempts
-from wakeful.features.delivery.hearing import ChannelEar
+from wakeful.features.delivery.listening import ChannelEar
 from wakeful.features.heartbeat import events as heartbeat_events
 from wakeful.features.heartbeat.events import EventAction
 from wakeful.features.heartbeat.messages import MessageRuns
@@ -22,8 +22,8 @@ from wakeful.features.schedules import replies
 from wakeful.ports.channel import Heard
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import SystemEvent, Tx
-from wakeful.simulation import heartbeat_laws
-from wakeful.simulation.faults import Climate
+from worlds import heartbeat_laws
+from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
 SEEDS = range(6)

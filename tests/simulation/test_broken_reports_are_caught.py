@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from simulation.breaking import first_violation
-from wakeful.core import incidents as core_incidents
-from wakeful.core.alerting import AlertRule
-from wakeful.core.incidents import Incident, Step, reported
-from wakeful.core.instants import HOUR, MINUTE
-from wakeful.features.delivery import watching
+from wakeful.core.delivery import incidents as core_incidents
+from wakeful.core.delivery.alert_rules import AlertRule
+from wakeful.core.delivery.incidents import Incident, Step, reported
+from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.features.delivery import incident_watch as watching
 from wakeful.features.delivery.incidents import Telling
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Tx
-from wakeful.simulation.faults import Climate
+from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
 SEEDS = range(6)

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from wakeful.core.instants import DAY, HOUR, MINUTE
+from wakeful.core.time.instants import DAY, HOUR, MINUTE
 from wakeful.ports.clock import Moment
-from wakeful.simulation.clock import EPOCH, VirtualClock, Wall
-from wakeful.simulation.loop import Process, VirtualLoop, drain
+from wakeful.testing.virtual_clock import EPOCH, VirtualClock, Wall
+from wakeful.testing.virtual_loop import Process, VirtualLoop, drain
 
 
 @pytest.fixture

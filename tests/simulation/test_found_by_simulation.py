@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from wakeful.adapters.exchange import within
-from wakeful.core.actions import Call
-from wakeful.core.instants import DAY, HOUR, MINUTE, Instant, format_instant
-from wakeful.core.results import Done, Result
-from wakeful.core.runs import RungName
+from wakeful.core.run.results import Done, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant, format_instant
 from wakeful.engine.limits import Limits
+from wakeful.integrations.net.exchange import within
 from wakeful.ports.action import Fire
-from wakeful.simulation.clock import EPOCH, VirtualClock
-from wakeful.simulation.faults import Climate
-from wakeful.simulation.loop import Process, VirtualLoop, drain
-from wakeful.simulation.performers import Programs
-from wakeful.simulation.replay import simulate
-from wakeful.simulation.system import System, assemble
-from wakeful.simulation.world import World
 from wakeful.stores.sqlite.store import SqliteStore
+from wakeful.testing.virtual_clock import EPOCH, VirtualClock
+from wakeful.testing.virtual_loop import Process, VirtualLoop, drain
+from worlds.faults import Climate
+from worlds.performers import Programs
+from worlds.replay import simulate
+from worlds.system import System, assemble
+from worlds.world import World
 
 
 class Calm:

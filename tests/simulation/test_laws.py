@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.instants import DAY, HOUR, MINUTE, SECOND
-from wakeful.core.runs import Attempt, Run
-from wakeful.core.timing import Cron, Every, Manual, Once
+from wakeful.core.run.runs import Attempt, Run
+from wakeful.core.schedule.cadence import Cadence, Rules
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.core.time.timing import Cron, Every, Manual, Once
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm
-from wakeful.simulation import laws
-from wakeful.simulation.laws import Era, Seen, Shift
+from worlds import laws
+from worlds.laws import Era, Seen, Shift
 
 T0 = 1_767_225_600_000  # 2026-01-01T00:00Z, the anchor of the hourly grid below
 HOURLY = Every(HOUR, T0)

@@ -5,8 +5,8 @@ A failure names its seed and the command that replays it, with everything that h
 
 import pytest
 
-from wakeful.simulation.population import EVERYBODY
-from wakeful.simulation.replay import climate_of, simulate
+from worlds.population import EVERYBODY
+from worlds.replay import climate_of, simulate
 
 SEEDS = range(45)
 DAYS_MIN = 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wakeful.simulation.loop import Deadlock, Livelock, Process, RealTime, VirtualLoop, current_process, drain, run
+from wakeful.testing.virtual_loop import Deadlock, Livelock, Process, RealTime, VirtualLoop, current_process, drain, run
 
 
 @pytest.fixture

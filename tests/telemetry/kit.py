@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from features.kit import Bench, World
-from wakeful import bootstrap
+from wakeful.app import bootstrap
 from wakeful.engine.engine import Engine
+from wakeful.observe.eventing_store import ToldStore
+from wakeful.observe.fan_out import FanOut, Listener
 from wakeful.ports.sink import Fact, Sink
-from wakeful.telemetry.fan_out import FanOut, Listener
-from wakeful.telemetry.told_store import ToldStore
 
 
 class ToldBench(Bench):

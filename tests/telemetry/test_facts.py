@@ -5,8 +5,10 @@ from typing import Any
 from features.kit import AllTogether, Bot, World, virtual
 from telemetry.kit import Heard, open_told
 from wakeful import every
-from wakeful.core.instants import HOUR, MINUTE, SECOND
-from wakeful.core.results import Busy
+from wakeful.core.run.results import Busy
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.observe.eventing_store import Guarded, ToldStore
+from wakeful.observe.fan_out import FanOut
 from wakeful.ports.sink import (
     ClockJumped,
     InstantsMissed,
@@ -23,8 +25,6 @@ from wakeful.ports.sink import (
     Wrote,
 )
 from wakeful.stores.sqlite.store import SqliteStore
-from wakeful.telemetry.fan_out import FanOut
-from wakeful.telemetry.told_store import Guarded, ToldStore
 
 
 def rows(heard: Heard, kind: type[Any]) -> list[Any]:

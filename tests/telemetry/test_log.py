@@ -16,10 +16,10 @@ from features.kit import Bot, World, instant, virtual
 from patience import PATIENCE
 from telemetry.kit import open_told
 from wakeful import every
-from wakeful.core.instants import DAY, SECOND
+from wakeful.core.time.instants import DAY, SECOND
+from wakeful.observe.log import Log, LogHandler
+from wakeful.observe.log_files import ServerLog
 from wakeful.ports.clock import Moment
-from wakeful.telemetry.log import Log, LogHandler
-from wakeful.telemetry.log_files import ServerLog
 
 
 class HandClock:

@@ -9,10 +9,10 @@ import pytest
 from features.kit import Bot, World, instant, virtual
 from telemetry.kit import open_told
 from wakeful import every
-from wakeful.core.instants import DAY, HOUR, MINUTE, format_instant
-from wakeful.telemetry import log_reading
-from wakeful.telemetry.log import Log
-from wakeful.telemetry.log_reading import read_run
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, format_instant
+from wakeful.observe import log_reading
+from wakeful.observe.log import Log
+from wakeful.observe.log_reading import read_run
 
 
 def line(at: int, run_id: int, **more: Any) -> str:

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from features.kit import Bot, World, virtual
 from telemetry.kit import open_told
 from wakeful import every
-from wakeful.core.instants import MINUTE, SECOND
-from wakeful.telemetry.metrics import METRICS, Buckets, Gauges, Metrics
+from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.observe.metrics import METRICS, Buckets, Gauges, Metrics
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -94,7 +94,7 @@ def test_every_metric_is_there_from_the_beginning() -> None:
 
 def test_reasons_that_gates_make_up_share_one_label() -> None:
     """Labels must stay few, whatever a gate says."""
-    from wakeful.core.runs import stretch
+    from wakeful.core.run.runs import stretch
     from wakeful.ports.sink import InstantsSkipped
 
     metrics = Metrics()

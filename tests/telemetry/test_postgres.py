@@ -5,10 +5,10 @@ from telemetry.kit import Heard
 from wakeful import Wakeful, every
 from wakeful.features.schedules.health import health
 from wakeful.features.schedules.why import why
+from wakeful.observe.fan_out import FanOut
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import NodeEntered, RunsClaimed, RunsSettled, SchedulesChanged, Sink
 from wakeful.ports.store import Store, Tx
-from wakeful.telemetry.fan_out import FanOut
 
 __all__ = ["server", "url"]
 

@@ -4,16 +4,16 @@ from typing import Any
 
 from features.kit import Bench, Bot, World, virtual
 from wakeful import every
-from wakeful.app.performing import ON_DUE
+from wakeful.app.action_forms import ON_DUE
 from wakeful.app.values import New
-from wakeful.core.actions import Call
-from wakeful.core.instants import SECOND
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import SECOND
+from wakeful.observe import following, relay
+from wakeful.observe.fan_out import FanOut
+from wakeful.observe.stream import RESET, Event, Stream, Subscription
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, StoreUnavailable
-from wakeful.telemetry import following, relay
-from wakeful.telemetry.fan_out import FanOut
-from wakeful.telemetry.stream import RESET, Event, Stream, Subscription
 
 POLLING = {"poll": SECOND}
 

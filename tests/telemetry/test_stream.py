@@ -9,10 +9,10 @@ import pytest
 from features.kit import Bot, World, virtual
 from telemetry.kit import open_told
 from wakeful import every
-from wakeful.core.instants import SECOND
 from wakeful.core.refusals import Conflict
-from wakeful.telemetry.sse import parse_last_id, render, render_event
-from wakeful.telemetry.stream import ID_BITS, SUBSCRIBERS_MAX, Event, Stream, Subscription
+from wakeful.core.time.instants import SECOND
+from wakeful.observe.sse import parse_last_id, render, render_event
+from wakeful.observe.stream import ID_BITS, SUBSCRIBERS_MAX, Event, Stream, Subscription
 
 MOMENT = 1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from features.kit import Bench, World, short
 from wakeful import Context, Prepare, Produced, Publish, Workflow, every
-from wakeful.core.instants import parse_instant
+from wakeful.core.time.instants import parse_instant
 
 
 class Calls:

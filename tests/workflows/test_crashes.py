@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, Tap, World
-from wakeful import Context, Prepare, Produced, Publish, Transient, bootstrap, every
-from wakeful.simulation.loop import run
+from wakeful import Context, Prepare, Produced, Publish, Transient, every
+from wakeful.app import bootstrap
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.stores.sqlite.writer import Crashed
+from wakeful.testing.virtual_loop import run
 
 STATUSES = {
     None: {"pending"},

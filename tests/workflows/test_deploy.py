@@ -6,7 +6,7 @@ import pytest
 
 from features.kit import Bench, World, short, virtual
 from wakeful import Conflict, Context, Invalid, Prepare, Produced, cron, every
-from wakeful.core.workflow_rows import Workflow as Row
+from wakeful.core.workflow.rows import Workflow as Row
 from wakeful.features.workflows.compiled import Broken, Compilations
 from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows
 

@@ -7,10 +7,10 @@ import pytest
 
 from features.kit import World, short, virtual
 from wakeful import Conflict, LogicError, NotFound, Produced, Publish, Transient, every
-from wakeful.core.effects import Alert, Observed
-from wakeful.core.incidents import handler_incident, stop_incident
-from wakeful.core.timing import Every
-from wakeful.core.workflow_definition import Producer
+from wakeful.core.delivery.incidents import handler_incident, stop_incident
+from wakeful.core.run.effects import Alert, Observed
+from wakeful.core.time.timing import Every
+from wakeful.core.workflow.definition import Producer
 from wakeful.features.workflows.compiled import Compiled
 from wakeful.ports.store import Tx
 from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows, take_all

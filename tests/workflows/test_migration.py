@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from postgres.server import Server, schema_of, server, url
-from wakeful.core.workflow_rows import Subscription, Topic
+from wakeful.core.workflow.rows import Subscription, Topic
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres import migrate as postgres

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wakeful import Wakeful
-from wakeful.actions.sessions import is_session_gone
+from wakeful.integrations.actions.sessions import is_session_gone
 
 PROGRAM = """
 import json, os, pathlib, subprocess, sys, time

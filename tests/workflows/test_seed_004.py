@@ -9,7 +9,7 @@ import pytest
 
 from postgres.server import server, url
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, every
-from wakeful.core.instants import format_instant, parse_instant
+from wakeful.core.time.instants import format_instant, parse_instant
 from wakeful.ports.clock import Moment
 
 __all__ = ["server", "url"]

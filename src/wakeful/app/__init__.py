@@ -1,7 +1,7 @@
 """Wakeful for Python programs: schedules in one file, rung by this process."""
 
 from wakeful.app.facade import Wakeful
-from wakeful.app.heart import Heartbeat
+from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, Written
 from wakeful.ports.handlers import Beside
 

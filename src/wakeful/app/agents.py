@@ -4,10 +4,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from wakeful import bootstrap
-from wakeful.app.life import Life
+from wakeful.app import bootstrap
+from wakeful.app.lifecycle import Life
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import RungName
+from wakeful.core.run.runs import RungName
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.agents import agent_records
 from wakeful.features.schedules.views import RunView

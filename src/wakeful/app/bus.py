@@ -6,10 +6,10 @@ nothing for any row.
 
 from collections.abc import Callable
 
+from wakeful.observe.fan_out import FanOut
+from wakeful.observe.stream import Handler, Stream
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Sink
-from wakeful.telemetry.fan_out import FanOut
-from wakeful.telemetry.stream import Handler, Stream
 
 
 class Bus:

@@ -3,26 +3,26 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Unpack
 
+from wakeful.app.action_forms import ON_DUE, register
 from wakeful.app.agents import Agents
-from wakeful.app.beating import WakeOrigin
-from wakeful.app.delivering import Delivering
+from wakeful.app.delivery import Delivering
+from wakeful.app.heartbeat import WakeOrigin
 from wakeful.app.merging import definition_options
-from wakeful.app.performing import ON_DUE, register
-from wakeful.app.questions import Questions
+from wakeful.app.queries import Questions
 from wakeful.app.runs import Runs
 from wakeful.app.schedules import Schedules
 from wakeful.app.values import New
-from wakeful.channels.program import DeliverFunction
-from wakeful.core.actions import Call
-from wakeful.core.timing import Timing
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.timing import Timing
 from wakeful.features.delivery.views import DeliveryView
 from wakeful.features.heartbeat.commands import Woken
 from wakeful.features.heartbeat.queries import HeartbeatView
 from wakeful.features.schedules.views import RunView
 from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import Workflow
+from wakeful.integrations.channels.program import DeliverFunction
+from wakeful.observe.stream import Handler
 from wakeful.ports.store import SystemEvent
-from wakeful.telemetry.stream import Handler
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.instants import DAY, Instant, format_instant
-from wakeful.core.workflow_rows import HandlerRun, Workflow
+from wakeful.core.time.instants import DAY, Instant, format_instant
+from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.heartbeat.queries import standing
-from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
+from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.schedules.compiled import slots_named
 from wakeful.features.schedules.health import Finding
 from wakeful.features.workflows.modules import Fault

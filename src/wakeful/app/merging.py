@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wakeful.core.definition_json import READ_BACK, WRITTEN
 from wakeful.core.errors import refuse
-from wakeful.core.instants import format_duration
-from wakeful.core.policies import exception_name
-from wakeful.core.timing_builders import as_duration
+from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
+from wakeful.core.schedule.policies import exception_name
+from wakeful.core.time.instants import format_duration
+from wakeful.core.time.timing_builders import as_duration
 
 RETRY_KEYWORDS: Final = ("retries", "retry_delay", "retry_on", "give_up_on")
 RETRY_USUAL: Final[Mapping[str, Any]] = {"delay": "10s", "backoff": 2, "delayMax": "1h"}

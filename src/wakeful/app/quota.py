@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.bootstrap import Ground, resolve_zone
-from wakeful.core.runs import Run
-from wakeful.features.quota.book import Book, Config
+from wakeful.app.bootstrap import Ground, resolve_zone
+from wakeful.config import Settings
+from wakeful.config.one_slot import read_slot, secrets_of
+from wakeful.config.slots import AnySlot
+from wakeful.core.run.runs import Run
 from wakeful.features.quota.feature import Quota
+from wakeful.features.quota.registry import Book, Config
 from wakeful.features.schedules.compiled import Compilations, Compiled
+from wakeful.integrations.providers.from_settings import make_provider
 from wakeful.ports.action import Withholds
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug
 from wakeful.ports.quota import QuotaProvider
 from wakeful.ports.store import Tx
-from wakeful.providers.from_settings import make_provider
-from wakeful.settings import Settings
-from wakeful.settings.one_slot import read_slot, secrets_of
-from wakeful.settings.slots import AnySlot
 
 
 class QuotaSlots:

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from wakeful.agents.receipts import Receipts
-from wakeful.app.life import Life
-from wakeful.core.instants import parse_duration
+from wakeful.app.lifecycle import Life
 from wakeful.core.refusals import Conflict
-from wakeful.core.runs import Outcome
+from wakeful.core.run.runs import Outcome
+from wakeful.core.time.instants import parse_duration
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.views import RunView
+from wakeful.integrations.agents.receipts import Receipts
 
 WAIT_STEP: Final = 20
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from wakeful.app.life import Life
+from wakeful.app.action_forms import action_of
+from wakeful.app.definitions import held
+from wakeful.app.lifecycle import Life
 from wakeful.app.merging import definition_options
-from wakeful.app.performing import action_of
 from wakeful.app.values import Guard, New, Written
-from wakeful.app.writing import held
-from wakeful.core.instants import Instant
-from wakeful.core.timing import Timing
-from wakeful.core.timing_builders import as_instant
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Timing
+from wakeful.core.time.timing_builders import as_instant
 from wakeful.engine.incidents import end_incident
 from wakeful.features.delivery import alerts
-from wakeful.features.heartbeat.terms import HEARTBEAT
+from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
 

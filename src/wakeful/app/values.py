@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from wakeful import bootstrap
-from wakeful.core.actions import ActionSpec
-from wakeful.core.instants import Instant
-from wakeful.core.timing import Timing
+from wakeful.app import bootstrap
+from wakeful.core.schedule.actions import ActionSpec
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Timing
 from wakeful.features.schedules.views import ScheduleView
+from wakeful.observe.stream import Stream
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Beside
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
-from wakeful.telemetry.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)

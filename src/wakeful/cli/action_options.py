@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli.faults import Fault, Misused
+from wakeful.cli.errors import Fault, Misused
 from wakeful.cli.shell_syntax import shell_form, shell_syntax
 from wakeful.cli.timing_options import flag
 

@@ -11,7 +11,7 @@ import click
 from wakeful.cli import action_options, timing_options
 from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
-from wakeful.cli.faults import Ended, Fault, Misused
+from wakeful.cli.errors import Ended, Fault, Misused
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note, say
 
@@ -49,8 +49,8 @@ def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run
 
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
     """What became of it, and when it fires next."""
+    from wakeful.cli.schedule_words import when
     from wakeful.cli.timetable import say_when_none, show_times
-    from wakeful.cli.words import when
 
     say(f"{view['slug']} {done}: {when(view)}")
     is_off = view.get("enabled") is False
@@ -74,8 +74,8 @@ def warn(daemon: Daemon, answer: Answer) -> None:
 
 
 def _refuse_slug(slug: str) -> None:
-    from wakeful.core.definition import check_slug
     from wakeful.core.errors import Invalid
+    from wakeful.core.schedule.definition import check_slug
 
     try:
         check_slug(slug)

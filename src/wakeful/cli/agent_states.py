@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
-    from wakeful.settings.load import Loaded
+    from wakeful.config.load import Loaded
 
 NO_AGENT: Final = "no agent is configured, so prompts go to an echo that replies with the prompt"
 HOW_TO_ADD: Final = (
@@ -27,7 +27,7 @@ class AgentState(NamedTuple):
 
 def states_of(loaded: Loaded) -> list[AgentState]:
     """The agents of these settings, with what is missing on this machine's PATH."""
-    from wakeful.agents.programs import missing, program_of
+    from wakeful.integrations.agents.programs import missing, program_of
 
     states = []
     for name, agent in loaded.settings.agents.items():
@@ -39,7 +39,7 @@ def states_of(loaded: Loaded) -> list[AgentState]:
 
 def agents_of_settings(home: Path) -> list[AgentState]:
     """Those of a home folder; none if its settings cannot be read, which is a finding of its own."""
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         return states_of(load(home))

@@ -11,7 +11,7 @@ import click
 
 from wakeful.cli import times
 from wakeful.cli.client import Daemon
-from wakeful.cli.faults import FAILED, Ended, Misused
+from wakeful.cli.errors import FAILED, Ended, Misused
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 

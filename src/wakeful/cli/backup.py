@@ -10,12 +10,12 @@ from typing import Final
 
 import click
 
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, say
 from wakeful.engine.clock import SystemClock
-from wakeful.engine.going_back import COPIED_AT
+from wakeful.engine.store_rollback import COPIED_AT
 
 PAGES_AT_ONCE: Final = 1000
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation
 from wakeful.cli.render import json_out, note, say
 
 if TYPE_CHECKING:
-    from wakeful.channels.telegram import Bot
-    from wakeful.channels.telegram_updates import Me
+    from wakeful.integrations.channels.telegram import Bot
+    from wakeful.integrations.channels.telegram_updates import Me
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 RESERVED: Final = ("last", "inbox")
@@ -39,7 +39,7 @@ def add(
 ) -> None:
     """Add the bot under this name."""
     from wakeful.core.errors import Invalid
-    from wakeful.core.instants import SECOND, parse_duration
+    from wakeful.core.time.instants import SECOND, parse_duration
 
     _check_name(name)
     file = asked.home / "wakeful.toml"
@@ -65,7 +65,7 @@ def _check_name(name: str) -> None:
 
 
 def _channels_of(home: Path) -> set[str]:
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         return set(load(home).settings.channels)
@@ -94,9 +94,9 @@ def _token(file: str | None) -> str:
 
 async def _found(token: str, base_url: str, chat: str | None, patience: float, asked: Invocation) -> Next:
     """Check the token; the chat that was named, or that of the next person who writes."""
-    from wakeful.channels.telegram import Bot
-    from wakeful.channels.telegram_listening import ask_me
     from wakeful.engine.clock import SystemClock
+    from wakeful.integrations.channels.telegram import Bot
+    from wakeful.integrations.channels.telegram_listening import ask_me
 
     bot = Bot(token, base_url, SystemClock(), None)
     try:
@@ -112,7 +112,7 @@ async def _found(token: str, base_url: str, chat: str | None, patience: float, a
 
 async def _next_sender(bot: Bot, me: Me, patience: float, asked: Invocation) -> Next:
     """Whoever writes from now on; what was written before is confirmed and passed over."""
-    from wakeful.channels.telegram_updates import message_of
+    from wakeful.integrations.channels.telegram_updates import message_of
 
     earlier = await _updates(bot, {"offset": -1, "timeout": 0})
     offset = earlier[-1]["update_id"] + 1 if earlier else 0
@@ -131,9 +131,9 @@ async def _next_sender(bot: Bot, me: Me, patience: float, asked: Invocation) -> 
 
 
 async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
-    from wakeful.adapters.exchange import NoAnswer, NoConnection
-    from wakeful.channels.telegram import told
-    from wakeful.core.instants import SECOND
+    from wakeful.core.time.instants import SECOND
+    from wakeful.integrations.channels.telegram import told
+    from wakeful.integrations.net.exchange import NoAnswer, NoConnection
     from wakeful.ports.exchange import About
 
     limit = (int(body["timeout"]) + 10) * SECOND
@@ -154,7 +154,7 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
 def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_url: str) -> Path:
     """Token file and table; both, or neither. The settings are checked before they take the place of the old ones."""
     from wakeful.cli.home import make_home
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     file, secret = home / "wakeful.toml", home / f"channel-{name}.token"
     draft = home / f".wakeful.toml.{os.getpid()}"

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from wakeful.cli import times
-from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, end, group
 from wakeful.cli.render import json_out, note, say
 

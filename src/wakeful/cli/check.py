@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wakeful.cli import times, words
-from wakeful.cli.faults import FAILED, Ended
+from wakeful.cli import schedule_words as words
+from wakeful.cli import times
+from wakeful.cli.errors import FAILED, Ended
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 
 if TYPE_CHECKING:
-    from wakeful.core.actions import Prompt
+    from wakeful.config import Settings
     from wakeful.core.errors import FieldError
-    from wakeful.settings import Settings
+    from wakeful.core.schedule.actions import Prompt
 
 TIMES_SHOWN: Final = 5
 FILE_MAX: Final = 1024 * 1024
@@ -94,8 +95,8 @@ def _content(file: Path) -> str:
 def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.cli.agent_states import states_of
     from wakeful.cli.withheld import withheld_by
+    from wakeful.config import SettingsRefused, load
     from wakeful.features.workflows.modules import try_out
-    from wakeful.settings import SettingsRefused, load
 
     try:
         loaded = load(asked.home, file=file)
@@ -129,11 +130,11 @@ def _located(error: Any) -> dict[str, Any]:
 
 
 def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    from wakeful.core.definition_json import definition_from_json, definition_to_json
     from wakeful.core.errors import Invalid
-    from wakeful.core.instants import format_instant
-    from wakeful.core.timing import next_n
-    from wakeful.core.timing_words import describe
+    from wakeful.core.schedule.definition_json import definition_from_json, definition_to_json
+    from wakeful.core.time.instants import format_instant
+    from wakeful.core.time.timing import next_n
+    from wakeful.core.time.timing_words import describe
 
     text = _content(file)
     try:
@@ -162,10 +163,10 @@ def _checked(asked: Invocation, definition: Any, now: int) -> Any:
     often for the settings."""
     from dataclasses import replace
 
-    from wakeful.core.actions import Prompt
     from wakeful.core.errors import FieldError, Invalid
-    from wakeful.core.spacing import shortest_gap
-    from wakeful.core.timing import resolve
+    from wakeful.core.schedule.actions import Prompt
+    from wakeful.core.time.spacing import shortest_gap
+    from wakeful.core.time.timing import resolve
     from wakeful.features.schedules.checks import minimum_interval_text, refuse_past
 
     definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=times.user_zone()[0]))
@@ -183,16 +184,16 @@ def _checked(asked: Invocation, definition: Any, now: int) -> Any:
 
 def _check_agent(prompt: Prompt, settings: Settings, home: Path) -> FieldError | None:
     """What the daemon would say about the agent, in the same words."""
-    from wakeful.actions.registry import CallRegistry
-    from wakeful.agents.from_settings import AgentBook
-    from wakeful.agents.turn import check_prompt
     from wakeful.engine.clock import SystemClock
+    from wakeful.integrations.actions.registry import CallRegistry
+    from wakeful.integrations.agents.from_settings import AgentBook
+    from wakeful.integrations.agents.turn import check_prompt
 
     return check_prompt(prompt, AgentBook(home).agents(settings.agents, SystemClock(), CallRegistry()))
 
 
 def _settings_of(home: Path) -> Settings:
-    from wakeful.settings import Settings, SettingsRefused, load
+    from wakeful.config import Settings, SettingsRefused, load
 
     try:
         return load(home).settings

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from wakeful.cli.faults import Ended, Misused, NoDaemon, no_daemon, start_command
+from wakeful.cli.errors import Ended, Misused, NoDaemon, no_daemon, start_command
 from wakeful.cli.home import Running, running
-from wakeful.daemon.door import SOCKET_NAME
+from wakeful.server.daemon.sockets import SOCKET_NAME
 
 TIMEOUT: Final = 10.0
 """Seconds for an ordinary answer: far more than the daemon needs, little enough to notice that it hangs."""
@@ -263,7 +263,7 @@ def owner_path(name: str, question: str = "") -> str:
 
 def schedule_path(slug: str, question: str = "") -> str:
     """Where a schedule is; a text that no schedule can have as its name is not even asked for."""
-    from wakeful.core.definition import SLUG_PATTERN
+    from wakeful.core.schedule.definition import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(slug):
         raise Ended(f"there is no schedule {slug!r}")
@@ -294,7 +294,7 @@ def _line(response: HTTPResponse) -> bytes:
 
 
 def _token_of_home(home: Path) -> str | None:
-    from wakeful.daemon.token import read_token
+    from wakeful.server.daemon.token import read_token
 
     try:
         return read_token(home)
@@ -304,7 +304,7 @@ def _token_of_home(home: Path) -> str | None:
 
 def _token_of_settings(home: Path) -> str | None:
     """The token the daemon was given, if the settings of the home tell it to us as well."""
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         token = load(home).settings.server.token

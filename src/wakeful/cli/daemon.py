@@ -13,12 +13,12 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.faults import FAILED, Ended, no_daemon
+from wakeful.cli.errors import FAILED, Ended, no_daemon
 from wakeful.cli.home import Running
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_line, json_out, note, say
-from wakeful.core.instants import format_instant
-from wakeful.daemon import holder_of
+from wakeful.core.time.instants import format_instant
+from wakeful.server.daemon import holder_of
 
 LOOK: Final = 0.05
 
@@ -34,7 +34,7 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
 
     from wakeful.cli import demo as demonstration
     from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, has_only_echo
-    from wakeful.daemon import DaemonRefused, Listening, run
+    from wakeful.server.daemon import DaemonRefused, Listening, run
 
     if demo:
         demonstration.move_in(asked)
@@ -99,7 +99,7 @@ def status_command(asked: Invocation) -> None:
 @click.option("--timeout", metavar="DUR", default="60s", show_default=True, help="How long to wait for its end.")
 def down_command(asked: Invocation, timeout: str) -> None:
     """Stop the daemon, and wait until it has ended; runs in progress may finish within limits.shutdown_grace."""
-    from wakeful.cli.moments import duration
+    from wakeful.cli.time_options import duration
 
     patience = duration(timeout, "--timeout") / 1000
     found = holder_of(asked.home)

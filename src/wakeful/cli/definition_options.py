@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import action_options, timing_options
-from wakeful.cli.faults import Fault, Misused
+from wakeful.cli.errors import Fault, Misused
 
 FIELDS: Final[Mapping[str, str]] = {
     **timing_options.FIELDS,

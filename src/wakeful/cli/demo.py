@@ -8,16 +8,16 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, full_path
 from wakeful.cli.render import say
-from wakeful.demo import DEMO_HOME, PAUSED, UNHEARD, NotTheDemo, prepare, things
+from wakeful.server.demo import DEMO_HOME, PAUSED, UNHEARD, NotTheDemo, prepare, things
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
-    from wakeful.daemon import Listening
+    from wakeful.server.daemon import Listening
 
-log = logging.getLogger("wakeful.demo")
+log = logging.getLogger("wakeful.server.demo")
 
 USUAL_PORT: Final = 8377
 PATIENCE: Final = 60.0

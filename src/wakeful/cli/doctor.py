@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from wakeful.cli import times
 from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, AgentState, agents_of_daemon, agents_of_settings
-from wakeful.cli.faults import FAILED, Ended, start_command
+from wakeful.cli.errors import FAILED, Ended, start_command
 from wakeful.cli.home import database_of, running
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note
@@ -86,7 +86,7 @@ def _home(asked: Invocation) -> Iterator[Finding]:
 
 
 def _settings(asked: Invocation) -> Iterator[Finding]:
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     file = asked.home / "wakeful.toml"
     try:
@@ -153,9 +153,9 @@ def _faults_of(path: Path) -> list[str]:
 
 def _histories(asked: Invocation) -> Iterator[Finding]:
     """Whether replies of agents with sessions can be read, as their first turn found out."""
-    from wakeful.agents.session_records import FOLDER, read_records
-    from wakeful.settings import SettingsRefused, load
-    from wakeful.settings.agents import SessionsAgent
+    from wakeful.config import SettingsRefused, load
+    from wakeful.config.agents import SessionsAgent
+    from wakeful.integrations.agents.session_records import FOLDER, read_records
 
     try:
         agents = load(asked.home).settings.agents

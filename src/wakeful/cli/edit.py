@@ -10,7 +10,7 @@ import click
 from wakeful.cli.add import TIMES_SHOWN, tell, warn
 from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
-from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note
 from wakeful.cli.slugs import slug_argument
@@ -77,6 +77,6 @@ def _edited(text: str, slug: str) -> str | None:
 
 
 def _definition_of(view: dict[str, Any]) -> dict[str, Any]:
-    from wakeful.core.definition_json import WRITTEN
+    from wakeful.core.schedule.definition_json import WRITTEN
 
     return {name: view[name] for name in WRITTEN if name in view}

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from wakeful.cli import times
 from wakeful.cli.client import Daemon
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 
 PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")

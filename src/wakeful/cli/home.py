@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from wakeful.cli.faults import Ended, NoDaemon
-from wakeful.daemon import holder_of
+from wakeful.cli.errors import Ended, NoDaemon
+from wakeful.server.daemon import holder_of
 
 # A daemon that listens everywhere is asked here.
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
@@ -66,7 +66,7 @@ def _store_of_daemon(home: Path) -> str | None:
 
 
 def _store_of_settings(home: Path) -> str:
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         return load(home).settings.store.url.reveal()

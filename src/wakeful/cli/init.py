@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.home import make_home
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note, say
 
 if TYPE_CHECKING:
-    from wakeful.agents.programs import Installed
+    from wakeful.integrations.agents.programs import Installed
 
 
 @command("init")
@@ -23,7 +23,7 @@ def init_command(asked: Invocation) -> None:
     The first agent becomes the default. What an existing file says is never changed: if it configures no agent, those
     that were found are added at its end.
     """
-    from wakeful.agents.programs import installed
+    from wakeful.integrations.agents.programs import installed
 
     file = asked.home / "wakeful.toml"
     found = installed()

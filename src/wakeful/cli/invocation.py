@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wakeful.cli.faults import FAILED, Ended
+from wakeful.cli.errors import FAILED, Ended
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon

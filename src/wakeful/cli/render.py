@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from wakeful.cli import inert
-from wakeful.cli.faults import Ended
+from wakeful.cli import terminal_text as inert
+from wakeful.cli.errors import Ended
 
 
 def json_out(value: Any) -> None:

@@ -12,13 +12,13 @@ from typing import Final
 import click
 
 from wakeful.cli.backup import damage_of, mark_as_copy
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, say
-from wakeful.core.instants import format_instant
-from wakeful.daemon import holder_of
+from wakeful.core.time.instants import format_instant
 from wakeful.engine.clock import SystemClock
+from wakeful.server.daemon import holder_of
 
 BESIDE: Final = ("", "-wal", "-shm")
 """A database that is in use is three files; a copy under the others' leftovers would be read as damaged."""

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli import inert, times
+from wakeful.cli import terminal_text as inert
+from wakeful.cli import times
 from wakeful.cli.render import note
 
 SUCCESS: Final = "succeeded"
@@ -29,7 +30,7 @@ def show_run(run: Mapping[str, Any]) -> None:
 
 
 def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
-    from wakeful.cli.ledger import name_of, outcome_of
+    from wakeful.cli.runs import name_of, outcome_of
 
     since = times.now()
     yield "run", run["runId"]

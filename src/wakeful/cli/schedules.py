@@ -10,7 +10,7 @@ import click
 
 from wakeful.cli import times
 from wakeful.cli.client import PAGE, Daemon, schedule_path
-from wakeful.cli.faults import FAILED
+from wakeful.cli.errors import FAILED
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slugs import slug_argument
@@ -93,7 +93,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 
     SLUG may also be heartbeat: it has no beats then, and a wake still turns it.
     """
-    from wakeful.cli.moments import ahead
+    from wakeful.cli.time_options import ahead
 
     ends = None if until is None else ahead(until, "--until")
     body = {} if ends is None else {"until": ends}
@@ -129,7 +129,7 @@ def resume_command(asked: Invocation, slug: str) -> None:
 @click.option("--timeout", metavar="DUR", help="With --wait: stop waiting after this long; the run goes on.")
 def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -> None:
     """Run a schedule once, now: one attempt, without touching its times or its errors."""
-    from wakeful.cli.moments import duration
+    from wakeful.cli.time_options import duration
 
     limit = None if timeout is None else duration(timeout, "--timeout") / 1000
     if limit is not None and not wait:
@@ -216,8 +216,8 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
 
 
 def _show(view: Mapping[str, Any]) -> None:
+    from wakeful.cli.schedule_words import action, when
     from wakeful.cli.tables import facts
-    from wakeful.cli.words import action, when
 
     since = times.now()
     kind, what = action(view)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, end, group
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.service_files import (
@@ -233,7 +233,7 @@ def _start(service: Service, manager: Manager) -> bool:
 
 def _troubles(home: Path, kind: str) -> Iterator[str]:
     """What keeps the daemon from starting as a service although it may start in this shell."""
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         load(home)
@@ -249,7 +249,7 @@ def _troubles(home: Path, kind: str) -> Iterator[str]:
 
 def _grace(home: Path) -> int:
     """How long runs may go on after a stop, in milliseconds."""
-    from wakeful.settings import SettingsRefused, load
+    from wakeful.config import SettingsRefused, load
 
     try:
         return load(home).settings.limits.shutdown_grace
@@ -280,7 +280,7 @@ def _variables(written: Any) -> Iterator[str]:
 
 
 def _is_held(home: Path) -> bool:
-    from wakeful.daemon import holder_of
+    from wakeful.server.daemon import holder_of
 
     return holder_of(home) is not None
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.slot_details import slot_path, tell
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from wakeful.cli import times
-from wakeful.cli.faults import Ended
+from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation
 from wakeful.cli.render import json_out, note, say
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.faults import FAILED
+from wakeful.cli.errors import FAILED
 from wakeful.cli.invocation import AskedGroup, Invocation, end
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slot_definition import add_command, edit_command

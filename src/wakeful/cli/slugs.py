@@ -20,7 +20,7 @@ def complete_slug(context: click.Context, _parameter: click.Parameter, incomplet
     """The slugs the daemon knows that begin like this."""
     from click.shell_completion import CompletionItem
 
-    from wakeful.cli.inert import line
+    from wakeful.cli.terminal_text import line
 
     try:
         daemon = invocation_of(context).daemon()

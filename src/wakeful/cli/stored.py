@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from wakeful.cli.client import find
-from wakeful.cli.faults import Ended, NoDaemon, no_daemon, start_command
+from wakeful.cli.errors import Ended, NoDaemon, no_daemon, start_command
 from wakeful.cli.render import note
 
 if TYPE_CHECKING:
-    from wakeful.bootstrap import Look
-    from wakeful.settings import Loaded
+    from wakeful.app.bootstrap import Look
+    from wakeful.config import Loaded
 
 LISTED_MAX: Final = 10_000
 HEARTBEAT: Final = "heartbeat"
@@ -45,7 +45,7 @@ def source_of(home: Path) -> Source:
 
 
 def _is_free(home: Path) -> bool:
-    from wakeful.daemon import holder_of
+    from wakeful.server.daemon import holder_of
 
     return holder_of(home) is None
 
@@ -54,7 +54,7 @@ class StoredHome:
     """The store of a home that no daemon holds."""
 
     def __init__(self, home: Path, missing: NoDaemon) -> None:
-        from wakeful.settings import SettingsRefused, load
+        from wakeful.config import SettingsRefused, load
 
         self._home = home
         try:
@@ -95,7 +95,7 @@ class StoredHome:
 
     @contextmanager
     def _looking(self) -> Iterator[Look]:
-        from wakeful.bootstrap import StoreRefused, looking
+        from wakeful.app.bootstrap import StoreRefused, looking
         from wakeful.core.refusals import NotFound
 
         try:
@@ -109,7 +109,7 @@ class StoredHome:
 
     def why(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """A sentence and the facts, by the settings of the home."""
-        from wakeful.core.instants import parse_instant
+        from wakeful.core.time.instants import parse_instant
         from wakeful.features.schedules.why import Why, why
 
         tx, now = look
@@ -126,8 +126,8 @@ class StoredHome:
 
     def stats(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """The record of a schedule, or of the heartbeat."""
-        from wakeful.app.beating import with_next_beat
-        from wakeful.core.instants import parse_instant
+        from wakeful.app.heartbeat import with_next_beat
+        from wakeful.core.time.instants import parse_instant
         from wakeful.features.schedules import queries
 
         since = 0 if query.get("since") is None else parse_instant(query["since"])
@@ -137,16 +137,16 @@ class StoredHome:
         return found.to_json()
 
     def _terms(self) -> tuple[Any, int]:
-        from wakeful.app.conduct import Conduct, changed
-        from wakeful.daemon.from_settings import conduct_of
+        from wakeful.app.runtime_config import Conduct, changed
         from wakeful.engine.limits import Limits
-        from wakeful.features.schedules.terms import Terms
+        from wakeful.features.schedules.rules import Terms
+        from wakeful.server.daemon.app_config import conduct_of
 
         conduct = changed(Conduct(Limits(), Terms()), conduct_of(self._loaded.settings))
         return conduct.terms, conduct.limits.ledger_days
 
     def _beats(self) -> Any:
-        from wakeful.bootstrap import resolve_zone
+        from wakeful.app.bootstrap import resolve_zone
         from wakeful.features.heartbeat.from_settings import terms_of
 
         return terms_of(self._loaded.settings.heartbeat, local_zone=resolve_zone("local"))

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from wakeful.cli import inert
+from wakeful.cli import terminal_text as inert
 
 GAP: Final = 2
 ENDLESS: Final = 100_000

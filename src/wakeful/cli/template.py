@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from wakeful.agents.programs import Installed
-from wakeful.settings.messages import table_at
-from wakeful.settings.model import ENTRIES, Settings
+from wakeful.config.messages import table_at
+from wakeful.config.model import ENTRIES, Settings
+from wakeful.integrations.agents.programs import Installed
 
 _HEAD: Final = """\
 # Settings of Wakeful. Every line is optional: what stands behind a # is the default.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli.faults import Fault, Misused
+from wakeful.cli.errors import Fault, Misused
 
 TIMINGS: Final = ("cron", "every", "at", "in", "times", "after_reset", "manual")
 WORDS: Final = "--cron, --every, --at, --in, --times, --after-reset and --manual"
@@ -104,7 +104,7 @@ def _every(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    from wakeful.cli import moments
+    from wakeful.cli import time_options as moments
 
     if value.strip().startswith("+"):
         return _in(value.strip()[1:], given)
@@ -128,7 +128,7 @@ def _with_words(words: str) -> str:
 
 
 def _in(value: str, _given: Mapping[str, Any]) -> dict[str, Any]:
-    from wakeful.cli import moments
+    from wakeful.cli import time_options as moments
 
     moments.duration(value, "--in")  # a time is refused here: that is --at
     return {"type": "once", "at": moments.ahead(value, "--in")}
@@ -148,7 +148,7 @@ def _manual(_value: bool, _given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _minutes(text: str) -> int | float:
-    from wakeful.cli.moments import duration
+    from wakeful.cli.time_options import duration
 
     length = duration(text, "--offset")
     return length / 60_000 if length % 60_000 else length // 60_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wakeful.settings.load import Loaded
+    from wakeful.config.load import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Withheld:
 
 def withheld_by(loaded: Loaded) -> list[Withheld]:
     """Commands first, then every agent and quota slot that starts a program."""
-    from wakeful.agents.from_settings import environment_of
-    from wakeful.settings.slots import CommandSlot
+    from wakeful.config.slots import CommandSlot
+    from wakeful.integrations.agents.from_settings import environment_of
 
     found = [_kept_from("commands", loaded, (), {})]
     for name, agent in loaded.settings.agents.items():
@@ -42,7 +42,7 @@ def withheld_by(loaded: Loaded) -> list[Withheld]:
 
 
 def _kept_from(to: str, loaded: Loaded, pass_env: Sequence[str], env: Mapping[str, str]) -> Withheld:
-    from wakeful.actions.environment import is_secret_variable, withheld
+    from wakeful.integrations.actions.environment import is_secret_variable, withheld
 
     named = loaded.secret_variables
     kept = withheld(lambda name: is_secret_variable(name, named), pass_env, env)

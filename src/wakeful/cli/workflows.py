@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.faults import Ended, Misused
+from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, group
 from wakeful.cli.render import json_out, note, say
 
@@ -181,7 +181,7 @@ def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None
 
 def workflow_path(name: str, question: str = "") -> str:
     """Where a workflow is; a text that no workflow can have as its name is not even asked for."""
-    from wakeful.core.definition import SLUG_PATTERN
+    from wakeful.core.schedule.definition import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(name):
         raise Ended(f"there is no workflow {name!r}")
@@ -189,7 +189,7 @@ def workflow_path(name: str, question: str = "") -> str:
 
 
 def _named(topic: str) -> str:
-    from wakeful.core.workflow_definition import NAME_PATTERN
+    from wakeful.core.workflow.definition import NAME_PATTERN
 
     if not NAME_PATTERN.fullmatch(topic):
         raise Ended(f"there is no topic {topic!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import DAY, Duration, format_duration, parse_duration
+from wakeful.core.time.instants import DAY, Duration, format_duration, parse_duration
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ import re
 from typing import Any, Final
 
 from wakeful.core.fields import Fields, shown
-from wakeful.core.instants import format_duration
-from wakeful.core.policies import MINUTE, Retry
+from wakeful.core.schedule.policies import MINUTE, Retry
+from wakeful.core.time.instants import format_duration
 
 BACKOFF_MAX: Final = 10
 EXCEPTIONS_MAX: Final = 20

@@ -9,12 +9,12 @@ insert and no alarm.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wakeful.core.effects import Alert
-from wakeful.core.gates import Defer, Skip
-from wakeful.core.instants import Instant
-from wakeful.core.results import Dropped, Ending, Failed
-from wakeful.core.runs import Run
-from wakeful.core.transitions import claimed
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Dropped, Ending, Failed
+from wakeful.core.run.runs import Run
+from wakeful.core.run.transitions import claimed
+from wakeful.core.schedule.gates import Defer, Skip
+from wakeful.core.time.instants import Instant
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
 from wakeful.engine.settling import apply
 from wakeful.ports.handlers import Due, Errand, Job, RunKeeper, Seams

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-from wakeful.adapters.bell import rung_within
-from wakeful.adapters.suspend import slept_ms
-from wakeful.core.instants import Duration
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.system.suspend import slept_ms
+from wakeful.integrations.system.waiting import rung_within
 from wakeful.ports.clock import Moment
 
 

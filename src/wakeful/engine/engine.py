@@ -12,24 +12,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.effects import Alert
-from wakeful.core.instants import INSTANT_MAX, Duration, Instant, format_instant
-from wakeful.core.policies import DAY, SECOND
-from wakeful.core.results import Ending
-from wakeful.core.runs import Run
-from wakeful.engine.asking import Asker
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Ending
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.policies import DAY, SECOND
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Asking, Claimed, claim
-from wakeful.engine.claiming_apart import claim_apart, hold_off_each
-from wakeful.engine.errands import Errands
-from wakeful.engine.going_back import has_gone_back, mark
+from wakeful.engine.claiming_one_by_one import claim_apart, hold_off_each
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
+from wakeful.engine.orphans import Asker
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
-from wakeful.engine.silence import note_leaving, note_tick, notice_silence
+from wakeful.engine.side_tasks import Errands
+from wakeful.engine.store_rollback import has_gone_back, mark
+from wakeful.engine.tick_gaps import note_leaving, note_tick, notice_silence
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import AlarmHandler, Seams
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked

@@ -1,7 +1,7 @@
 """What a person's command means for the incident of what they commanded."""
 
-from wakeful.core.incidents import Incident, acknowledged, after_resume
-from wakeful.core.instants import Instant
+from wakeful.core.delivery.incidents import Incident, acknowledged, after_resume
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Report, Tx
 

@@ -9,7 +9,7 @@ over, the attempt waits for the next renewal, which either confirms the node or 
 import asyncio
 from collections.abc import Callable
 
-from wakeful.core.instants import Duration
+from wakeful.core.time.instants import Duration
 from wakeful.ports.clock import Clock, Moment
 
 

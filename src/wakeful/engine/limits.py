@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from wakeful.core.instants import Duration
-from wakeful.core.policies import HOUR, MINUTE, SECOND
+from wakeful.core.schedule.policies import HOUR, MINUTE, SECOND
+from wakeful.core.time.instants import Duration
 
 
 @dataclass(frozen=True, slots=True)

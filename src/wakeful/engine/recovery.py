@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from wakeful.core.effects import Alert
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.policies import DAY, GRACE
-from wakeful.core.results import Ending, Freed, Lost
-from wakeful.core.runs import Run, rung_index
-from wakeful.core.settlement import CRASH
-from wakeful.engine.asking import Asker
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Ending, Freed, Lost
+from wakeful.core.run.runs import Run, rung_index
+from wakeful.core.run.settlement import CRASH
+from wakeful.core.schedule.policies import DAY, GRACE
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.engine.orphans import Asker
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import AtWork, NeverGot, Process, Told
 from wakeful.ports.handlers import AlarmHandler, Seams

@@ -12,11 +12,11 @@ import json
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from wakeful.core.instants import Duration
-from wakeful.core.policies import SECOND
-from wakeful.core.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
-from wakeful.core.runs import Run, RungName, rung_index
-from wakeful.core.transitions import climbed
+from wakeful.core.run.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
+from wakeful.core.run.runs import Run, RungName, rung_index
+from wakeful.core.run.transitions import climbed
+from wakeful.core.schedule.policies import SECOND
+from wakeful.core.time.instants import Duration
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
 from wakeful.engine.lease import Lease

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from wakeful.core.policies import MINUTE, SECOND
+from wakeful.core.schedule.policies import MINUTE, SECOND
 from wakeful.engine.settling import Ended
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import StoreUnavailable

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from wakeful.core.effects import Alert, Effect
-from wakeful.core.instants import Instant
-from wakeful.core.results import Ending, Freed, masked
-from wakeful.core.runs import Attempt, Run, RunKind
-from wakeful.core.settlement import Close, Wait
-from wakeful.core.transitions import closed, ended_attempt, waiting
+from wakeful.core.run.effects import Alert, Effect
+from wakeful.core.run.results import Ending, Freed, masked
+from wakeful.core.run.runs import Attempt, Run, RunKind
+from wakeful.core.run.settlement import Close, Wait
+from wakeful.core.run.transitions import closed, ended_attempt, waiting
+from wakeful.core.time.instants import Instant
 from wakeful.ports.handlers import RunKeeper, Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from wakeful.core.errors import FieldError
-from wakeful.core.instants import Instant
-from wakeful.core.results import Result
-from wakeful.core.runs import RungName, Trigger
+from wakeful.core.run.results import Result
+from wakeful.core.run.runs import RungName, Trigger
+from wakeful.core.time.instants import Instant
 
 Withholds: TypeAlias = Callable[[str], bool]
 """Whether a variable of the daemon's environment is kept from the programs it starts."""

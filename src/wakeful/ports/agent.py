@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.actions import Memory
-from wakeful.core.instants import Duration
-from wakeful.core.results import Busy, Failed, Throttled
-from wakeful.core.runs import RungName
-from wakeful.core.usage import Usage
+from wakeful.core.run.results import Busy, Failed, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import Usage
+from wakeful.core.schedule.actions import Memory
+from wakeful.core.time.instants import Duration
 from wakeful.ports.action import AtWork, Fire, Ladder, NeverGot
 
 

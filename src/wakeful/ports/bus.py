@@ -7,7 +7,7 @@ a number on misses nothing, and sees when what it wanted is no longer kept.
 
 from typing import NamedTuple, Protocol
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 
 
 class Relayed(NamedTuple):

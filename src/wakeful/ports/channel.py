@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 
 
 class Letter(NamedTuple):

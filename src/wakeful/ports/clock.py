@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple, Protocol
 
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.time.instants import Duration, Instant
 
 
 class Moment(NamedTuple):

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.definition import Definition
-from wakeful.core.effects import Effect
 from wakeful.core.errors import FieldError
-from wakeful.core.gates import Decision
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.policies import OnCrash
-from wakeful.core.results import Ending
-from wakeful.core.runs import Run, RunKind
-from wakeful.core.settlement import Settlement
-from wakeful.core.upcoming import Upcoming
+from wakeful.core.run.effects import Effect
+from wakeful.core.run.results import Ending
+from wakeful.core.run.runs import Run, RunKind
+from wakeful.core.run.settlement import Settlement
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.gates import Decision
+from wakeful.core.schedule.policies import OnCrash
+from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.action import Action, Fire, Orphans, RunAccess, Withholds
 from wakeful.ports.store import Tx
 

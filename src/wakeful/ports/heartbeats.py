@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.heartbeat import Heartbeat
-from wakeful.core.instants import Instant
+from wakeful.core.heartbeat.heartbeat import Heartbeat
+from wakeful.core.time.instants import Instant
 
 ALARM_HEARTBEAT: Final = "heartbeat"
 

@@ -6,8 +6,8 @@ The run row is the lock of a run, the lane row the lock of a lane.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.instants import INSTANT_MAX, Duration, Instant
-from wakeful.core.runs import Attempt, Outcome, Run, RungName
+from wakeful.core.run.runs import Attempt, Outcome, Run, RungName
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 
 # What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")

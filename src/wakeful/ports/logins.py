@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, Protocol
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 
 
 class Login(NamedTuple):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.incidents import Incident
-from wakeful.core.instants import Instant
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.time.instants import Instant
 
 ALARM_INCIDENT: Final = "incident"
 

@@ -6,8 +6,8 @@ The cadence row is the lock of a schedule; whoever writes an alarm holds the loc
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.time.instants import Duration, Instant
 
 ALARM_SCHEDULE: Final = "schedule"
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wakeful.core.instants import Instant
-from wakeful.core.slots import ReadFailure, Reading
+from wakeful.core.slot.slot import ReadFailure, Reading
+from wakeful.core.time.instants import Instant
 from wakeful.ports.action import Fire, Ladder
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
 PAGE: Final = 200

@@ -10,8 +10,8 @@ Facts carry ledger rows as they are; `schedule_id` leads to a slug (`telemetry.f
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import Mark, Report, Store
 
 ScheduleChangeKind: TypeAlias = Literal[

@@ -6,8 +6,8 @@ The slot's row is the lock of both its sides; its alarms are derived from it and
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.instants import Instant
-from wakeful.core.slots import Slot
+from wakeful.core.slot.slot import Slot
+from wakeful.core.time.instants import Instant
 
 ALARM_WAKE: Final = "slot-wake"
 ALARM_POLL: Final = "slot-poll"

@@ -20,7 +20,7 @@ kernel is made of is imported from here.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.bus import Bus
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, Mark, Node, Nodes, Runs, Tallied

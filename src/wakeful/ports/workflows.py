@@ -8,8 +8,8 @@ was first.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import (
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import (
     Handler,
     HandlerRun,
     Message,

@@ -10,7 +10,7 @@ goes with the next row that does.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 
 # Beyond every id.
 NO_ID: Final = 2**63 - 1

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
 
 # The last columns of a run that starts as it is written, from `next_attempt_at` on.
 _BLANK: Final = (None, None, None, None, None, None, None, 0)

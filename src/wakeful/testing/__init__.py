@@ -3,25 +3,25 @@
 `virtual` starts an app on a virtual clock inside the event loop of the test; the pytest fixture `wakeful_virtual` does
 so on a file of the test's own. `VirtualLoop` and `VirtualClock` run a whole event loop in virtual time, without threads
 and sockets. The conformance suite is in `wakeful.testing.conformance`: a test module imports its classes and gives them
-a `make_store` fixture. The simulator is `wakeful.simulation`.
+a `make_store` fixture. The simulator is `worlds`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from wakeful.simulation.clock import VirtualClock
-    from wakeful.simulation.loop import VirtualLoop, run
+    from wakeful.testing.virtual_clock import VirtualClock
+    from wakeful.testing.virtual_loop import VirtualLoop, run
     from wakeful.testing.virtual_time import VirtualTime, virtual
 
 __all__ = ["VirtualClock", "VirtualLoop", "VirtualTime", "run", "virtual"]
 
 # Imported when first asked for: pytest loads this package at every start, for the fixture.
 _MODULES: Final = {
-    "VirtualClock": "wakeful.simulation.clock",
-    "VirtualLoop": "wakeful.simulation.loop",
+    "VirtualClock": "wakeful.testing.virtual_clock",
+    "VirtualLoop": "wakeful.testing.virtual_loop",
     "VirtualTime": "wakeful.testing.virtual_time",
-    "run": "wakeful.simulation.loop",
+    "run": "wakeful.testing.virtual_loop",
     "virtual": "wakeful.testing.virtual_time",
 }
 

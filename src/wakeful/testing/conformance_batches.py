@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence
 from wakeful.testing.conformance_rows import (
     NOW,
     MakeStore,

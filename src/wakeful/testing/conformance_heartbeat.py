@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from wakeful.core.heartbeat import Heartbeat
+from wakeful.core.heartbeat.heartbeat import Heartbeat
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, NewEvent, Tx
 from wakeful.testing.conformance_rows import NOW, MakeStore
 

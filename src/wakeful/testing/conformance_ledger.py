@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from wakeful.core.runs import Outcome, Run
+from wakeful.core.run.runs import Outcome, Run
 from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import Mark, Store, Tx
 from wakeful.testing.conformance_rows import (

@@ -5,7 +5,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from wakeful.core.incidents import Incident
+from wakeful.core.delivery.incidents import Incident
 from wakeful.ports.outbox import (
     ALARM_DELIVERY,
     ALARM_INCIDENT,

@@ -3,8 +3,8 @@
 
 from typing import Any
 
-from wakeful.core.cadence import State
-from wakeful.core.incidents import BAD, WELL
+from wakeful.core.delivery.incidents import BAD, WELL
+from wakeful.core.schedule.cadence import State
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,

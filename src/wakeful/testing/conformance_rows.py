@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.runs import Attempt, Run
+from wakeful.core.run.runs import Attempt, Run
+from wakeful.core.schedule.cadence import Cadence
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, NewSchedule, Store, Tx
 
 MakeStore: TypeAlias = Callable[[], Awaitable[Store]]

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from wakeful.core.slots import Slot, new_slot
+from wakeful.core.slot.slot import Slot, new_slot
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, Read
 from wakeful.ports.store import Alarm, Tx
 from wakeful.testing.conformance_rows import NOW, MakeStore, a_schedule

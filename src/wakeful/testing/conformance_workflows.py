@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wakeful.core.workflow_rows import Handler, HandlerRun, Message, Session, Subscription, Topic
+from wakeful.core.workflow.rows import Handler, HandlerRun, Message, Session, Subscription, Topic
 from wakeful.ports.store import Alarm, Store, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow, Waiting
 from wakeful.testing.conformance_rows import NOW, MakeStore, closed, put_runs

@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from wakeful.actions.fire import FireView, view_of
-from wakeful.actions.invoke import failure_of, outcome_of
-from wakeful.actions.registry import CallRegistry
-from wakeful.agents.call import CallAgent
-from wakeful.bootstrap import Agents
-from wakeful.core.actions import Command, Http
-from wakeful.core.results import Done, Failed, Result
-from wakeful.core.runs import RungName
+from wakeful.app.bootstrap import Agents
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import Command, Http
+from wakeful.integrations.actions.fire import FireView, view_of
+from wakeful.integrations.actions.invoke import failure_of, outcome_of
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.call import CallAgent
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.agent import Agent, Exchange, Fate, Turn
 from wakeful.ports.clock import Clock

@@ -22,18 +22,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from wakeful import bootstrap, sync
-from wakeful.app import Wakeful
+from wakeful import sync
+from wakeful.app import Wakeful, bootstrap
 from wakeful.core.errors import refuse
-from wakeful.core.instants import DAY, Instant, format_instant, parse_instant
-from wakeful.core.timing_builders import as_datetime, as_duration, as_instant
+from wakeful.core.time.instants import DAY, Instant, format_instant, parse_instant
+from wakeful.core.time.timing_builders import as_datetime, as_duration, as_instant
 from wakeful.engine.engine import BORN_AT, Engine
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
-from wakeful.simulation.clock import EPOCH, VirtualClock
-from wakeful.simulation.hand_time import HandTime
 from wakeful.stores.sqlite.store import SqliteStore
+from wakeful.testing.hand_time import HandTime
 from wakeful.testing.replacing import AgentFunction, OnCommand, OnHttp, replaced, replaced_agents
+from wakeful.testing.virtual_clock import EPOCH, VirtualClock
 
 log = logging.getLogger("wakeful")
 

@@ -127,8 +127,8 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
         ["No", "agent", "is", "configured,"],
         ["Add", "one:", "`wakeful", "init`"],
     ]
-    assert stopping.split(maxsplit=3)[3] == "wakeful.daemon stopping: runs under way may end"
-    assert stopped.split(maxsplit=3)[3] == "wakeful.daemon stopped"
+    assert stopping.split(maxsplit=3)[3] == "wakeful.server.daemon stopping: runs under way may end"
+    assert stopped.split(maxsplit=3)[3] == "wakeful.server.daemon stopped"
 
 
 def test_init_writes_once(alone: Cli) -> None:

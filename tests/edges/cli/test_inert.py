@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wakeful.cli import inert
+from wakeful.cli import terminal_text as inert
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from edges.cli.kit import Cli
 from wakeful.cli.add import add_command
 from wakeful.cli.definition_options import definition_of
 from wakeful.cli.edit import edit_command
-from wakeful.cli.faults import Misused
+from wakeful.cli.errors import Misused
 
 DO = ("--manual", "--command", "true")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edges.cli.kit import Cli
-from wakeful.actions.environment import is_secret_variable
+from wakeful.integrations.actions.environment import is_secret_variable
 
 SETTINGS = """
 [hooks.door]

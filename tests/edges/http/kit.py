@@ -18,8 +18,8 @@ from yarl import URL
 from access import write_token
 from patience import PATIENCE
 from wakeful import Wakeful
-from wakeful.http import Access, make_app
-from wakeful.http.serving import make_server
+from wakeful.server.http import Access, make_app
+from wakeful.server.http.server import make_server
 
 EVERY: dict[str, Any] = {"schedule": {"type": "every", "every": "2h"}, "command": {"argv": ["true"]}}
 MANUAL: dict[str, Any] = {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}}
@@ -114,7 +114,7 @@ def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -
     """A daemon as a process, which may refuse to start."""
     write_token(home)
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "wakeful.daemon", str(home), "--port", "0", *options],
+        [sys.executable, "-W", "error", "-m", "wakeful.server.daemon", str(home), "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 
 from edges.http.kit import EVERY, MANUAL, Answer, Client, daemon, served
-from wakeful.http import Access, NamedToken
-from wakeful.http.logins import COOKIE
+from wakeful.server.http import Access, NamedToken
+from wakeful.server.http.logins import COOKIE
 
 ADMIN, OPERATE, READ, AGENT = "admin-secret-1", "operate-secret-1", "read-secret-1", "agent-secret-1"
 TOKENS = (

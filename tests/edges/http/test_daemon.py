@@ -17,8 +17,8 @@ import pytest
 
 from edges.http.kit import EVERY, MANUAL, Daemon, daemon, start
 from patience import PATIENCE
-from wakeful.daemon import HomeHeld, holder_of, network_file_system, serve
-from wakeful.http.shapes import RunWithLog
+from wakeful.server.daemon import HomeHeld, holder_of, network_file_system, serve
+from wakeful.server.http.shapes import RunWithLog
 
 
 @pytest.fixture(scope="module")

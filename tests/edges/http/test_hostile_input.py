@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from edges.http.kit import Client, served
-from wakeful.adapters.guard import check_literal, plain_name
-from wakeful.adapters.trouble import PrivateAddress
-from wakeful.http import serving
-from wakeful.settings.kinds import is_private
-from wakeful.settings.secrets import MASK, SecretUrl
+from wakeful.config.kinds import is_private
+from wakeful.config.secrets import MASK, SecretUrl
+from wakeful.integrations.net.guard import check_literal, plain_name
+from wakeful.integrations.net.trouble import PrivateAddress
+from wakeful.server.http import server as serving
 
 PRIVATE = ("127。0。0。1", "１２７.0.0.1", "127．0．0．1", "①②⑦.0.0.1", "127｡0｡0｡1", "localhost。", "x.localhost")  # noqa: RUF001 - the ambiguity is what is tried
 """Ways to write this machine that HTTP clients understand."""

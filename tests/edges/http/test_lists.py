@@ -11,8 +11,8 @@ from edges.http.kit import EVERY, MANUAL, Client, served
 from patience import PATIENCE
 from wakeful import once
 from wakeful.app import New
-from wakeful.core.actions import Command
-from wakeful.core.timing import Every
+from wakeful.core.schedule.actions import Command
+from wakeful.core.time.timing import Every
 from wakeful.stores.sqlite import reader
 from wakeful.stores.sqlite.connection import Opened, open_reader
 

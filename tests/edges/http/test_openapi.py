@@ -21,10 +21,10 @@ from schemathesis.core.failures import FailureGroup
 from access import HEADERS
 from edges.http.kit import Daemon, daemon
 from patience import PATIENCE
-from wakeful.core.definition_json import READ_BACK, WRITTEN
-from wakeful.http import shapes
-from wakeful.http.access import Caller
-from wakeful.http.roles import WRITING, refusal
+from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
+from wakeful.server.http import shapes
+from wakeful.server.http.access import Caller
+from wakeful.server.http.roles import WRITING, refusal
 
 BOUNDED = settings(
     max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None

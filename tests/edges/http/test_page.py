@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from edges.http.kit import Client, served
-from wakeful.dashboard import PREFIX, read_files
-from wakeful.http import Access, NamedToken
+from wakeful.server.http import Access, NamedToken
+from wakeful.server.page import PREFIX, read_files
 
 IMPORT = re.compile(r"""(?:from|import)\s+"(\.{1,2}/[^"]+)\"""")
 MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser")

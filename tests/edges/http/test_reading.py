@@ -12,8 +12,8 @@ import aiohttp
 
 from edges.http.kit import EVERY, Client
 from wakeful import Wakeful
-from wakeful.http import Access, make_app
-from wakeful.http.serving import make_server
+from wakeful.server.http import Access, make_app
+from wakeful.server.http.server import make_server
 
 # What stands in the place of each name in a path; anything else is a name that nobody has.
 NAMES = {"{slug}": "late", "{id}": "1", "{name}": "inbox", "{run}": "1", "{topic}": "mail"}

@@ -15,11 +15,11 @@ from edges.http.kit import MANUAL, Daemon, daemon
 from edges.http.test_daemon import ask
 from patience import PATIENCE
 from wakeful import Wakeful
-from wakeful.bootstrap import Ground
+from wakeful.app.bootstrap import Ground
 from wakeful.cli.main import root
-from wakeful.daemon.reload import Reload
+from wakeful.config import Settings, load
 from wakeful.ports.handlers import Plug
-from wakeful.settings import Settings, load
+from wakeful.server.daemon.reload import Reload
 
 WITHIN = PATIENCE
 CODER = {"schedule": {"type": "times", "times": ["09:00"]}, "prompt": "hello", "agent": "coder"}

@@ -15,13 +15,13 @@ from access import HEADERS
 from edges.http.kit import MANUAL, Client, daemon, served
 from postgres.server import server, url
 from wakeful import Wakeful
-from wakeful.core.instants import DAY
+from wakeful.core.time.instants import DAY
 from wakeful.engine.clock import SystemClock
-from wakeful.http import kept_answers
-from wakeful.http import repeats as repeats_module
-from wakeful.http.kept_answers import KeptAnswers
-from wakeful.http.repeats import Repeats
 from wakeful.ports.clock import Moment
+from wakeful.server.http import idempotency as repeats_module
+from wakeful.server.http import kept_responses as kept_answers
+from wakeful.server.http.idempotency import Repeats
+from wakeful.server.http.kept_responses import KeptAnswers
 
 __all__ = ["server", "url"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from edges.http.kit import daemon
 from edges.http.test_access import over_socket
-from wakeful.actions.environment import is_secret_variable
+from wakeful.integrations.actions.environment import is_secret_variable
 
 SECRETS = {
     "DOOR_PASS": "named-by-the-settings",

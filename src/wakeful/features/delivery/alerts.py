@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wakeful.core.incidents import Incident
-from wakeful.core.instants import format_instant
+from wakeful.core.delivery.incidents import Incident
 from wakeful.core.refusals import NotFound
+from wakeful.core.time.instants import format_instant
 from wakeful.features.delivery.incidents import slug_of
 from wakeful.ports.store import Tx
 

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from wakeful.adapters.exchange import within
-from wakeful.adapters.text import one_line
-from wakeful.core.delivery import DeliveryLimits, is_last, retry_at, retry_delay, too_old
-from wakeful.core.effects import Alert, Recovered
-from wakeful.core.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.core.delivery.retries import DeliveryLimits, is_last, retry_at, retry_delay, too_old
+from wakeful.core.run.effects import Alert, Recovered
+from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.features.delivery.incidents import of_channel
 from wakeful.features.delivery.queue import Target, report, set_alarm
 from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.integrations.net.exchange import within
+from wakeful.integrations.system.text import one_line
 from wakeful.ports.channel import Channel, Letter, Outcome, Refused, Sent, Unsent
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Errand, Note, Rung

@@ -2,8 +2,8 @@
 
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
-from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.queue import Target, enqueue, report, route, set_alarm
 from wakeful.features.delivery.registry import LAST, ChannelRegistry
 from wakeful.ports.outbox import Addressee, Delivery

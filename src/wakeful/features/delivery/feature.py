@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from wakeful.core.alerting import AlertTerms
-from wakeful.core.definition import Definition, DeliverTo, addressees_of
-from wakeful.core.delivery import DeliveryLimits
-from wakeful.core.effects import Alert, Deliver, Effect, Observed, Recovered
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import Instant
+from wakeful.core.run.effects import Alert, Deliver, Effect, Observed, Recovered
+from wakeful.core.schedule.definition import Definition, DeliverTo, addressees_of
+from wakeful.core.time.instants import Instant
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
-from wakeful.features.delivery.hearing import Ears
+from wakeful.features.delivery.incident_watch import Explain, IncidentAlarms, observe, plainly
 from wakeful.features.delivery.incidents import Telling, alert, recovered
+from wakeful.features.delivery.listening import Ears
 from wakeful.features.delivery.outages import look_at_outage, note_silence
-from wakeful.features.delivery.pinging import PingAlarms
+from wakeful.features.delivery.ping import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
-from wakeful.features.delivery.watching import Explain, IncidentAlarms, observe, plainly
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, Plug

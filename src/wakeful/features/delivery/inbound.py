@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.instants import DAY, Duration, Instant, format_instant
+from wakeful.core.time.instants import DAY, Duration, Instant, format_instant
 from wakeful.ports.channel import ListenTrouble, Sender
 from wakeful.ports.store import Tx
 

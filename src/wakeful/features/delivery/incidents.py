@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from wakeful.core.effects import Alert, Recovered
-from wakeful.core.incidents import Incident
-from wakeful.core.instants import HOUR, Duration, Instant, format_duration
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.run.effects import Alert, Recovered
+from wakeful.core.time.instants import HOUR, Duration, Instant, format_duration
 from wakeful.features.delivery.queue import Target, enqueue, route
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.ports.names import names_of

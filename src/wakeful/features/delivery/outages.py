@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from wakeful.core.alerting import AlertTerms
-from wakeful.core.incidents import OUTAGE, Incident, Step, reported
-from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.delivery.incidents import OUTAGE, Incident, Step, reported
+from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.features.delivery.incident_watch import put
 from wakeful.features.delivery.incidents import STREAM, Telling
-from wakeful.features.delivery.watching import put
 from wakeful.ports.handlers import Note, Silence
 from wakeful.ports.ledger import Fallen
 from wakeful.ports.names import names_of

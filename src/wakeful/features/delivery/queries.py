@@ -1,6 +1,6 @@
 """Questions about deliveries and channels."""
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.features.delivery import inbound
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.delivery.incidents import of_channel

@@ -4,9 +4,9 @@ import json
 from collections.abc import Collection
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.acknowledgement import stripped
-from wakeful.core.effects import Deliver
-from wakeful.core.instants import Instant, format_instant
+from wakeful.core.heartbeat.acknowledgement import stripped
+from wakeful.core.run.effects import Deliver
+from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDelivery, Purpose

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from wakeful.adapters.text import cap, fit
+from wakeful.integrations.system.text import cap, fit
 
 TEXT_MAX: Final = 64 * 1024
 """How many bytes of a text are delivered; what is left out is said in its place."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wakeful.core.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.ports.outbox import Delivery, DeliveryStatus, InboxItem, Interaction, Purpose
 

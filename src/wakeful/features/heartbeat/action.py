@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from wakeful.core.acknowledgement import AckRules
-from wakeful.core.actions import Memory, Prompt
 from wakeful.core.errors import FieldError
-from wakeful.core.results import Done, Result
-from wakeful.core.runs import RungName
+from wakeful.core.heartbeat.acknowledgement import AckRules
+from wakeful.core.run.results import Done, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import Memory, Prompt
 from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble, is_blank
 from wakeful.ports.action import Action, Fire, Ladder, Tells, Told
 from wakeful.ports.store import SystemEvent

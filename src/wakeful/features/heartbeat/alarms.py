@@ -4,16 +4,25 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from wakeful.core.cadence import Cadence, Rules, turn_back
-from wakeful.core.effects import Alert, Effect, Recovered
-from wakeful.core.heartbeat import WINDOW, Decided, Heartbeat, Turning, look, next_beat, timing_of, turns_within
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run, unplanned
-from wakeful.core.timing import tally
-from wakeful.core.transitions import planned
+from wakeful.core.heartbeat.heartbeat import (
+    WINDOW,
+    Decided,
+    Heartbeat,
+    Turning,
+    look,
+    next_beat,
+    timing_of,
+    turns_within,
+)
+from wakeful.core.run.effects import Alert, Effect, Recovered
+from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run, unplanned
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.cadence import Cadence, Rules, turn_back
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing import tally
 from wakeful.features.heartbeat.planning import taken
-from wakeful.features.heartbeat.standing import find, record_gaps, save, set_alarm
-from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.features.heartbeat.state import find, record_gaps, save, set_alarm
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.store import ALARM_HEARTBEAT, Report, Tx
 

@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.effects import RaiseEvent
 from wakeful.core.errors import refuse
-from wakeful.core.heartbeat import BeatRules, Reason, asked
-from wakeful.core.instants import Instant
+from wakeful.core.heartbeat.heartbeat import BeatRules, Reason, asked
+from wakeful.core.run.effects import RaiseEvent
+from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.events import Apply, check_event, raise_event
-from wakeful.features.heartbeat.standing import Standing, hold, set_alarm
-from wakeful.features.heartbeat.terms import HEARTBEAT
+from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.features.heartbeat.state import Standing, hold, set_alarm
 from wakeful.ports.store import Report, SystemEvent, Tx
 
 REASONS: Final[tuple[Reason, ...]] = ("cron", "message", "manual", "hook")

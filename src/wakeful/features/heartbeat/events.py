@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from wakeful.core.actions import Event
-from wakeful.core.effects import Effect, Prove, RaiseEvent, RequestWake
 from wakeful.core.errors import refuse
-from wakeful.core.instants import Instant
-from wakeful.core.results import Done, Entrusted, Result, Unconfirmed
-from wakeful.core.runs import RungName, unplanned
-from wakeful.core.transitions import planned
-from wakeful.features.heartbeat.terms import HEARTBEAT, TURN
+from wakeful.core.run.effects import Effect, Prove, RaiseEvent, RequestWake
+from wakeful.core.run.results import Done, Entrusted, Result, Unconfirmed
+from wakeful.core.run.runs import RungName, unplanned
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.actions import Event
+from wakeful.core.time.instants import Instant
+from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.store import NewEvent, Report, Store, SystemEvent, Tx
 

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.core.actions import Event, Prompt
-from wakeful.core.effects import RaiseEvent, RequestWake, TakeMessage
-from wakeful.core.instants import Instant
+from wakeful.core.run.effects import RaiseEvent, RequestWake, TakeMessage
+from wakeful.core.schedule.actions import Event, Prompt
+from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, Notes, notes_in
 from wakeful.features.heartbeat.alarms import HeartbeatAlarms
 from wakeful.features.heartbeat.commands import wake
 from wakeful.features.heartbeat.events import Apply, EventAction, raise_event
 from wakeful.features.heartbeat.messages import MessageRuns, message
 from wakeful.features.heartbeat.planning import follow, forgo_all
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.features.heartbeat.runs import TurnRuns
-from wakeful.features.heartbeat.standing import hold
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.state import hold
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Plug

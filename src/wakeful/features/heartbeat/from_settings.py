@@ -1,9 +1,9 @@
 """The heartbeat as the settings file describes it."""
 
-from wakeful.core.acknowledgement import AckRules
-from wakeful.core.heartbeat import BeatRules
-from wakeful.features.heartbeat.terms import HeartbeatTerms
-from wakeful.settings.model import Heartbeat
+from wakeful.config.model import Heartbeat
+from wakeful.core.heartbeat.acknowledgement import AckRules
+from wakeful.core.heartbeat.heartbeat import BeatRules
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 
 def terms_of(written: Heartbeat, *, local_zone: str) -> HeartbeatTerms:

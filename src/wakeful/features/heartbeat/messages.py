@@ -8,21 +8,21 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from wakeful.core.acknowledgement import stripped
-from wakeful.core.actions import Prompt
-from wakeful.core.cadence import Cadence, Rules, begin
-from wakeful.core.conversations import conversation
-from wakeful.core.effects import Alert, Deliver, Effect, Recovered
 from wakeful.core.errors import refuse
-from wakeful.core.gates import ADMIT, Decision
-from wakeful.core.instants import Instant
-from wakeful.core.policies import SECOND, Retry, ladder_delay
-from wakeful.core.results import Busy, Done, Ending, Throttled, kept_of, kept_while_waiting, session_of
-from wakeful.core.runs import ERRORS, PRIORITY_PERSON, Run, unplanned
-from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
-from wakeful.core.timing import Manual
-from wakeful.core.transitions import planned
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.heartbeat.acknowledgement import stripped
+from wakeful.core.heartbeat.conversations import conversation
+from wakeful.core.run.effects import Alert, Deliver, Effect, Recovered
+from wakeful.core.run.results import Busy, Done, Ending, Throttled, kept_of, kept_while_waiting, session_of
+from wakeful.core.run.runs import ERRORS, PRIORITY_PERSON, Run, unplanned
+from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.cadence import Cadence, Rules, begin
+from wakeful.core.schedule.gates import ADMIT, Decision
+from wakeful.core.schedule.policies import SECOND, Retry, ladder_delay
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Manual
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx

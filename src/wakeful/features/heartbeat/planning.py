@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from wakeful.core.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, without
-from wakeful.core.heartbeat import OUTSIDE, Heartbeat, next_beat, resumed, timing_of
-from wakeful.core.incidents import failing
-from wakeful.core.instants import Instant
+from wakeful.core.delivery.incidents import failing
+from wakeful.core.heartbeat.heartbeat import OUTSIDE, Heartbeat, next_beat, resumed, timing_of
 from wakeful.core.refusals import Conflict
-from wakeful.core.timing import tally
+from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules, Start, State, begin, forgo, replan, without
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import tally
 from wakeful.engine.incidents import resume_incident
 from wakeful.features.heartbeat.events import Apply, forget_all
-from wakeful.features.heartbeat.standing import Standing, find, hold, record_gaps, save
-from wakeful.features.heartbeat.terms import HEARTBEAT, HeartbeatTerms
+from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
+from wakeful.features.heartbeat.state import Standing, find, hold, record_gaps, save
 from wakeful.ports.store import Tx
 
 BY_SETTINGS: Final = "by the settings"

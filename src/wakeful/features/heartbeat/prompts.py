@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.instants import format_instant
+from wakeful.core.time.instants import format_instant
 from wakeful.ports.store import SystemEvent
 
 FILE_NAME: Final = "HEARTBEAT.md"

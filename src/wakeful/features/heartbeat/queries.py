@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.core.heartbeat import Wake, due_of, flush_at, next_beat, timing_of, turns_within, wakes_of
-from wakeful.core.instants import Instant, format_duration, format_instant
-from wakeful.core.runs import Run
-from wakeful.features.heartbeat.standing import find
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.core.heartbeat.heartbeat import Wake, due_of, flush_at, next_beat, timing_of, turns_within, wakes_of
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant, format_duration, format_instant
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.heartbeat.state import find
 from wakeful.ports.store import SystemEvent, Tx
 
 

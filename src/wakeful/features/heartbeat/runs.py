@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.acknowledgement import judge
-from wakeful.core.cadence import Cadence, Rules
-from wakeful.core.effects import Deliver, Effect, Observed, Prove
-from wakeful.core.gates import ADMIT, Decision
-from wakeful.core.heartbeat import Heartbeat, after_turn, timing_of, without_turn
-from wakeful.core.instants import Instant
-from wakeful.core.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
-from wakeful.core.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
-from wakeful.core.runs import ERRORS, NOT_RUN, Run
-from wakeful.core.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
+from wakeful.core.heartbeat.acknowledgement import judge
+from wakeful.core.heartbeat.heartbeat import Heartbeat, after_turn, timing_of, without_turn
+from wakeful.core.run.effects import Deliver, Effect, Observed, Prove
+from wakeful.core.run.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
+from wakeful.core.run.runs import ERRORS, NOT_RUN, Run
+from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
+from wakeful.core.schedule.cadence import Cadence, Rules
+from wakeful.core.schedule.gates import ADMIT, Decision
+from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
+from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
-from wakeful.features.heartbeat.standing import save
-from wakeful.features.heartbeat.terms import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
+from wakeful.features.heartbeat.state import save
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx

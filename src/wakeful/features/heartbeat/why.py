@@ -3,12 +3,12 @@
 import json
 from typing import Any, Final
 
-from wakeful.core.active_hours import is_active
-from wakeful.core.instants import MINUTE, Instant, format_duration, format_instant
-from wakeful.core.runs import ERRORS, Run
+from wakeful.core.run.runs import ERRORS, Run
+from wakeful.core.time.active_hours import is_active
+from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_instant
 from wakeful.features.heartbeat.queries import HeartbeatView, standing
-from wakeful.features.heartbeat.standing import find
-from wakeful.features.heartbeat.terms import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.heartbeat.state import find
 from wakeful.ports.rows import row_at
 from wakeful.ports.store import Tx
 

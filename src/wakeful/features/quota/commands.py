@@ -4,23 +4,23 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from wakeful.config.one_slot import with_secrets_of
+from wakeful.core.delivery.incidents import slot_incident
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
-from wakeful.core.incidents import slot_incident
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.results import Done, Dropped, Ending, Unconfirmed
-from wakeful.core.slots import Slot, followed, resumed, with_key
-from wakeful.core.transitions import planned
+from wakeful.core.run.results import Done, Dropped, Ending, Unconfirmed
+from wakeful.core.run.transitions import planned
+from wakeful.core.slot.slot import Slot, followed, resumed, with_key
+from wakeful.core.time.instants import Instant
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
 from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.quota.watch import restarted
 from wakeful.ports.handlers import Seams
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
-from wakeful.settings.one_slot import with_secrets_of
 
 MANUAL_OPEN: Final = "already has a wake under way"
 

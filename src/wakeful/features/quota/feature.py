@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
-from wakeful.core.definition import Definition
-from wakeful.core.effects import Effect
 from wakeful.core.errors import FieldError
 from wakeful.core.fields import shown
-from wakeful.core.instants import Instant
-from wakeful.core.slots import Slot
-from wakeful.core.timing import AfterReset
+from wakeful.core.run.effects import Effect
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.slot.slot import Slot
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import AfterReset
 from wakeful.features.quota import queries
-from wakeful.features.quota.book import Book, Config, MakeProvider, ReadSlot
 from wakeful.features.quota.commands import Commands
 from wakeful.features.quota.gate import QuotaGate, SlotOf
 from wakeful.features.quota.polls import PollAlarms, StatsAlarms
 from wakeful.features.quota.reading import Apply, Notes
+from wakeful.features.quota.registry import Book, Config, MakeProvider, ReadSlot
 from wakeful.features.quota.sharing import Sharing
 from wakeful.features.quota.upcoming import WakesAhead
 from wakeful.features.quota.wake_runs import WakeRuns, WakeSpec

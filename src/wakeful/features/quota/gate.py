@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from wakeful.core.gates import ADMIT, Decision, Defer, Skip
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.gates import ADMIT, Decision, Defer, Skip
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
 QUOTA: Final = "quota"

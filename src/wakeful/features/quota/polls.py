@@ -4,12 +4,12 @@ import json
 from functools import partial
 from typing import Final
 
-from wakeful.core import slot_polls
-from wakeful.core.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.core.slot_polls import claimed, poll_due_at, stats_due_at
-from wakeful.core.slots import ReadFailure, Reading, Slot, decode_reading
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.core.slot import polls as slot_polls
+from wakeful.core.slot.polls import claimed, poll_due_at, stats_due_at
+from wakeful.core.slot.slot import ReadFailure, Reading, Slot, decode_reading
+from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.features.quota.reading import Notes
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import save, tell
 from wakeful.features.quota.sharing import Sharing
 from wakeful.ports.clock import Clock

@@ -4,17 +4,17 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from wakeful.config.one_slot import slot_json
 from wakeful.core.fields import shown
-from wakeful.core.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.slots import Slot, decode_reading, is_warm
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.core.slot.slot import Slot, decode_reading, is_warm
+from wakeful.core.time.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.features.quota.reading import wake_cure
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import at_text, sides
 from wakeful.features.quota.upcoming import sending_run
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Tx
-from wakeful.settings.one_slot import slot_json
 
 HISTORY_SHOWN: Final[Duration] = 7 * DAY
 HISTORY_MAX: Final = 500

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from wakeful.core.effects import Effect, Observed
-from wakeful.core.incidents import slot_incident
-from wakeful.core.instants import Instant, format_duration, format_instant
-from wakeful.core.results import Done, Unconfirmed
-from wakeful.core.slot_polls import pause, polled, was_read
-from wakeful.core.slot_wakes import is_read_for_wake
-from wakeful.core.slots import ReadFailure, Reading, Slot, SlotRules
+from wakeful.core.delivery.incidents import slot_incident
+from wakeful.core.run.effects import Effect, Observed
+from wakeful.core.run.results import Done, Unconfirmed
+from wakeful.core.slot.polls import pause, polled, was_read
+from wakeful.core.slot.slot import ReadFailure, Reading, Slot, SlotRules
+from wakeful.core.slot.wakes import is_read_for_wake
+from wakeful.core.time.instants import Instant, format_duration, format_instant
 from wakeful.features.quota.rows import at_text, keep_history, replanned, save, tell
 from wakeful.ports.store import Tx
 

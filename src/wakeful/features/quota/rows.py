@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from wakeful.core.effects import Replan
-from wakeful.core.instants import DAY, Duration, Instant, format_instant
-from wakeful.core.slot_polls import poll_due_at, stats_due_at
-from wakeful.core.slot_wakes import wake_due_at
-from wakeful.core.slots import Slot, SlotRules, decode_reading
+from wakeful.core.run.effects import Replan
+from wakeful.core.slot.polls import poll_due_at, stats_due_at
+from wakeful.core.slot.slot import Slot, SlotRules, decode_reading
+from wakeful.core.slot.wakes import wake_due_at
+from wakeful.core.time.instants import DAY, Duration, Instant, format_instant
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, Read
 from wakeful.ports.store import Alarm, Report, Tx
 

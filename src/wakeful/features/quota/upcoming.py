@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
-from wakeful.core.slot_forecast import WakeAhead, wakes_ahead, woken
-from wakeful.core.slot_wakes import is_sending
-from wakeful.core.slots import Slot, SlotRules
-from wakeful.core.upcoming import Upcoming
-from wakeful.features.quota.book import Book, Defined
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.slot.forecast import WakeAhead, wakes_ahead, woken
+from wakeful.core.slot.slot import Slot, SlotRules
+from wakeful.core.slot.wakes import is_sending
+from wakeful.core.time.instants import Instant
+from wakeful.features.quota.registry import Book, Defined
 from wakeful.features.quota.rows import OWNER
 from wakeful.ports.store import Tx
 

@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.effects import Effect, Observed
-from wakeful.core.gates import ADMIT, Decision, Skip
-from wakeful.core.incidents import slot_incident
-from wakeful.core.instants import SECOND, Duration, Instant, format_instant
-from wakeful.core.policies import after_crash
-from wakeful.core.results import (
+from wakeful.core.delivery.incidents import slot_incident
+from wakeful.core.run.effects import Effect, Observed
+from wakeful.core.run.results import (
     Busy,
     Done,
     Dropped,
@@ -24,9 +21,12 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import ERRORS, Run
-from wakeful.core.settlement import Close, Settlement, Wait
-from wakeful.core.slot_wakes import (
+from wakeful.core.run.runs import ERRORS, Run
+from wakeful.core.run.settlement import Close, Settlement, Wait
+from wakeful.core.schedule.gates import ADMIT, Decision, Skip
+from wakeful.core.schedule.policies import after_crash
+from wakeful.core.slot.slot import Slot, SlotRules, is_warm
+from wakeful.core.slot.wakes import (
     RETRY_EVERY,
     SETTLE_WITHIN,
     WARM,
@@ -40,9 +40,9 @@ from wakeful.core.slot_wakes import (
     sent,
     times_meanwhile,
 )
-from wakeful.core.slots import Slot, SlotRules, is_warm
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.core.time.instants import SECOND, Duration, Instant, format_instant
 from wakeful.features.quota.reading import GOOD_NEEDED, tell_wake_disabled, wake_disabled
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import WAKE, save, slot_named, tell
 from wakeful.features.quota.wakes import record_gaps
 from wakeful.ports.action import Fire

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from wakeful.core.cadence import Gap, stretch_of
-from wakeful.core.instants import Instant
-from wakeful.core.policies import GRACE
-from wakeful.core.runs import Run, Trigger, unplanned
-from wakeful.core.slot_polls import turned_back as poll_turned_back
-from wakeful.core.slot_wakes import PENDING, Wake, ring, turned_back
-from wakeful.core.slots import Slot
-from wakeful.core.transitions import planned
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.core.run.runs import Run, Trigger, unplanned
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.slot.polls import turned_back as poll_turned_back
+from wakeful.core.slot.slot import Slot
+from wakeful.core.slot.wakes import PENDING, Wake, ring, turned_back
+from wakeful.core.time.instants import Instant
 from wakeful.features.quota.polls import UNUSABLE_EVERY
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, tell
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.slots import ALARM_WAKE

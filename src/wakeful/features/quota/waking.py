@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from wakeful.core.results import Done, Failed, Result, Throttled
-from wakeful.core.runs import RungName
-from wakeful.core.slot_wakes import WARM, is_needed
-from wakeful.core.slots import ReadFailure, Reading
-from wakeful.features.quota.book import Book, Defined
+from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.slot.slot import ReadFailure, Reading
+from wakeful.core.slot.wakes import WARM, is_needed
 from wakeful.features.quota.reading import Notes
+from wakeful.features.quota.registry import Book, Defined
 from wakeful.features.quota.sharing import Sharing
 from wakeful.features.quota.wake_runs import REFUSED, SENT, UNREACHABLE, WakeSpec
 from wakeful.ports.action import Fire, Ladder

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from wakeful.core.instants import MINUTE, Duration, Instant
-from wakeful.core.slots import Slot
-from wakeful.features.quota.book import Defined
+from wakeful.core.slot.slot import Slot
+from wakeful.core.time.instants import MINUTE, Duration, Instant
+from wakeful.features.quota.registry import Defined
 from wakeful.features.quota.rows import sides
 from wakeful.ports.clock import Clock
 from wakeful.ports.slots import ALARM_POLL, ALARM_WAKE

@@ -5,14 +5,14 @@ from itertools import islice
 from typing import Any, Final
 
 from wakeful.core.fields import shown
-from wakeful.core.instants import DAY, MINUTE, Duration, Instant, format_instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import Run
-from wakeful.core.slot_forecast import WakeAhead
-from wakeful.core.slot_wakes import PENDING, WARM
-from wakeful.core.slots import Slot, is_warm
-from wakeful.features.quota.book import Book, Defined, Unusable
+from wakeful.core.run.runs import Run
+from wakeful.core.slot.forecast import WakeAhead
+from wakeful.core.slot.slot import Slot, is_warm
+from wakeful.core.slot.wakes import PENDING, WARM
+from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant, format_instant
 from wakeful.features.quota.queries import trouble_of, view
+from wakeful.features.quota.registry import Book, Defined, Unusable
 from wakeful.features.quota.rows import OWNER
 from wakeful.features.quota.upcoming import fates, sending_run
 from wakeful.ports.rows import row_at

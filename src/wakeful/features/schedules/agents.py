@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from wakeful.core.actions import Prompt
-from wakeful.core.cadence import Cadence
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.cadence import Cadence
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.compiled import AGENT_LANE, Compiled, read_stored
 from wakeful.features.schedules.views import RunView

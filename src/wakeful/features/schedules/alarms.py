@@ -3,19 +3,30 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.active_hours import is_active
-from wakeful.core.cadence import Cadence, Gap, Plan, Start, due_at, is_spent, ring, stretch_of, turn_back, with_rows
-from wakeful.core.effects import Observed
-from wakeful.core.incidents import BAD, RECOVERING, failing
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import Run
-from wakeful.core.timing import Timing, next_after, tally
-from wakeful.core.transitions import planned
+from wakeful.core.delivery.incidents import BAD, RECOVERING, failing
+from wakeful.core.run.effects import Observed
+from wakeful.core.run.runs import Run
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.cadence import (
+    Cadence,
+    Gap,
+    Plan,
+    Start,
+    due_at,
+    is_spent,
+    ring,
+    stretch_of,
+    turn_back,
+    with_rows,
+)
+from wakeful.core.time.active_hours import is_active
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing import Timing, next_after, tally
 from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.features.schedules.resets import followed, informed
-from wakeful.features.schedules.terms import Terms
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.handlers import Due, Rung
 from wakeful.ports.live import Live
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx

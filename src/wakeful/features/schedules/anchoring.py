@@ -7,10 +7,10 @@ the grid stays what it was. An anchor that lay ahead when it was written was mea
 
 from dataclasses import replace
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.definition_json import encode_definition
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.timing import Every
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.definition_json import encode_definition
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing import Every
 from wakeful.features.schedules.compiled import Compiled, compile_definition
 from wakeful.features.schedules.copies import leave_copies
 from wakeful.ports.store import Tx

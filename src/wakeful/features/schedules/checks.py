@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.actions import Call, Command, Event, Http, Prompt
-from wakeful.core.definition import Definition
-from wakeful.core.effects import Deliver, EffectKind, RaiseEvent
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.instants import Duration, Instant, format_duration, format_instant
-from wakeful.core.policies import HOUR, SECOND
-from wakeful.core.runs import rung_index
-from wakeful.core.spacing import clamped, shortest_gap
-from wakeful.core.timing import Every, is_past, resolve
+from wakeful.core.run.effects import Deliver, EffectKind, RaiseEvent
+from wakeful.core.run.runs import rung_index
+from wakeful.core.schedule.actions import Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.policies import HOUR, SECOND
+from wakeful.core.time.instants import Duration, Instant, format_duration, format_instant
+from wakeful.core.time.spacing import clamped, shortest_gap
+from wakeful.core.time.timing import Every, is_past, resolve
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import DefinitionCheck
 

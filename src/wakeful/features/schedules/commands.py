@@ -5,19 +5,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from wakeful.core.cadence import Cadence, State, begin, replan, resume
-from wakeful.core.definition import Definition
-from wakeful.core.definition_json import encode_definition
-from wakeful.core.effects import Prove
+from wakeful.core.delivery.incidents import WELL, failing
 from wakeful.core.errors import Invalid
-from wakeful.core.health import BY_PERSON
-from wakeful.core.incidents import WELL, failing
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.results import Done, Dropped, Ending, Failed
-from wakeful.core.settlement import ENTRUSTED, REMOVED
-from wakeful.core.timing import Cron, Every, Times
-from wakeful.core.transitions import planned
+from wakeful.core.run.effects import Prove
+from wakeful.core.run.results import Done, Dropped, Ending, Failed
+from wakeful.core.run.settlement import ENTRUSTED, REMOVED
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.cadence import Cadence, State, begin, replan, resume
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.definition_json import encode_definition
+from wakeful.core.schedule.health import BY_PERSON
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from wakeful.core.actions import Prompt
-from wakeful.core.cadence import Rules
-from wakeful.core.definition import Definition, policy_of, rules_of
-from wakeful.core.definition_json import decode_definition
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Policy
-from wakeful.core.timing import AfterReset
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Policy
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.cadence import Rules
+from wakeful.core.schedule.definition import Definition, policy_of, rules_of
+from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
 
 KEPT_MAX: Final = 16_384

@@ -1,6 +1,6 @@
 """Copies of a definition on rows of the ledger, left when it changes."""
 
-from wakeful.core.cadence import Cadence
+from wakeful.core.schedule.cadence import Cadence
 from wakeful.ports.store import Tx
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.features.schedules import queries
 from wakeful.ports.clock import Clock
 from wakeful.ports.names import names_of

@@ -6,12 +6,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from wakeful.core.actions import ActionSpec, Call, Command, Event, Http, Prompt
-from wakeful.core.health import TROUBLED, Health
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.policies import GRACE
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import ERRORS, Outcome, Run
+from wakeful.core.run.runs import ERRORS, Outcome, Run
+from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.health import TROUBLED, Health
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.schedules.compiled import read_stored
 from wakeful.features.schedules.views import (
     RunDelivery,

@@ -2,12 +2,12 @@
 
 from typing import Final, NamedTuple
 
-from wakeful.core.actions import Event, Prompt
-from wakeful.core.definition import Definition, addressees_of
-from wakeful.core.effects import Deliver, Effect
-from wakeful.core.results import Done, Ending
-from wakeful.core.runs import Run
-from wakeful.core.settlement import Close, Settlement
+from wakeful.core.run.effects import Deliver, Effect
+from wakeful.core.run.results import Done, Ending
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Close, Settlement
+from wakeful.core.schedule.actions import Event, Prompt
+from wakeful.core.schedule.definition import Definition, addressees_of
 from wakeful.features.schedules.compiled import Broken, Compiled
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, TypeGuard
 
-from wakeful.core.cadence import Cadence, Rules, due_at
-from wakeful.core.effects import Replan
-from wakeful.core.instants import Instant
-from wakeful.core.timing import AfterReset, next_after
+from wakeful.core.run.effects import Replan
+from wakeful.core.schedule.cadence import Cadence, Rules, due_at
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import AfterReset, next_after
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 

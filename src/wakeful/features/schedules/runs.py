@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.gates import ADMIT, Admit, Decision, Defer
-from wakeful.core.instants import Instant
-from wakeful.core.policies import DAY, MINUTE, NO_RETRY
-from wakeful.core.results import Done, Ending, Entrusted, Failed, kept_of, kept_while_waiting, session_of
-from wakeful.core.runs import Run, rung_index
-from wakeful.core.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
-from wakeful.core.transitions import closed
+from wakeful.core.run.results import Done, Ending, Entrusted, Failed, kept_of, kept_while_waiting, session_of
+from wakeful.core.run.runs import Run, rung_index
+from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
+from wakeful.core.run.transitions import closed
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.gates import ADMIT, Admit, Decision, Defer
+from wakeful.core.schedule.policies import DAY, MINUTE, NO_RETRY
+from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.replies import reply_of

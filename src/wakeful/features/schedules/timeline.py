@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import Run
-from wakeful.core.upcoming import Upcoming
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json

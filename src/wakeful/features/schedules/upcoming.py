@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from wakeful.core.active_hours import is_active
-from wakeful.core.cadence import Cadence, Rules, due_at
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import Run
-from wakeful.core.timing import AfterReset, latest_until, next_after, next_n
-from wakeful.core.upcoming import Ahead, Upcoming
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence, Rules, due_at
+from wakeful.core.schedule.upcoming import Ahead, Upcoming
+from wakeful.core.time.active_hours import is_active
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import AfterReset, latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.resets import informed
 from wakeful.ports.names import names_of

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.definition import Definition
-from wakeful.core.definition_json import definition_to_json
-from wakeful.core.health import Health, health_of
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
-from wakeful.core.timing import Once, next_after
-from wakeful.core.timing_words import describe
-from wakeful.core.usage import Priced, complete
+from wakeful.core.run.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
+from wakeful.core.run.usage import Priced, complete
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.definition_json import definition_to_json
+from wakeful.core.schedule.health import Health, health_of
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing import Once, next_after
+from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.outbox import Delivery, Purpose, public_id
 from wakeful.ports.store import Schedule

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.timing_words import describe
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
-from wakeful.features.schedules.terms import Terms
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import view_run
-from wakeful.features.schedules.why_reading import Case, Circumstances, Named, Neighbour, read_case
+from wakeful.features.schedules.why_facts import Case, Circumstances, Named, Neighbour, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
 from wakeful.ports.store import Tx
 

@@ -10,8 +10,8 @@ then, the rows are walked through.
 from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
 NEIGHBOURS: Final = 32

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from wakeful.core.conversations import channel_of
-from wakeful.core.policies import GRACE
-from wakeful.core.runs import Run
+from wakeful.core.heartbeat.conversations import channel_of
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.policies import GRACE
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import AGENT_LANE, Broken
-from wakeful.features.schedules.why_dial import Dial, length, shorten
-from wakeful.features.schedules.why_reading import Case, Named, Neighbour
+from wakeful.features.schedules.why_facts import Case, Named, Neighbour
+from wakeful.features.schedules.why_times import Dial, length, shorten
 
 
 def _subject(case: Case, dial: Dial) -> str:

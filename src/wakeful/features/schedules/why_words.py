@@ -9,14 +9,14 @@ the first with its day and zone, later ones as short as they can be.
 from collections.abc import Iterable
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import ERRORS, Run
-from wakeful.core.timing import AfterReset, Manual
-from wakeful.core.timing_words import describe
+from wakeful.core.run.runs import ERRORS, Run
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import AfterReset, Manual
+from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
-from wakeful.features.schedules.why_dial import Dial, shorten
-from wakeful.features.schedules.why_reading import Case
+from wakeful.features.schedules.why_facts import Case
 from wakeful.features.schedules.why_rows import in_short, missed, named_run, ran, running, skipped, stuck, waiting
+from wakeful.features.schedules.why_times import Dial, shorten
 
 
 def cause_of(case: Case) -> str:

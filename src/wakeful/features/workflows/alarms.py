@@ -9,14 +9,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.cadence import Gap, stretch_of
-from wakeful.core.instants import HOUR, SECOND, Instant
-from wakeful.core.runs import Outcome, Run, Trigger, unplanned
-from wakeful.core.timing import latest_until, next_after, tally
-from wakeful.core.transitions import planned
-from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_rows import Handler, HandlerRun, Phase, Session, SessionKind
-from wakeful.core.workflow_rules import (
+from wakeful.core.run.runs import Outcome, Run, Trigger, unplanned
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.time.instants import HOUR, SECOND, Instant
+from wakeful.core.time.timing import latest_until, next_after, tally
+from wakeful.core.workflow.definition import Producer
+from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Session, SessionKind
+from wakeful.core.workflow.rules import (
     CONSUMERS_MAX,
     HELD_MAX,
     LOOP_RUNS_MAX,
@@ -31,7 +31,7 @@ from wakeful.core.workflow_rules import (
     next_consumer,
 )
 from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
-from wakeful.features.workflows.standing import (
+from wakeful.features.workflows.state import (
     of_handler,
     read_flows,
     save_flows,

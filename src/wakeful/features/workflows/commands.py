@@ -3,26 +3,26 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
+from wakeful.core.delivery.incidents import handler_incident, stop_incident
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
-from wakeful.core.incidents import handler_incident, stop_incident
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.results import Dropped
-from wakeful.core.runs import Run, stretch
-from wakeful.core.settlement import Close
-from wakeful.core.timing import next_after, tally
-from wakeful.core.transitions import closed
-from wakeful.core.workflow_answers import NewMessage
-from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
-from wakeful.core.workflow_rules import Flow
+from wakeful.core.run.results import Dropped
+from wakeful.core.run.runs import Run, stretch
+from wakeful.core.run.settlement import Close
+from wakeful.core.run.transitions import closed
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import next_after, tally
+from wakeful.core.workflow.answers import NewMessage
+from wakeful.core.workflow.definition import Producer
+from wakeful.core.workflow.rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
+from wakeful.core.workflow.rules import Flow
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.publishing import Put, publish
 from wakeful.features.workflows.settling import settle_run
-from wakeful.features.workflows.standing import (
+from wakeful.features.workflows.state import (
     end_session,
     of_handler,
     reached,

@@ -2,10 +2,10 @@
 
 from typing import Final, NamedTuple, TypeAlias
 
-from wakeful.core.workflow_definition import Handling, WorkflowDefinition
-from wakeful.core.workflow_json import decode_workflow
-from wakeful.core.workflow_rows import Workflow
-from wakeful.core.workflow_rules import looping
+from wakeful.core.workflow.definition import Handling, WorkflowDefinition
+from wakeful.core.workflow.definition_json import decode_workflow
+from wakeful.core.workflow.rows import Workflow
+from wakeful.core.workflow.rules import looping
 
 KEPT_MAX: Final = 16_384
 

@@ -2,16 +2,16 @@
 
 from typing import Literal, NamedTuple
 
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import Conflict
-from wakeful.core.timing import Manual, Once
-from wakeful.core.workflow_definition import Producer, WorkflowDefinition
-from wakeful.core.workflow_json import decode_workflow, encode_workflow, resolved
-from wakeful.core.workflow_pages import with_page
-from wakeful.core.workflow_rows import FRESH, Handler, Origin, Status, Workflow
-from wakeful.core.workflow_rules import Flow
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Manual, Once
+from wakeful.core.workflow.definition import Producer, WorkflowDefinition
+from wakeful.core.workflow.definition_json import decode_workflow, encode_workflow, resolved
+from wakeful.core.workflow.pages import with_page
+from wakeful.core.workflow.rows import FRESH, Handler, Origin, Status, Workflow
+from wakeful.core.workflow.rules import Flow
 from wakeful.features.workflows.commands import Guard, acted, hold, set_status
-from wakeful.features.workflows.standing import read_flows, save_flows, tell, with_workflow
+from wakeful.features.workflows.state import read_flows, save_flows, tell, with_workflow
 from wakeful.features.workflows.subscribing import subscribed
 from wakeful.ports.store import Alarm, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow

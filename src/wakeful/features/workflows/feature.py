@@ -9,27 +9,27 @@ from typing import Any, Final, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.instants import Duration, Instant
 from wakeful.core.refusals import Conflict
-from wakeful.core.workflow_answers import NewMessage
-from wakeful.core.workflow_definition import WorkflowDefinition
-from wakeful.core.workflow_json import STATUSES, check_workflow, clamped_workflow, workflow_from_json
-from wakeful.core.workflow_rows import MessageStatus, Origin, Status
-from wakeful.core.workflow_rows import Workflow as Row
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.workflow.answers import NewMessage
+from wakeful.core.workflow.definition import WorkflowDefinition
+from wakeful.core.workflow.definition_json import STATUSES, check_workflow, clamped_workflow, workflow_from_json
+from wakeful.core.workflow.rows import MessageStatus, Origin, Status
+from wakeful.core.workflow.rows import Workflow as Row
 from wakeful.features.workflows import commands, queries
 from wakeful.features.workflows.alarms import CONSUMER, PRODUCER, WorkflowAlarms
-from wakeful.features.workflows.asking import Answers
 from wakeful.features.workflows.commands import Guard
 from wakeful.features.workflows.compiled import Compilations, Compiled
 from wakeful.features.workflows.deployment import Deployed, deploy
+from wakeful.features.workflows.dry_run import rehearse
 from wakeful.features.workflows.functions import Functions
+from wakeful.features.workflows.handler_action import HandlerAction, HandlerSpec
+from wakeful.features.workflows.handler_calls import Answers
 from wakeful.features.workflows.modules import Fault, load_all
-from wakeful.features.workflows.performing import HandlerAction, HandlerSpec
 from wakeful.features.workflows.publishing import Put
 from wakeful.features.workflows.python import Workflow
-from wakeful.features.workflows.rehearsing import rehearse
 from wakeful.features.workflows.runs import HandlerRuns
-from wakeful.features.workflows.standing import read_flows, save_flows
+from wakeful.features.workflows.state import read_flows, save_flows
 from wakeful.features.workflows.upcoming import HandlersAhead
 from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock

@@ -6,11 +6,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
-from wakeful.adapters.text import one_line
-from wakeful.adapters.threads import Threads
-from wakeful.core.instants import format_instant
-from wakeful.core.timing_builders import as_instant
-from wakeful.features.workflows.asking import Question, Trouble
+from wakeful.core.time.instants import format_instant
+from wakeful.core.time.timing_builders import as_instant
+from wakeful.features.workflows.handler_calls import Question, Trouble
 from wakeful.features.workflows.python import (
     Context,
     LogicError,
@@ -21,6 +19,8 @@ from wakeful.features.workflows.python import (
     Transient,
     Workflow,
 )
+from wakeful.integrations.system.text import one_line
+from wakeful.integrations.system.threads import Threads
 from wakeful.ports.action import Fire, StillRunning
 
 

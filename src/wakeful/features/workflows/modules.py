@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from wakeful.adapters.text import last_line, one_line
 from wakeful.features.workflows.python import Workflow
+from wakeful.integrations.system.text import last_line, one_line
 
 TRY_TIMEOUT: Final = 120.0
 # The same search path as a daemon: what is started with -c would look into the present folder first.

@@ -8,19 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from wakeful.core.fields import shown
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_answers import Prepared, WrongAnswer
-from wakeful.core.workflow_rows import HandlerRun, Message
-from wakeful.core.workflow_rules import Flow, clamp_wake
-from wakeful.features.workflows.looking import Look, is_woken, looked
-from wakeful.features.workflows.standing import (
-    reached,
-    read_flows,
-    save_flows,
-    tell,
-    with_handler,
-    with_subscriptions,
-)
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.answers import Prepared, WrongAnswer
+from wakeful.core.workflow.rows import HandlerRun, Message
+from wakeful.core.workflow.rules import Flow, clamp_wake
+from wakeful.features.workflows.consumers import Look, is_woken, looked
+from wakeful.features.workflows.state import reached, read_flows, save_flows, tell, with_handler, with_subscriptions
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.store import Tx
 

@@ -4,10 +4,10 @@ very transaction."""
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_answers import NewMessage
-from wakeful.core.workflow_rows import Message, Subscription, Topic
-from wakeful.core.workflow_rules import Flow
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.answers import NewMessage
+from wakeful.core.workflow.rows import Message, Subscription, Topic
+from wakeful.core.workflow.rules import Flow
 from wakeful.ports.store import Tx
 
 Fate: TypeAlias = Literal["published", "updated", "duplicate"]

@@ -25,21 +25,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from wakeful.core.definition import SLUG_PATTERN
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.instants import parse_duration
-from wakeful.core.timing import Timing
-from wakeful.core.workflow_answers import NewMessage, read_message
-from wakeful.core.workflow_definition import (
-    PHASE_TIMEOUT,
-    Consumer,
-    Producer,
-    Python,
-    WorkflowDefinition,
-    faulty_name,
-)
-from wakeful.core.workflow_rows import Status
+from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.time.instants import parse_duration
+from wakeful.core.time.timing import Timing
+from wakeful.core.workflow.answers import NewMessage, read_message
+from wakeful.core.workflow.definition import PHASE_TIMEOUT, Consumer, Producer, Python, WorkflowDefinition, faulty_name
+from wakeful.core.workflow.rows import Status
 from wakeful.features.workflows.publishing import Put
 
 F = TypeVar("F", bound=Callable[..., Any])

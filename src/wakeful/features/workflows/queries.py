@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeful.core.fields import shown
-from wakeful.core.instants import Instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.workflow_rows import MessageStatus, Workflow
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import MessageStatus, Workflow
 from wakeful.features.workflows.compiled import Compilations
-from wakeful.features.workflows.standing import HANDLER, read_flows
+from wakeful.features.workflows.state import HANDLER, read_flows
 from wakeful.features.workflows.views import message_view, run_view, session_view, workflow_view
 from wakeful.ports.store import Tx
 

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.gates import ADMIT, Decision, Defer
-from wakeful.core.instants import HOUR, MINUTE, Instant
-from wakeful.core.results import Ending
-from wakeful.core.runs import Run, RunKind
-from wakeful.core.settlement import Close
-from wakeful.core.workflow_definition import Handling, Producer
-from wakeful.core.workflow_rows import HandlerRun, Workflow
+from wakeful.core.run.results import Ending
+from wakeful.core.run.runs import Run, RunKind
+from wakeful.core.run.settlement import Close
+from wakeful.core.schedule.gates import ADMIT, Decision, Defer
+from wakeful.core.time.instants import HOUR, MINUTE, Instant
+from wakeful.core.workflow.definition import Handling, Producer
+from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.workflows.compiled import Broken, Compilations
-from wakeful.features.workflows.performing import HandlerSpec
+from wakeful.features.workflows.handler_action import HandlerSpec
 from wakeful.features.workflows.settling import settle_run
-from wakeful.features.workflows.standing import read_flows, save_flows
+from wakeful.features.workflows.state import read_flows, save_flows
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Tx

@@ -17,11 +17,9 @@ decided, and the workflow's error says it in words.
 
 from typing import NamedTuple, assert_never
 
-from wakeful.core.effects import Alert, Counts, Observed
-from wakeful.core.incidents import GOOD_USUAL, good_needed, handler_incident, stop_incident
-from wakeful.core.instants import Instant
-from wakeful.core.policies import BUSY_WAITS_MAX
-from wakeful.core.results import (
+from wakeful.core.delivery.incidents import GOOD_USUAL, good_needed, handler_incident, stop_incident
+from wakeful.core.run.effects import Alert, Counts, Observed
+from wakeful.core.run.results import (
     Busy,
     Done,
     Dropped,
@@ -37,17 +35,19 @@ from wakeful.core.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.runs import Run, stretch
-from wakeful.core.settlement import Close, Settlement, Wait
-from wakeful.core.timing import next_after, tally
-from wakeful.core.workflow_answers import Published
-from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_pages import with_page
-from wakeful.core.workflow_rows import FOLLOWING, Handler, HandlerRun, Phase
-from wakeful.core.workflow_rules import CRASHES_MAX, HELD_MAX, Flow, backoff
+from wakeful.core.run.runs import Run, stretch
+from wakeful.core.run.settlement import Close, Settlement, Wait
+from wakeful.core.schedule.policies import BUSY_WAITS_MAX
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import next_after, tally
+from wakeful.core.workflow.answers import Published
+from wakeful.core.workflow.definition import Producer
+from wakeful.core.workflow.pages import with_page
+from wakeful.core.workflow.rows import FOLLOWING, Handler, HandlerRun, Phase
+from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, Flow, backoff
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.publishing import publish
-from wakeful.features.workflows.standing import (
+from wakeful.features.workflows.state import (
     end_session,
     of_handler,
     reached,

@@ -7,9 +7,9 @@ renamed), or if no consumer read the topic before. What a consumer leaves behind
 under its name, until a consumer of this name is deployed again or a person skips it; the deploy says so.
 """
 
-from wakeful.core.workflow_definition import WorkflowDefinition
-from wakeful.core.workflow_rows import Subscription, Topic
-from wakeful.core.workflow_rules import Flow
+from wakeful.core.workflow.definition import WorkflowDefinition
+from wakeful.core.workflow.rows import Subscription, Topic
+from wakeful.core.workflow.rules import Flow
 from wakeful.features.workflows.publishing import NO_CONSUMER
 from wakeful.ports.store import Tx
 

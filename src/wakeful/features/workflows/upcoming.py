@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Run
-from wakeful.core.timing import next_after
-from wakeful.core.upcoming import Kind, Upcoming
-from wakeful.core.workflow_definition import Producer
-from wakeful.core.workflow_rows import Handler
-from wakeful.core.workflow_rules import Flow, is_dirty
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.upcoming import Kind, Upcoming
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import next_after
+from wakeful.core.workflow.definition import Producer
+from wakeful.core.workflow.rows import Handler
+from wakeful.core.workflow.rules import Flow, is_dirty
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
-from wakeful.features.workflows.standing import read_flows
+from wakeful.features.workflows.state import read_flows
 from wakeful.ports.store import Tx
 
 # Workflows looked at beyond as many as are asked for; and how many are looked through for one that is at work, whose

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeful.core.instants import Instant, format_instant
-from wakeful.core.runs import Run
-from wakeful.core.workflow_json import workflow_to_json
-from wakeful.core.workflow_rows import Handler, HandlerRun, Message, MessageStatus, Session
-from wakeful.core.workflow_rules import Flow, is_dirty, is_held, is_limited, is_queued, rings_at
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.workflow.definition_json import workflow_to_json
+from wakeful.core.workflow.rows import Handler, HandlerRun, Message, MessageStatus, Session
+from wakeful.core.workflow.rules import Flow, is_dirty, is_held, is_limited, is_queued, rings_at
 from wakeful.features.workflows.compiled import Broken, Known
 
 MESSAGE_STATUSES: tuple[MessageStatus, ...] = ("pending", "reserved", "consumed", "skipped")

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.core.fields import shown
-from wakeful.core.instants import MINUTE, Duration, Instant, format_instant
 from wakeful.core.refusals import NotFound
-from wakeful.core.runs import ERRORS, Run
-from wakeful.core.upcoming import Upcoming
-from wakeful.core.workflow_rows import Handler, HandlerRun
-from wakeful.core.workflow_rules import Flow, is_dirty, is_held, is_limited
+from wakeful.core.run.runs import ERRORS, Run
+from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
+from wakeful.core.workflow.rows import Handler, HandlerRun
+from wakeful.core.workflow.rules import Flow, is_dirty, is_held, is_limited
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.queries import views
-from wakeful.features.workflows.standing import read_flows
+from wakeful.features.workflows.state import read_flows
 from wakeful.features.workflows.upcoming import ahead_of
 from wakeful.ports.rows import row_at
 from wakeful.ports.store import Tx

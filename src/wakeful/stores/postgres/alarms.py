@@ -9,7 +9,7 @@ other way round.
 from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.instants import Duration, Instant
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import ALARM_RUN, Alarm
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, int_array, texts

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from wakeful.core.cadence import Cadence
-from wakeful.core.instants import Instant
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of

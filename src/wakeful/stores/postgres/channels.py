@@ -1,6 +1,6 @@
 """Where people were last heard of, in PostgreSQL."""
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import Interaction
 from wakeful.stores.postgres.connection import Session
 

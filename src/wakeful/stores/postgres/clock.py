@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from wakeful.adapters.bell import rung_within
-from wakeful.adapters.suspend import slept_ms
-from wakeful.core.instants import Duration
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.system.suspend import slept_ms
+from wakeful.integrations.system.waiting import rung_within
 from wakeful.ports.clock import Moment
 from wakeful.stores.postgres.connection import Session
 

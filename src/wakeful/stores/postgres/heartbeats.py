@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from wakeful.core.heartbeat import Heartbeat
-from wakeful.core.instants import Instant
+from wakeful.core.heartbeat.heartbeat import Heartbeat
+from wakeful.core.time.instants import Instant
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of
 from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, insert_into, update_of

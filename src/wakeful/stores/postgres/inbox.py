@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import InboxItem
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import columns_of

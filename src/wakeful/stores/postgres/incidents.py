@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from wakeful.core.incidents import Incident
-from wakeful.core.instants import Instant
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of

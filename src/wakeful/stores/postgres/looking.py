@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
 from wakeful.stores.postgres.connection import Connection, Door, Patience, Session, unavailable

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Message, MessageStatus
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import Message, MessageStatus
 from wakeful.ports.workflows import SubscriptionKey, Waiting
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays, columns_of, ids, text_array, upsert_into

@@ -5,7 +5,7 @@ Registering and renewing is also the moment at which this node sets its clock by
 
 from collections.abc import Sequence
 
-from wakeful.core.instants import INSTANT_MAX, Duration, Instant
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.store import Node
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import columns_of, ids

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import Attempt, Outcome, Run
+from wakeful.core.run.runs import Attempt, Outcome, Run
+from wakeful.core.time.instants import Instant
 from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES

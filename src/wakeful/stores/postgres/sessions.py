@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from wakeful.core.workflow_rows import HandlerRun, Session
+from wakeful.core.workflow.rows import HandlerRun, Session
 from wakeful.ports.workflows import NewSession
 from wakeful.stores.postgres.connection import Session as Connected
 from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, update_of

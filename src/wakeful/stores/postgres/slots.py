@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.slots import Slot, new_slot
+from wakeful.core.slot.slot import Slot, new_slot
+from wakeful.core.time.instants import Instant
 from wakeful.ports.slots import SLOT_ALARMS, Read
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of

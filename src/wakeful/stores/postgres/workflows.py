@@ -3,21 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Handler, Subscription, Topic, Workflow
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import Handler, Subscription, Topic, Workflow
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.due import due_of
-from wakeful.stores.postgres.rows import (
-    arrays,
-    columns_of,
-    fields_of,
-    ids,
-    text_array,
-    texts,
-    update_of,
-    upsert_into,
-)
+from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, text_array, texts, update_of, upsert_into
 
 _COLUMNS = columns_of(Workflow, "workflows")
 _TEXTS: Final = frozenset({"name", "definition", "origin", "status", "error"})

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.instants import Duration, Instant
-from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED
+from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import alike, ids, plain
 

@@ -2,7 +2,7 @@
 
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import Interaction
 
 # Somebody was heard of there, later than everybody else.

@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from wakeful.core.instants import format_instant
+from wakeful.core.time.instants import format_instant
 from wakeful.ports.store import StoreUnavailable
 
 # Asking who holds the clock locks the file for a moment; whoever wants it then asks again rather than being sent away.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import ALARM_DELIVERY, MOVED_COLUMNS, Addressee, Delivery, DeliveryStatus, NewDelivery, by_run
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, update

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from sqlite3 import Connection
 
-from wakeful.core.heartbeat import Heartbeat
-from wakeful.core.instants import Instant
+from wakeful.core.heartbeat.heartbeat import Heartbeat
+from wakeful.core.time.instants import Instant
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
 

@@ -2,7 +2,7 @@
 
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import InboxItem
 from wakeful.stores.sqlite.rows import columns_of
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.incidents import Incident
-from wakeful.core.instants import Instant
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, texts, update

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Message, MessageStatus
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import Message, MessageStatus
 from wakeful.ports.workflows import MOVED_COLUMNS, SubscriptionKey, Waiting
 from wakeful.stores.sqlite.rows import columns_of, ids, plain, upsert_into
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from wakeful.core.instants import INSTANT_MAX, Duration, Instant
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.store import Node
 from wakeful.stores.sqlite.rows import columns_of, ids
 

@@ -10,14 +10,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from wakeful.stores.sqlite.connection import (
-    READ_STEPS,
-    READ_WITHIN_S,
-    Opened,
-    is_unavailable,
-    open_reader,
-    unavailable,
-)
+from wakeful.stores.sqlite.connection import READ_STEPS, READ_WITHIN_S, Opened, is_unavailable, open_reader, unavailable
 from wakeful.stores.sqlite.group import Call, Fate, answer
 
 

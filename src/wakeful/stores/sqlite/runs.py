@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
-from wakeful.core.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
+from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
+from wakeful.core.time.instants import Instant
 from wakeful.ports.ledger import Fallen
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
-from wakeful.core.workflow_rows import HandlerRun, Session
+from wakeful.core.workflow.rows import HandlerRun, Session
 from wakeful.ports.workflows import NewSession
 from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, update_of
 

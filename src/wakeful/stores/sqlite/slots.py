@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
-from wakeful.core.slots import Slot, new_slot
+from wakeful.core.slot.slot import Slot, new_slot
+from wakeful.core.time.instants import Instant
 from wakeful.ports.slots import SLOT_ALARMS, Read
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, texts, update_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 
-from wakeful.core.instants import Instant
-from wakeful.core.workflow_rows import Handler, Subscription, Topic, Workflow
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import Handler, Subscription, Topic, Workflow
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 from wakeful.stores.sqlite.due import due_of
 from wakeful.stores.sqlite.rows import columns_of, ids, plain, texts, update_of, upsert_into

@@ -1,4 +1,4 @@
--- Quota slots: where each stands, and its readings for charts. What a column means is in core/slots.py.
+-- Quota slots: where each stands, and its readings for charts. What a column means is in core/slot/slot.py.
 
 CREATE TABLE slots (
   slot_id          INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,75 @@
+"""What a schedule does, as a Python program writes it: a function, or one of the short forms."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.schedule.actions import ActionSpec, Call, Prompt
+from wakeful.core.schedule.definition_json import action_from_json
+from wakeful.integrations.actions.registry import CallRegistry
+
+ON_DUE: Final = "on_due"
+
+
+def register(registry: CallRegistry, function: Callable[..., Any], slug: str) -> str:
+    """Give the function a name that leads back to it. What no import would find (closures, lambdas, objects and their
+    methods) shares its name with others, so the schedule's is added: after a restart it is missing, and not mistaken
+    for its class."""
+    name = getattr(function, "__qualname__", None)
+    target = f"{function.__module__}:{name or type(function).__qualname__}"
+    is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)
+    if name is None or is_bound or "<" in name or registry.registered(target) not in (None, function):
+        target = f"{target}#{slug}"
+    registry.register(target, function)
+    return target
+
+
+def _refuse_nested(target: object) -> None:
+    """A schedule outlives the process that added it, and the next one finds functions only by their names."""
+    while isinstance(target, partial):
+        target = target.func
+    name = getattr(target, "__qualname__", "")
+    if "<" not in name:
+        return
+    what = "a lambda" if name.endswith("<lambda>") else f"{name.rpartition('.')[2]!r}, a function inside a function,"
+    cure = "move it to the top level of a module, or declare it with @app.job"
+    refuse("call", f"{what} cannot be found again after a restart; {cure}")
+
+
+def action_of(
+    registry: CallRegistry,
+    slug: str,
+    given: Mapping[str, Any],
+    args: Mapping[str, Any] | None,
+    isolate: str | None,
+    options: dict[str, Any],
+) -> ActionSpec:
+    if not given:
+        return Call(ON_DUE, args or {})
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} exclude one another; give exactly one")
+    ((name, value),) = given.items()
+    if name == "call":
+        if isolate not in (None, "process"):
+            raise Invalid(FieldError("isolate", f"{isolate!r} is not a way to isolate; write 'process' or nothing"))
+        _refuse_nested(value)
+        target = value if isinstance(value, str) else register(registry, value, slug)
+        return Call(target, args or {}, isolate)  # type: ignore[arg-type]
+    if name == "prompt":
+        return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
+    return _spec(name, value)
+
+
+def _spec(name: str, value: Any) -> ActionSpec:
+    """An action given as its short form or as its JSON object; checked either way."""
+    if isinstance(value, Mapping):
+        return action_from_json(name, value)
+    match name:
+        case "command":
+            return action_from_json(name, {"argv": value if isinstance(value, str) else list(value)})
+        case "http":
+            return action_from_json(name, {"method": "POST", "url": value})
+        case _:
+            return action_from_json(name, {"text": value})

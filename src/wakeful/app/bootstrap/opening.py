@@ -1,0 +1,51 @@
+"""Opening the store an address names, with the clock that belongs to it."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wakeful.core.time.instants import Duration
+from wakeful.engine.clock import SystemClock
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import Store
+from wakeful.stores.sqlite.store import SqliteStore
+
+# How soon what another process wrote is noticed. What this one writes is known at once, so an idle process may rest.
+POLL: Final[Duration] = 1_000
+
+VIRTUAL_TIME: Final = "virtual_time"
+"""The note in a store that a virtual clock wrote: where its time stood. Its ledger is of no use in real time."""
+
+
+class Opened(NamedTuple):
+    """A store, and the clock that those who share it agree on."""
+
+    store: Store
+    clock: Clock
+    poll: Duration | None  # how often to look whether another process wrote; None: nobody else does
+
+
+async def open_store(url: str) -> Opened:
+    """The store an address names: a file path, sqlite:///PATH, or postgresql://…"""
+    if url.startswith(("postgresql://", "postgres://")):
+        return await _open_postgres(url)
+    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url
+    if "://" in path:
+        raise ValueError(f"{url!r} is not a store; give the path of a file, sqlite:///PATH, or postgresql://…")
+    store = await SqliteStore.open(Path(path))
+    try:
+        if await store.read(lambda tx: tx.meta.get(VIRTUAL_TIME)) is not None:
+            cure = "remove it, or give another path"
+            raise ValueError(f"{path} was written on a virtual clock (wakeful.testing); {cure}")
+    except BaseException:
+        await store.close()
+        raise
+    return Opened(store, SystemClock(), POLL)
+
+
+async def _open_postgres(url: str) -> Opened:
+    try:
+        from wakeful.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        raise ValueError("PostgreSQL needs its driver; install it with pip install 'wakeful[postgres]'") from error
+    store = await PostgresStore.open(url)
+    return Opened(store, store.clock, POLL)

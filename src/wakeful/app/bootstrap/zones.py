@@ -1,0 +1,43 @@
+"""Time zones of this machine: which one is local, by which rules, and what to do when the rules change."""
+
+import zoneinfo
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import tzlocal
+
+from wakeful.app.bootstrap.parts import Parts
+
+ZONE_RULES: Final = "zone_rules"
+STEP: Final = 500
+
+
+async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
+    """Plan zoned schedules anew when the machine's time-zone rules are not those they were planned by."""
+    known = await parts.store.read(lambda tx: tx.meta.get(ZONE_RULES))
+    if known == rules:
+        return False
+    after_id: int | None = 0
+    while known is not None and after_id is not None:
+        start = after_id
+        after_id = await parts.store.write(
+            lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=STEP)  # type: ignore[misc]
+        )
+    await parts.store.write(lambda tx: tx.meta.set(ZONE_RULES, rules))
+    return known is not None
+
+
+def resolve_zone(timezone: str) -> str:
+    """`local` is the system's zone, by name."""
+    return tzlocal.get_localzone_name() if timezone == "local" else timezone
+
+
+def zone_rules() -> str:
+    """Which edition of the time-zone rules this process reads."""
+    for folder in zoneinfo.TZPATH:
+        listing = Path(folder) / "tzdata.zi"
+        if listing.is_file():
+            with listing.open(encoding="utf-8") as lines:
+                return f"system {lines.readline().strip('# ').strip()}"
+    return f"package {version('tzdata')}"

@@ -1,0 +1,299 @@
+"""Deliveries, channels and the inbox for Python programs and for the edges."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from wakeful.app.bootstrap import Ground
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.delivery.retries import DeliveryLimits
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.core.refusals import NotFound
+from wakeful.core.run.effects import TakeMessage
+from wakeful.core.time.instants import SECOND, Duration, Instant
+from wakeful.features.delivery import commands, queries
+from wakeful.features.delivery.feature import plug
+from wakeful.features.delivery.inbound import InboundFinding
+from wakeful.features.delivery.incident_watch import Explain
+from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.text import inert
+from wakeful.features.delivery.views import (
+    ChannelTest,
+    ChannelView,
+    DeliveryView,
+    InboxView,
+    InteractionView,
+    view_delivery,
+    view_interaction,
+    view_item,
+)
+from wakeful.integrations.channels.inbox import InboxChannel
+from wakeful.integrations.channels.program import DeliverFunction, ProgramChannel
+from wakeful.ports.channel import Channel
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+from wakeful.ports.handlers import Plug
+from wakeful.ports.live import Live
+from wakeful.ports.outbox import Delivery, DeliveryStatus, public_id
+from wakeful.ports.store import Tx
+
+T = TypeVar("T")
+
+TEST_TEXT: Final = "This is a test message from Wakeful: the channel works."
+TEST_WITHIN: Final[Duration] = 60 * SECOND
+TEST_LOOK: Final[Duration] = 100
+
+MakeChannels: TypeAlias = Callable[[Clock, ExchangeListener | None], Mapping[str, Channel]]
+"""Makes the channels of this process, once its clock is known, and who hears of requests to others."""
+
+
+class Channels(NamedTuple):
+    """Every channel, and where a person was last heard of."""
+
+    channels: list[ChannelView]
+    last: InteractionView | None
+
+
+class NobodyAnswers(RuntimeError):
+    """There is nothing here that would give an agent a turn for a person's message."""
+
+
+class Delivering:
+    """The outbox of one app. Made before the app starts, so that channels are there before anything rings."""
+
+    def __init__(
+        self,
+        channels: MakeChannels | None,
+        limits: DeliveryLimits,
+        alerts: AlertTerms,
+        *,
+        explain: Explain,
+        ack_token: Callable[[], str],
+    ) -> None:
+        self._make_channels = channels
+        self._ack_token = ack_token  # which word no person is ever told
+        self._limits = Live(limits)
+        self._alerts = Live(alerts)
+        self._explain = explain
+        self._registry = ChannelRegistry()
+        self._ground: Ground | None = None
+        self._retired: list[Channel] = []
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    async def plug(self, ground: Ground) -> Plug:
+        """Plug the feature in: channels first, then whatever uses them."""
+        self._ground = ground
+        self._registry.begin(InboxChannel(ground.store))
+        if self._make_channels is not None:
+            self._registry.configure(self._make_channels(ground.clock, ground.listener))
+        return plug(
+            ground.store,
+            ground.clock,
+            ground.store_id,
+            self._registry,
+            self._limits,
+            self._alerts,
+            explain=self._explain,
+            ack_token=self._ack_token,
+            apply=ground.apply,
+            ring_bell=ground.ring_bell,
+            listener=ground.listener,
+        )
+
+    @contextmanager
+    def own_channels_only(self) -> Iterator[None]:
+        """Meanwhile, only the inbox and channels that are functions are plugged in."""
+        given, self._make_channels = self._make_channels, None
+        try:
+            yield
+        finally:
+            self._make_channels = given
+
+    async def close(self) -> None:
+        """Let go of what the channels hold."""
+        gone = self._registry.configure({}) + self._retired
+        self._retired = []
+        self._ground = None
+        for channel in gone:
+            await channel.close()
+
+    def change(
+        self,
+        *,
+        channels: MakeChannels | None = None,
+        limits: DeliveryLimits | None = None,
+        alerts: AlertTerms | None = None,
+    ) -> None:
+        """Have other channels, limits or alerts from now on; a send under way ends with the channel it began with."""
+        if limits is not None:
+            self._limits.value = limits
+        if alerts is not None:
+            self._alerts.value = alerts
+            if self._ground is not None:
+                self._ground.publish_terms(self.terms_hash)
+        if channels is not None:
+            self._make_channels = channels
+            if self._ground is not None:
+                self._retired += self._registry.configure(channels(self._ground.clock, self._ground.listener))
+
+    @property
+    def terms_hash(self) -> str:
+        """A hash of the settings that all nodes on a store must share: which node reports must not decide how."""
+        return hashlib.sha256(repr(self._alerts.value).encode()).hexdigest()[:16]
+
+    def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
+        """Add a channel that is a function; answers how to take it away."""
+        return self._registry.register(name, ProgramChannel(deliver, to))
+
+    # --- deliveries --------------------------------------------------------------------------------------------------
+
+    async def send(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
+        """Queue a text for a person."""
+        age_max, ack_token, registry = self._limits.value.age_max, self._ack_token(), self._registry
+        row = await self._write(
+            lambda tx, now: commands.send(
+                tx, text, channel, to, registry=registry, now=now, age_max=age_max, ack_token=ack_token
+            )
+        )
+        return self._view(row)
+
+    async def retry(self, delivery_id: str) -> DeliveryView:
+        """Try it now; a dead letter from the start."""
+        number, age_max = self.number_of(delivery_id), self._limits.value.age_max
+        return self._view(await self._write(lambda tx, now: commands.retry(tx, number, now=now, age_max=age_max)))
+
+    async def discard(self, delivery_id: str) -> None:
+        """Take it away for good."""
+        number = self.number_of(delivery_id)
+        await self._write(lambda tx, now: commands.discard(tx, number))
+
+    async def get(self, delivery_id: str) -> DeliveryView:
+        """One delivery."""
+        number = self.number_of(delivery_id)
+        row = await self._open.store.read(lambda tx: tx.deliveries.get(number))
+        if row is None:
+            raise NotFound(f"there is no delivery {shown(delivery_id)}")
+        return self._view(row)
+
+    async def page(
+        self, *, status: DeliveryStatus | None = None, before: int | None = None, limit: int = 100
+    ) -> list[DeliveryView]:
+        """Deliveries newest first."""
+        rows = await self._open.store.read(lambda tx: tx.deliveries.page(status=status, before_id=before, limit=limit))
+        return [self._view(row) for row in rows]
+
+    def number_of(self, delivery_id: str) -> int:
+        """The number in an id of ours; people may write just the number."""
+        store_id, dash, number = delivery_id.partition(".")[0].rpartition("-")
+        is_ours = not dash or store_id == self._open.store_id
+        if not is_ours or not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise NotFound(f"there is no delivery {shown(delivery_id)}")
+        return int(number)
+
+    # --- channels ----------------------------------------------------------------------------------------------------
+
+    async def channels(self) -> Channels:
+        """Every channel, in the order in which they are asked, and the last interaction."""
+
+        now = self._open.clock.read().now
+
+        def read(tx: Tx) -> Channels:
+            last = next(iter(tx.channels.interactions()), None)
+            found = queries.channels(tx, self._registry, now=now)
+            return Channels(found, None if last is None else view_interaction(last))
+
+        return await self._open.store.read(read)
+
+    def inbound_findings(self, tx: Tx, *, now: Instant) -> list[InboundFinding]:
+        """What is wrong with listening to channels."""
+        return queries.inbound_findings(tx, self._registry, now=now)
+
+    async def test(self, channel: str, to: str | None = None) -> ChannelTest:
+        """Send a test message through the outbox, and wait for what becomes of it."""
+        commands.known(channel, self._registry)
+        clock = self._open.clock
+        made = await self.send(TEST_TEXT, channel=channel, to=to)
+        ends = clock.read().monotonic + TEST_WITHIN
+        while (row := await self._find(made.id)) is not None and row.status == "pending":
+            if row.last_error is not None or clock.read().monotonic >= ends:
+                break
+            await clock.sleep(TEST_LOOK)
+        found = self._registry.get(channel)
+        whom = to or (None if found is None else found.to)
+        if row is not None and row.status == "delivered":
+            return ChannelTest(channel, whom)
+        if row is not None:
+            await self.discard(made.id)
+        error = (None if row is None else row.last_error) or await self._held_up(channel, whom)
+        cure = f"correct [channels.{channel}] in wakeful.toml, then: wakeful channels test {channel}"
+        return ChannelTest(channel, whom, error, cure)
+
+    async def _find(self, delivery_id: str) -> Delivery | None:
+        number = self.number_of(delivery_id)
+        return await self._open.store.read(lambda tx: tx.deliveries.get(number))
+
+    async def _held_up(self, channel: str, to: str | None) -> str:
+        """Why an attempt was not even made."""
+        rows = await self._open.store.read(lambda tx: tx.deliveries.page(status="pending", before_id=None, limit=1_000))
+        before = [row for row in rows if row.channel == channel and row.recipient in (to, None)]
+        if not before:
+            return f"it was not sent within {TEST_WITHIN // SECOND} s"
+        return f"{len(before)} messages wait before it, the first since an error: {before[-1].last_error or 'none yet'}"
+
+    async def touch(self, channel: str, to: str | None = None) -> None:
+        """A person was heard of there."""
+        await self._write(lambda tx, now: commands.touch(tx, channel, to, registry=self._registry, now=now))
+
+    async def take_message(self, channel: str, to: str, text: str) -> None:
+        """A person said this: touch the channel, give the agent a turn, answer them there."""
+        said = inert(text)
+        if not said.strip():
+            refuse("text", "says nothing; write the person's message")
+        apply = self._open.apply
+
+        def take(tx: Tx, now: Instant) -> None:
+            commands.known(channel, self._registry)
+            if not apply(tx, TakeMessage(channel, to, said), now):
+                raise NobodyAnswers("nothing here answers messages; enable the heartbeat under [heartbeat]")
+
+        await self._write(take)
+
+    # --- the inbox ---------------------------------------------------------------------------------------------------
+
+    async def inbox(
+        self, *, unread: bool = False, before: int | None = None, limit: int = 100
+    ) -> tuple[list[InboxView], int]:
+        """Items newest first, and how many nobody has read."""
+        rows, count = await self._open.store.read(
+            lambda tx: (tx.inbox.page(is_unread=unread, before_id=before, limit=limit), tx.inbox.unread())
+        )
+        return [view_item(row) for row in rows], count
+
+    async def mark_read(self, item_id: int, *, is_read: bool = True) -> None:
+        """Say that an item was read."""
+        await self._write(lambda tx, now: commands.mark_read(tx, item_id, at=now if is_read else None))
+
+    async def remove_item(self, item_id: int) -> None:
+        """Take an item out of the inbox."""
+        await self._write(lambda tx, now: commands.remove_item(tx, item_id))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _open(self) -> Ground:
+        if self._ground is None:
+            raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
+        return self._ground
+
+    async def _write(self, command: Callable[[Tx, Instant], T]) -> T:
+        ground = self._open
+        now = ground.clock.read().now
+        answer = await ground.store.write(lambda tx: command(tx, now))
+        ground.ring_bell()
+        return answer
+
+    def _view(self, row: Delivery) -> DeliveryView:
+        return view_delivery(row, public_id(self._open.store_id, row))

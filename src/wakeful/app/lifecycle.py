@@ -1,0 +1,370 @@
+"""The life of an app: made with what it shall live by, started over its store, changed while it runs, stopped."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias, Unpack
+
+from wakeful.app import bootstrap
+from wakeful.app.bus import Bus
+from wakeful.app.definitions import Writing
+from wakeful.app.delivery import Delivering, MakeChannels
+from wakeful.app.features import plug_workflows
+from wakeful.app.heartbeat import Beating
+from wakeful.app.heartbeat_settings import Heartbeat
+from wakeful.app.incident_text import explained
+from wakeful.app.runtime_config import Changes, Conduct, changed
+from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.delivery.incidents import Incident
+from wakeful.core.delivery.retries import DeliveryLimits
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.timing_builders import as_datetime, as_duration
+from wakeful.engine.clock import SystemClock
+from wakeful.engine.limits import Limits
+from wakeful.features.delivery.incident_watch import Explained
+from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.schedules.restored_store import Forgo, adopt_copy
+from wakeful.features.schedules.rules import AgentLane, Terms
+from wakeful.features.workflows.feature import Workflows
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.agents.call import CallAgent
+from wakeful.observe.following import Following
+from wakeful.observe.relay import Relay
+from wakeful.ports.action import Withholds
+from wakeful.ports.agent import Agent
+from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import Beside, OnSettings
+from wakeful.ports.store import Store, Tx
+
+NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
+
+
+OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
+Assemble: TypeAlias = Callable[..., Awaitable[bootstrap.Parts]]
+
+
+class Life:
+    """What an app is made of, and whether it is open. The faces of the app stand on it: schedules, runs, questions."""
+
+    def __init__(
+        self,
+        store: str | Path = "wakeful.db",
+        *,
+        timezone: str = "local",
+        concurrency_max: int = 64,
+        shutdown_grace: str = "30s",
+        every_min: str = "10s",
+        agent_interval_min: str = "60m",
+        ledger_days: int = 90,
+        standby: bool = False,
+        agent_lane: AgentLane = "serial",
+        tick: bool = True,
+        name: str | None = None,
+        clock: Clock | None = None,
+        agents: bootstrap.Agents | None = None,
+        receipts_at: str | None = None,
+        api_at: str | None = None,
+        withholds: Withholds | None = None,
+        home: str | None = None,
+        sink: MakeSink | None = None,
+        stream: Watched | None = None,
+        listener: MakeListener | None = None,
+        redact: Callable[[str], str] | None = None,
+        beside: MakeBeside | None = None,
+        features: Sequence[bootstrap.MakeFeature] = (),
+        workflow_modules: Sequence[str] = (),
+        workflow_folder: Path | None = None,
+        heartbeat: Heartbeat | HeartbeatFeature | None = None,
+        channels: MakeChannels | None = None,
+        delivery: DeliveryLimits | None = None,
+        alerts: AlertTerms | None = None,
+    ) -> None:
+        given = Changes(
+            timezone=timezone,
+            concurrency_max=concurrency_max,
+            shutdown_grace=shutdown_grace,
+            every_min=every_min,
+            agent_interval_min=agent_interval_min,
+            ledger_days=ledger_days,
+            standby=standby,
+            agent_lane=agent_lane,
+        )
+        self._url = str(store)
+        self._conduct = changed(Conduct(Limits(), Terms()), given)
+        self._agents = agents
+        self._receipts_at = receipts_at
+        self._api_at = api_at
+        self._withholds = withholds
+        self._home = home
+        self._make_sink = sink
+        self._watched = stream
+        self._make_listener = listener
+        self._redact = redact
+        self._make_beside = beside
+        self._besides: list[Beside] = []
+        self._errands: set[asyncio.Task[None]] = set()
+        self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
+        self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
+        self._has_heartbeat = heartbeat is not None
+        self._own_agents: dict[str, str] = {}  # names of agents that are functions, and how those are registered
+        self._delivering = Delivering(
+            channels,
+            delivery or DeliveryLimits(),
+            alerts or AlertTerms(),
+            explain=self._explain,
+            ack_token=lambda: self._heartbeat.terms.ack.token,
+        )
+        self._bus = Bus()
+        self._features = features
+        self._ticks = tick
+        self._name = name
+        self._has_own_clock = clock is not None
+        self._clock: Clock = clock or SystemClock()
+        self._registry = CallRegistry()
+        self._declared: list[New] = []
+        self._parts: bootstrap.Parts | None = None
+        self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
+        self._written_by: Writing | None = None
+        self._beating: Beating | None = None
+
+    # Where a virtual world puts its own store and actions in.
+    _open_store: OpenStore = staticmethod(bootstrap.open_store)
+    _assemble: Assemble = staticmethod(bootstrap.assemble)
+
+    @contextmanager
+    def moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
+        """Meanwhile, start on this clock, over this store, with these actions. Channels and handlers of workflows that
+        are not functions of this program are left out. For tests on a virtual clock."""
+        before = self._clock, self._has_own_clock
+        self._clock, self._has_own_clock = clock, True
+        self._open_store, self._assemble = open_store, assemble
+        try:
+            with self._delivering.own_channels_only(), self._workflows.python_only():
+                yield
+        finally:
+            self._clock, self._has_own_clock = before
+            del self._open_store, self._assemble
+
+    async def start(self) -> None:
+        """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
+        if self._parts is not None:
+            return
+        store, clock, poll = await self._open_store(self._url)
+        if not self._has_own_clock:
+            self._clock = clock
+        try:
+            self._parts = parts = await self._assemble(
+                store,
+                self._clock,
+                registry=self._registry,
+                limits=replace(self._conduct.limits, poll=poll),
+                schedule_limits=self._conduct.terms.limits,
+                timezone=self._conduct.terms.default_zone,
+                name=self._name,
+                agents=self._all_agents(),
+                receipts_at=self._receipts_at,
+                api_at=self._api_at,
+                withholds=self._withholds,
+                home=self._home,
+                # The sink first: whoever listens to exchanges is made with it.
+                sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
+                listener=None if self._make_listener is None else self._make_listener(),
+                redact=self._redact,
+                features=self._all_features(),
+                standby=self._conduct.terms.is_standby,
+                agent_lane=self._conduct.terms.agent_lane,
+            )
+            parts.engine.publish_terms(self._delivering.terms_hash)
+            self._written_by = Writing(parts)
+            self._beating = Beating(parts, self._heartbeat)
+            await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
+            also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
+
+            async def adopt(now: Instant) -> None:
+                await adopt_copy(parts.store, parts.seams, parts.compilations, now=now, also=also)
+
+            await adopt(self._clock.read().now)
+            parts.engine.adopt = adopt
+            await self._writing.add_many(self._declared)
+            mirror = [] if self._make_beside is None else [self._make_beside(parts)]
+            for beside in (*parts.besides, *mirror, *self._telling(store)):
+                self._besides.append(beside)
+                await beside.start()
+            if self._ticks:
+                await parts.engine.start()
+        except BaseException:
+            self._parts = None
+            await self._stop_besides()
+            await self._delivering.close()
+            await store.close()
+            raise
+
+    async def stop(self) -> None:
+        """Stop claiming, let runs end within their grace, record what is left, close the store."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            return
+        for errand in self._errands:
+            errand.cancel()
+        self._ending = parts
+        try:
+            await parts.engine.stop()
+            await self._stop_besides()
+            for action in parts.seams.actions.values():
+                await action.close()
+            await self._delivering.close()
+        finally:
+            self._ending = None
+            await parts.store.close()
+
+    async def change(self, **changes: Unpack[Changes]) -> None:
+        """Change how it behaves while it runs: what is given, at once; what is under way goes on as it began."""
+        self._conduct = changed(self._conduct, changes)
+        if self._parts is not None:
+            await bootstrap.change(self._parts, *self._conduct)
+
+    def change_agents(self, agents: bootstrap.Agents) -> None:
+        """Ask these agents from now on; a turn under way ends with the one it began with."""
+        self._agents = agents
+        every_one = self._all_agents()
+        if self._parts is not None and every_one is not None:
+            bootstrap.change_agents(self._parts, every_one(self._clock, self._registry))
+
+    def _all_agents(self) -> bootstrap.Agents | None:
+        """Those that were given, and those that are functions of this program."""
+        given, own = self._agents, dict(self._own_agents)
+        if not own:
+            return given
+
+        def make(clock: Clock, registry: CallRegistry) -> Mapping[str, Agent]:
+            described = {} if given is None else given(clock, registry)
+            return {**described, **{name: CallAgent(target, registry) for name, target in own.items()}}
+
+        return make
+
+    def _all_features(self) -> Sequence[bootstrap.MakeFeature]:
+        has_agents = self._agents is not None or bool(self._own_agents)  # who can ask none has no use for a heartbeat
+        return (
+            self._delivering.plug,  # first: channels are there before anything that uses them starts
+            *([bootstrap.plugged(self._heartbeat)] if self._has_heartbeat or has_agents else []),
+            *self._features,
+            partial(plug_workflows, self._workflows),
+        )
+
+    def _explain(self, tx: Tx, incident: Incident, now: Instant) -> Explained:
+        """What people are told of an incident."""
+        terms, days = self._open.terms.value, self._conduct.limits.ledger_days
+        return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
+
+    def _telling(self, store: Store) -> list[Beside]:
+        """Tells others who share the store what is done here, and those who watch here what others do."""
+        relay = Relay(store, self._clock, self._bus.fan_out)
+        stream = None if self._watched is None else self._watched()
+        if stream is None:
+            return [relay]
+        return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
+
+    def _begin(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else; what is not done when the app stops is given up."""
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _stop_besides(self) -> None:
+        while self._besides:
+            await self._besides.pop().stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def run(self) -> None:
+        """Start, and go on until SIGINT or SIGTERM."""
+        asyncio.run(self._run_until_signal())
+
+    async def _run_until_signal(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        async with self:
+            await ended.wait()
+
+    @property
+    def address(self) -> str:
+        """The store it was made for: a path, or an address with its password."""
+        return self._url
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether this process holds the clock."""
+        return self._parts is not None and self._parts.engine.is_ticking
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it is open for commands and questions."""
+        return self._parts is not None
+
+    @property
+    def on_settings(self) -> Sequence[OnSettings]:
+        """Features that live by settings, to be told when those change."""
+        return self._open.on_settings
+
+    @property
+    def store(self) -> Store:
+        """The store it is open on, for edges that keep something of their own."""
+        return (self._ending or self._open).store
+
+    @property
+    def now(self) -> datetime:
+        """What its clock says, in UTC. In code that is tested on a virtual clock, use it in place of `datetime.now`."""
+        return as_datetime(self._clock.read().now)
+
+    def moment(self) -> Moment:
+        """What its clock says, in milliseconds, with the monotonic side."""
+        return self._clock.read()
+
+    async def run_of_token(self, token: str) -> int | None:
+        """The run that a run's token belongs to, while that attempt of it is running."""
+        tokens = (self._ending or self._open).run_tokens
+        known = None if tokens is None else tokens.read(token)
+        if known is None:
+            return None
+        run_id, fence = known
+        run = (await self.store.read(lambda tx: tx.runs.lock([run_id]))).get(run_id)
+        is_current = run is not None and run.outcome == "running" and run.fence == fence
+        return run_id if is_current else None
+
+    async def sleep(self, duration: str | timedelta | Duration) -> None:
+        """Let so much of its clock's time pass: a text such as `90s`, a timedelta, or milliseconds."""
+        await self._clock.sleep(duration if isinstance(duration, int) else as_duration(duration, "duration"))
+
+    @property
+    def _open(self) -> bootstrap.Parts:
+        if self._parts is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._parts
+
+    @property
+    def _writing(self) -> Writing:
+        if self._parts is None or self._written_by is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._written_by
+
+    @property
+    def _beats(self) -> Beating:
+        if self._parts is None or self._beating is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._beating

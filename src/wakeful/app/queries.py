@@ -1,0 +1,192 @@
+"""Questions to an app: what is planned, how it stands, and why."""
+
+import builtins
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from wakeful.app import findings
+from wakeful.app.heartbeat import with_next_beat
+from wakeful.app.lifecycle import Life
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.upcoming import Ahead, Upcoming, merged
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing_builders import as_instant
+from wakeful.features.delivery import alerts
+from wakeful.features.delivery.alerts import AlertView
+from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.features.schedules import queries, timeline
+from wakeful.features.schedules.health import Finding, Health, health, is_writable
+from wakeful.features.schedules.queries import Choice, Page, Pulse, Stats
+from wakeful.features.schedules.timeline import Other
+from wakeful.features.schedules.upcoming import next_times, upcoming, waiting_runs
+from wakeful.features.schedules.views import ScheduleView, as_datetime
+from wakeful.features.schedules.why import Why, why
+from wakeful.ports.store import Tx
+
+PAGE: Final = 500
+OTHERS_MAX: Final = 2_000
+"""Of what is no schedule, as many instants ahead are looked at for the time axis."""
+
+Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
+
+
+class Questions(Life):
+    """Reads alone; each in one transaction."""
+
+    async def get(self, slug: str) -> ScheduleView:
+        """One schedule as it stands."""
+        now = self._clock.read().now
+        return await self._open.store.read(lambda tx: queries.get(tx, slug, now=now))
+
+    async def list(
+        self,
+        filter: Filter | None = None,
+        *,
+        status: str | None = None,
+        contains: str | None = None,
+        limit: int | None = None,
+    ) -> builtins.list[ScheduleView]:
+        """Schedules in slug order, of one status or with a text in their slug.
+
+        A filter is such a text, these words in a mapping, or a function that says of each whether it is wanted."""
+        if isinstance(filter, Mapping):
+            return await self.list(**{"status": status, "contains": contains, "limit": limit, **filter})
+        text = filter if isinstance(filter, str) else contains
+        found = [
+            view
+            async for view in self._iterate(text)
+            if (status is None or view.status == status) and (not callable(filter) or filter(view))
+        ]
+        return found if limit is None else found[:limit]
+
+    async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
+        """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
+            page = queries.chosen(tx, choice, now=now)
+            return page, timeline.latest(tx, page.schedules, limit=recent) if recent else {}
+
+        return await self._open.store.read(look)
+
+    async def timeline(
+        self, choice: Choice, *, since: Instant, until: Instant
+    ) -> tuple[builtins.list[timeline.Row], str | None]:
+        """A page of schedules between two times, and the slug after which to go on."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
+            page = queries.chosen(tx, choice, now=now)
+            return timeline.rows(tx, page.schedules, now=now, since=since, until=until), page.next
+
+        return await self._open.store.read(look)
+
+    async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
+        """Everything that will start until a time, in order: schedules, retries, beats, workflows, slot wakes."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> Ahead:
+            ahead = upcoming(tx, now=now, until=until, limit=limit)
+            return merged(ahead, self._others_ahead(tx, now=now, until=ahead.until, limit=limit + 1), limit=limit)
+
+        return await self._open.store.read(look)
+
+    async def timeline_of_others(self, *, since: Instant, until: Instant) -> builtins.list[Other]:
+        """The heartbeat, workflows and quota slots between two times."""
+        now, limit = self._clock.read().now, OTHERS_MAX
+
+        def look(tx: Tx) -> builtins.list[Other]:
+            ahead = merged(
+                Ahead([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
+            )
+            names = [one for one in ahead.instants if one.slug == HEARTBEAT or ":" in one.slug]
+            return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)
+
+        return await self._open.store.read(look)
+
+    def _others_ahead(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> builtins.list[Upcoming]:
+        """What will start besides planned instants of schedules."""
+        return [
+            *waiting_runs(tx, now=now, until=until, limit=limit),
+            *self._beats.upcoming(tx, until=until, limit=limit),
+            *(one for source in self._open.ahead for one in source(tx, now=now, until=until, limit=limit)),
+        ]
+
+    async def pulse(self) -> Pulse:
+        """Who ticks, and what hangs."""
+        return await self._open.store.read(queries.pulse)
+
+    async def health(self) -> Health:
+        """Whether the clock is alive, and what is amiss with it; cheap enough to be asked often."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> Health:
+            found = health(tx, now=now)
+            besides = (
+                findings.dead_letters(tx),
+                findings.budget(tx, self._heartbeat.terms, now=now),
+                *findings.stopped_workflows(tx),
+                *findings.missing_slots(tx),
+                *findings.unloaded_modules(self._workflows.faults),
+                *findings.waiting_messages(tx, now=now),
+                *findings.inbound(self._delivering.inbound_findings(tx, now=now)),
+            )
+            return replace(found, findings=[*found.findings, *besides])
+
+        return await self._open.store.read(look)
+
+    async def alerts(self, *, limit: int = 50, is_open: bool = False) -> builtins.list[AlertView]:
+        """Incidents that are open, and recent ones."""
+        return await self._open.store.read(lambda tx: alerts.alerts(tx, limit=limit, is_open=is_open))
+
+    async def is_writable(self) -> Finding:
+        """Whether the store can be written, tried out."""
+        return await is_writable(self._open.store, self._clock)
+
+    async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
+        """Counts, success rate, durations and streak of a schedule, or of `heartbeat`, `slot:NAME`, `workflow:ID`."""
+        start: Instant = 0 if since is None else as_instant(since, "since")
+        now, terms = self._clock.read().now, self._heartbeat.terms
+
+        def look(tx: Tx) -> Stats:
+            found = queries.stats(tx, slug, since=start, now=now)
+            return with_next_beat(tx, found, terms, now=now) if slug == HEARTBEAT else found
+
+        return await self._open.store.read(look)
+
+    async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
+        """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
+        parts, now = self._open, self._clock.read().now
+        asked = None if at is None else as_instant(at, "at")
+        if slug == HEARTBEAT:
+            return await self._beats.why(asked)
+        prefix, _, name = slug.partition(":")
+        explain = parts.whys.get(prefix) if name else None
+        if explain is not None:
+            return Why(*await parts.store.read(lambda tx: explain(tx, name, at=asked, now=now)))
+        terms, days = parts.terms.value, self._conduct.limits.ledger_days
+        return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
+
+    async def next_times(
+        self, slug: str, count: int = 5, *, after: datetime | str | None = None
+    ) -> builtins.list[datetime]:
+        """When it will run next, strictly after a time (now, if left out)."""
+        now = self._clock.read().now
+        start = now if after is None else as_instant(after, "after")
+        instants = await self._open.store.read(lambda tx: next_times(tx, slug, now=now, after=start, count=count))
+        return [at for at in map(as_datetime, instants) if at is not None]
+
+    async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
+        after: str | None = None
+        while True:
+            now = self._clock.read().now
+            asked = partial(queries.page, after=after, limit=PAGE, contains=contains, now=now)
+            page = await self._open.store.read(asked)
+            for view in page:
+                yield view
+            if len(page) < PAGE:
+                return
+            after = page[-1].slug

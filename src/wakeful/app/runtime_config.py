@@ -1,0 +1,71 @@
+"""How an app behaves, as far as that may change while it runs: read and checked in one place, now and later."""
+
+from dataclasses import replace
+from typing import NamedTuple, TypedDict
+
+from wakeful.app.bootstrap import resolve_zone
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.time.instants import parse_duration
+from wakeful.core.time.zones import check_zone
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules.rules import AgentLane, Terms
+
+
+class Changes(TypedDict, total=False):
+    """What can be given; the rest stays as it is. Durations are texts such as `90s` and `30m`."""
+
+    timezone: str
+    concurrency_max: int
+    shutdown_grace: str
+    every_min: str
+    agent_interval_min: str
+    ledger_days: int
+    standby: bool
+    agent_lane: AgentLane
+
+
+class Conduct(NamedTuple):
+    """Limits of the engine, and terms for all schedules."""
+
+    limits: Limits
+    terms: Terms
+
+
+def changed(before: Conduct, changes: Changes) -> Conduct:
+    """The conduct after changes; raises `Invalid` for what cannot be, and then nothing is changed."""
+    limits, terms = before
+    if "concurrency_max" in changes:
+        limits = replace(limits, concurrency_max=_at_least_one(changes["concurrency_max"], "concurrency_max"))
+    if "shutdown_grace" in changes:
+        limits = replace(limits, shutdown_grace=parse_duration(changes["shutdown_grace"], "shutdown_grace"))
+    if "ledger_days" in changes:
+        limits = replace(limits, ledger_days=_at_least_one(changes["ledger_days"], "ledger_days"))
+    if "every_min" in changes:
+        every_min = parse_duration(changes["every_min"], "every_min")
+        terms = replace(terms, limits=replace(terms.limits, every_min=every_min))
+    if "agent_interval_min" in changes:
+        interval = parse_duration(changes["agent_interval_min"], "agent_interval_min")
+        terms = replace(terms, limits=replace(terms.limits, agent_interval_min=interval))
+    if "timezone" in changes:
+        terms = replace(terms, default_zone=_zone(changes["timezone"]))
+    if "standby" in changes:
+        terms = replace(terms, is_standby=changes["standby"])
+    if "agent_lane" in changes:
+        terms = replace(terms, agent_lane=_lane(changes["agent_lane"]))
+    return Conduct(limits, terms)
+
+
+def _at_least_one(number: int, field: str) -> int:
+    if number < 1:
+        raise Invalid(FieldError(field, f"{number} is too small; write 1 or more"))
+    return number
+
+
+def _zone(timezone: str) -> str:
+    return resolve_zone(timezone if timezone == "local" else check_zone(timezone, "timezone"))
+
+
+def _lane(agent_lane: AgentLane) -> AgentLane:
+    if agent_lane not in ("serial", "parallel"):
+        raise Invalid(FieldError("agent_lane", f"{agent_lane!r} is not known; write 'serial' or 'parallel'"))
+    return agent_lane

@@ -1,0 +1,134 @@
+"""The heartbeat: asking for a turn, how it stands, and what waits to be told."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note
+
+REASONS: Final = ("cron", "message", "manual", "hook")
+RECEIPT_VARIABLE: Final = "WAKEFUL_RECEIPT_URL"
+_RECEIPT: Final = re.compile(r"/api/runs/([0-9]+)/receipt\?token=([A-Za-z0-9_-]+)")
+
+
+@command("wake")
+@click.option("--reason", type=click.Choice(REASONS), default="manual", show_default=True, help="Why it is woken.")
+@click.option("--text", metavar="TEXT", help="What the agent is to be told.")
+@click.option("--key", metavar="CONTEXT", help="A newer text of the same key takes the place of an older one.")
+def wake_command(asked: Invocation, reason: str, text: str | None, key: str | None) -> None:
+    """Ask for a turn of the heartbeat."""
+    body: dict[str, Any] = {"reason": reason, "text": text, "contextKey": key, **_asking_run()}
+    given = {name: value for name, value in body.items() if value is not None}
+    answer = asked.daemon().ask("POST", "/api/wake", body=given).body
+    if asked.is_json:
+        json_out(answer)
+    elif answer["coalesced"]:
+        click.echo("a turn was asked for already, and this goes with it; see it with: wakeful heartbeat")
+    else:
+        click.echo("a turn follows; see it with: wakeful heartbeat")
+    if not asked.is_json and (evicted := answer.get("evicted")):
+        click.echo(f"{len(evicted)} older event was dropped unheard, because too many wait for a turn", err=True)
+
+
+@command("heartbeat")
+def heartbeat_command(asked: Invocation) -> None:
+    """Show the heartbeat, and its last turns."""
+    answer = asked.daemon().get("/api/heartbeat")
+    if asked.is_json:
+        json_out(answer)
+        return
+    from wakeful.cli.tables import facts
+
+    facts(_facts(answer))
+    if answer["lastTurns"]:
+        click.echo()
+        _turns(answer["lastTurns"])
+
+
+@command("events")
+def events_command(asked: Invocation) -> None:
+    """List the system events that wait for the next turn, oldest first."""
+    answer = asked.daemon().get("/api/system-events")
+    if asked.is_json:
+        json_out(answer)
+        return
+    if not answer["events"]:
+        note("nothing waits for the next turn")
+        return
+    from wakeful.cli.tables import Column, table
+
+    columns = [
+        Column("ID"),
+        Column("RAISED"),
+        Column("SOURCE", least=8),
+        Column("KEY", least=8, drop=1),
+        Column("TEXT"),
+    ]
+    since = times.now()
+    rows = [
+        [one["id"], times.relative(times.parse(one["at"]), since), one["source"], one["contextKey"] or "", one["text"]]
+        for one in answer["events"]
+    ]
+    table(columns, rows)
+
+
+def _asking_run() -> dict[str, str]:
+    """A command that an agent runs in its turn was given the address for its receipt: it says whose turn asks."""
+    found = _RECEIPT.search(os.environ.get(RECEIPT_VARIABLE, ""))
+    return {} if found is None else {"runId": found[1], "token": found[2]}
+
+
+def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
+    since = times.now()
+    budget = answer["budget"]
+    used = f"{budget['turnsInLastHour']} of {budget['turnsPerHourMax']} turns in the last hour"
+    if budget["heldUntil"]:
+        used += f"; used up, waits until {times.when(budget['heldUntil'], since)}"
+    hours = answer["activeHours"]
+    pending = ", ".join(one["reason"] for one in answer["pending"]) or times.NONE
+    return [
+        ("status", _status(answer, since)),
+        ("agent", answer["agent"]),
+        ("every", answer["every"]),
+        ("active hours", times.NONE if hours is None else f"{hours['start']} to {hours['end']}, {hours['timezone']}"),
+        ("next beat", times.when(answer["nextBeat"], since)),
+        ("asked for", pending),
+        ("next turn", times.when(answer["nextTurn"], since)),
+        ("budget", used),
+        ("events", answer["events"]),
+        ("last error", answer["lastError"] or times.NONE),
+    ]
+
+
+def _status(answer: Mapping[str, Any], since: Any) -> str:
+    if not answer["enabled"]:
+        return f"{answer['status']} (beats are switched off; it can be woken)"
+    if answer["pausedAt"] is None:
+        return str(answer["status"])
+    ends = times.when(answer["resumeAt"], since) if answer["resumeAt"] else "you say: wakeful resume heartbeat"
+    paused = f"paused until {ends}; it can be woken"
+    return paused if answer["status"] == "paused" else f"{answer['status']}, {paused}"
+
+
+def _turns(turns: list[dict[str, Any]]) -> None:
+    from wakeful.cli.runs import outcome_of
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [Column("RUN"), Column("PASSED"), Column("WOKEN BY", least=8), Column("OUTCOME", least=11, is_state=True)]
+    rows = [
+        [run["runId"], _ago(run, since), ", ".join(run.get("reasons", ())) or times.NONE, outcome_of(run)]
+        for run in turns
+    ]
+    table(columns, rows)
+
+
+def _ago(run: Mapping[str, Any], since: Any) -> str:
+    return times.relative(times.parse(run["plannedAt"]), since)

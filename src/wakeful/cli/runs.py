@@ -1,0 +1,290 @@
+"""What happened: runs, the log of them, the record of a schedule, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wakeful.cli import terminal_text as inert
+from wakeful.cli import times
+from wakeful.cli.client import Daemon, owner_path, schedule_path
+from wakeful.cli.errors import Misused, no_daemon
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_line, json_out, note
+from wakeful.cli.slugs import complete_slug, optional_slug_argument, slug_argument
+
+if TYPE_CHECKING:
+    from wakeful.cli.stored import Source
+
+SLOT: Final = "slot:"
+WORKFLOW: Final = "workflow:"
+RUN_ID_MAX: Final = 18
+"""Digits."""
+OUTCOMES: Final = (
+    *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
+    *("skipped", "missed", "running", "waiting"),
+)
+
+
+@command("runs")
+@click.argument("words", nargs=-1, metavar="[SLUG | show ID]", shell_complete=complete_slug)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most this many.")
+@click.option(
+    "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Only those that ended like this, e.g. failed."
+)
+def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
+    """List the runs, newest first; of one schedule, or of all.
+
+    SLUG may also be that of a schedule that was removed, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
+    in full: its output, attempts, usage and deliveries.
+    """
+    match words:
+        case ("show", run_id):
+            _show(asked, run_id)
+            return
+        case ("show",):
+            raise click.UsageError(
+                "name the run: wakeful runs show ID (the ids are in the first column of wakeful runs)"
+            )
+        case (_, _, *_):
+            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show ID")
+    found = asked.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
+    if asked.is_json:
+        json_out({"runs": found, "next": None})
+    elif not found:
+        note("nothing has run yet")
+    else:
+        _list(found)
+
+
+@command("log")
+@optional_slug_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now; ends with Ctrl-C.")
+@click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
+def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -> None:
+    """Print what happened, oldest first, one line each; with -f also what happens from now on.
+
+    With -o json each line is one JSON object.
+    """
+    if not follow:
+        _look_back(asked, asked.source(), slug, limit)
+        return
+    daemon = asked.daemon()
+    try:
+        # Followed before looked back: what happens in between is then told twice at most, and that is noticed.
+        with daemon.following("/api/stream", streams="runs") as events:
+            told = _look_back(asked, daemon, slug, limit, known=REREAD)
+            _follow(asked, daemon, events, slug, told)
+    except KeyboardInterrupt:
+        return
+    raise no_daemon(asked.home, "any more")
+
+
+@command("stats")
+@slug_argument
+@click.option("--since", metavar="T", help="From this time, or a length back such as 7d; default: all that is kept.")
+def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
+    """Show the record of one schedule: how often, how well, how long.
+
+    SLUG may also be heartbeat, slot:NAME or workflow:ID.
+    """
+    from wakeful.cli.time_options import ago
+
+    start = None if since is None else ago(since, "--since")
+    answer = asked.source().get(owner_path(slug, "/stats"), since=start)
+    if asked.is_json:
+        json_out(answer)
+    else:
+        _record(slug, answer)
+
+
+@command("why")
+@slug_argument
+@click.option("--at", metavar="T", help="About this time: 9:00 (today), 'yesterday 9:00', a time, or 2h (ago).")
+def why_command(asked: Invocation, slug: str, at: str | None) -> None:
+    """Say in one sentence why it ran, did not, or will not.
+
+    SLUG may also be heartbeat, slot:NAME or workflow:ID.
+    """
+    source = asked.source()
+    answer = source.get(owner_path(slug, "/why"), at=None if at is None else _moment_of(source, slug, at))
+    if asked.is_json:
+        json_out(answer)
+        return
+    from wakeful.cli.tables import paragraph
+
+    # The sentence of a schedule is on its own clock; the heartbeat, slots and workflows have none.
+    is_plain = slug != "heartbeat" and ":" not in slug
+    paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
+
+
+def _show(asked: Invocation, run_id: str) -> None:
+    if not run_id.isascii() or not run_id.isdecimal() or len(run_id) > RUN_ID_MAX:
+        words = f"{run_id!r} is not the id of a run; the ids are in the first column of: wakeful runs"
+        raise Misused(words)
+    run = asked.source().get(f"/api/runs/{run_id}")
+    if asked.is_json:
+        json_out(run)
+        return
+    from wakeful.cli.run_details import show_run
+
+    show_run(run)
+
+
+def _moment_of(source: Source, slug: str, text: str) -> str:
+    """The instant that `--at` names; a time of day is read on the schedule's own clock."""
+    from wakeful.cli.time_options import about
+
+    is_schedule = slug != "heartbeat" and ":" not in slug
+    schedule = source.get(schedule_path(slug)).get("schedule") if is_schedule else None
+    return about(text, (schedule or {}).get("timezone"), "--at")
+
+
+def outcome_of(run: Mapping[str, Any]) -> str:
+    """`succeeded`, `skipped (paused), 12 times`: the outcome, its reason, and how many times it stands for."""
+    reason = f" ({run['reason']})" if run.get("reason") else ""
+    count = f", {run['count']} times" if run.get("count", 1) > 1 else ""
+    return f"{run['outcome']}{reason}{count}"
+
+
+def _runs_path(slug: str | None) -> str:
+    if slug is not None and slug.startswith(SLOT):
+        from wakeful.cli.slot_details import slot_path
+
+        return slot_path(slug.removeprefix(SLOT), "/runs")
+    if slug is not None and slug.startswith(WORKFLOW):
+        from wakeful.cli.workflows import workflow_path
+
+        return workflow_path(slug.removeprefix(WORKFLOW), "/runs")
+    return "/api/runs" if slug is None else schedule_path(slug, "/runs")
+
+
+def _list(found: list[dict[str, Any]]) -> None:
+    from wakeful.cli.tables import Column, table
+
+    since = times.now()
+    columns = [
+        Column("RUN"),
+        Column("SLUG", least=10),
+        Column("PLANNED", drop=2),
+        Column("PASSED"),
+        Column("TOOK", drop=1),
+        Column("OUTCOME", least=11, is_state=True),
+        Column("NOTE", least=8, drop=3),
+    ]
+    rows = []
+    for run in found:
+        planned = times.parse(run["plannedAt"])
+        took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
+        row = [run["runId"], name_of(run), times.wall(planned), times.relative(planned, since), took]
+        rows.append([*row, outcome_of(run), _remark(run)])
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    table(columns, rows)
+
+
+def name_of(run: Mapping[str, Any]) -> str:
+    """What ran: a schedule, or a handler of a workflow."""
+    return f"{run['slug']}/{run['handler']}" if run.get("handler") else str(run["slug"])
+
+
+def _remark(run: Mapping[str, Any]) -> str:
+    """Its error, else the tools that its agent was not allowed to use."""
+    if run.get("error"):
+        return str(run["error"])
+    refused = run.get("refusedTools")
+    return f"tools refused: {', '.join(refused)}" if refused else ""
+
+
+def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
+    if asked.is_json:
+        json_line(run)
+        return
+    at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
+    parts = [times.wall(at), name_of(run), outcome_of(run), f"run {run['runId']}"]
+    if _remark(run):
+        parts.append(_remark(run))
+    click.echo(inert.line("  ".join(parts)))
+
+
+Told = tuple[str, int, str, str | None, int]
+"""A run, its attempt, and how it stood; a row of several instants may grow."""
+
+REREAD: Final = 200
+"""How many of the last runs are looked through when the stream says that something is missing in it."""
+KNOWN_MAX: Final = 10_000
+
+
+def _look_back(asked: Invocation, source: Source, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
+    """The last runs, oldest first; answers what is known by now, at least so many runs of it."""
+    runs = source.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
+    for run in reversed(runs[:limit]):
+        _log_run(asked, run)
+    return {_told(run): None for run in reversed(runs)}
+
+
+def _told(run: Mapping[str, Any]) -> Told:
+    return run["runId"], run["attempt"], run["outcome"], run.get("reason"), run.get("count") or 1
+
+
+def _follow(asked: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, told: dict[Told, None]) -> None:
+    for event in events:
+        if event.get("what") == "reset":
+            _reread(asked, daemon, slug, told)
+        # Rungs and other small steps have no outcome; they are for the page, not for the log.
+        elif event.get("outcome") and (slug is None or event.get("slug") == slug):
+            _log_new(asked, event, told)
+
+
+def _reread(asked: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
+    """The stream does not tell everything: read in the ledger what it left out."""
+    runs = daemon.pages(_runs_path(slug), "runs", limit=REREAD)
+    news = [_log_new(asked, run, told) for run in reversed(runs)]
+    if all(news) and len(news) == REREAD:
+        note("wakeful: some of what happened is not told here; see it with: wakeful runs")
+
+
+def _log_new(asked: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
+    """Tell it, unless it was told already."""
+    mark = _told(run)
+    if mark in told:
+        return False
+    told[mark] = None
+    if len(told) > KNOWN_MAX:
+        del told[next(iter(told))]
+    _log_run(asked, run)
+    return True
+
+
+def _record(slug: str, answer: Mapping[str, Any]) -> None:
+    from wakeful.cli.tables import facts
+
+    since = times.now()
+    counts = answer.get("counts", {})
+    listed = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts.get(name)) or "none"
+    rate = answer.get("successRate")
+    streak = answer.get("streak") or 0
+    start = times.parse(answer.get("since"))
+    facts(
+        [
+            ("schedule", slug),
+            ("since", times.wall(start) if start else "the beginning of the ledger"),
+            ("runs", listed),
+            ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
+            ("took", _took(answer)),
+            ("in a row", f"{max(streak, 0)} succeeded" if streak >= 0 else f"{-streak} failed"),
+            ("tokens", f"{answer['tokens']:,}" if answer.get("tokens") is not None else "unknown"),
+            ("cost", f"${answer['cost']:.4f}" if answer.get("cost") is not None else "unknown"),
+            ("last", times.when(answer.get("lastRun"), since)),
+            ("next", times.when(answer.get("nextRun"), since)),
+        ]
+    )
+
+
+def _took(answer: Mapping[str, Any]) -> str:
+    if answer.get("p50DurationMs") is None:
+        return times.NONE
+    half, most = times.milliseconds(answer["p50DurationMs"]), times.milliseconds(answer.get("p95DurationMs"))
+    return f"{half} (median), {most} (95th percentile)"

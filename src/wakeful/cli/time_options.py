@@ -1,0 +1,94 @@
+"""Times and lengths as they are typed in an option: refused with the option's name, never guessed."""
+
+from datetime import timedelta, tzinfo
+from typing import NamedTuple
+
+from wakeful.cli import day_words, times
+from wakeful.cli.errors import Misused
+from wakeful.core.errors import Invalid
+from wakeful.core.time.instants import format_instant, parse_duration, parse_instant
+
+
+def instant(text: str, option: str) -> str:
+    """A time with its offset, as the daemon takes it: in UTC."""
+    try:
+        return format_instant(parse_instant(text, None, option))
+    except Invalid as invalid:
+        raise _misused(invalid) from invalid
+
+
+def duration(text: str, option: str) -> int:
+    """A length in milliseconds."""
+    try:
+        return parse_duration(text, option)
+    except Invalid as invalid:
+        raise _misused(invalid) from invalid
+
+
+class Wall(NamedTuple):
+    """A local date and time, and the zone it is read in."""
+
+    text: str
+    zone: str
+
+
+def upcoming_wall_in(text: str, zone_name: str | None, option: str) -> Wall | None:
+    """A time of day such as `tomorrow 9:00`, read in a zone (default: the user's); None: it is another text."""
+    name, zone = _zone(zone_name, option)
+    found = day_words.upcoming_wall(text, times.now(), zone)
+    return None if found is None else Wall(found, name)
+
+
+def about(text: str, zone_name: str | None, option: str) -> str:
+    """The instant a question is about: `9:00` is today's in that zone; else as `ago`."""
+    name, zone = _zone(zone_name, option)
+    wall = day_words.wall_of_today(text, times.now(), zone)
+    return ago(text, option) if wall is None else format_instant(parse_instant(wall, name, option))
+
+
+def ahead(text: str, option: str) -> str:
+    """A time, a time of day such as `tomorrow 9:00` in the user's zone, or a length from now: `2h` is in two hours."""
+    wall = upcoming_wall_in(text, None, option)
+    if wall is not None:
+        return format_instant(parse_instant(wall.text, wall.zone, option))
+    return _from_now(text, option, 1)
+
+
+def ago(text: str, option: str) -> str:
+    """A time, or a length before now: `7d` is a week ago."""
+    return _from_now(text, option, -1)
+
+
+def _from_now(text: str, option: str, direction: int) -> str:
+    try:
+        length = parse_duration(text, option)
+    except Invalid:
+        return _instant_at_least(text, option)
+    try:
+        at = times.now() + direction * timedelta(milliseconds=length)
+    except OverflowError:
+        raise Misused(option, [(option, f"'{text}' is beyond the calendar; write a shorter duration")]) from None
+    return at.isoformat(timespec="milliseconds")[:23] + "Z"
+
+
+def _instant_at_least(text: str, option: str) -> str:
+    """What is no length may be a time; if it is neither, both are named."""
+    try:
+        return instant(text, option)
+    except Misused as misused:
+        misused.faults = tuple((field, f"{message}, or a length such as 2d") for field, message in misused.faults)
+        raise
+
+
+def _zone(name: str | None, option: str) -> tuple[str, tzinfo]:
+    """The zone of that name, or the user's. One that this machine does not know is refused by the daemon."""
+    if name is None:
+        return times.user_zone()
+    zone = times.zone_named(name)
+    if zone is None:
+        raise Misused(option, [("--tz", f"'{name}' is not a zone; write it like Europe/Berlin")])
+    return name, zone
+
+
+def _misused(invalid: Invalid) -> Misused:
+    return Misused("not accepted", [(one.field, one.message) for one in invalid.errors])

@@ -1,0 +1,28 @@
+"""Settings: `wakeful.toml`, read whole or refused whole, followed while it changes, and never telling a secret."""
+
+from wakeful.config.faults import LocatedError, SettingsRefused
+from wakeful.config.load import Loaded, Source, load
+from wakeful.config.masked import to_json
+from wakeful.config.model import Settings
+from wakeful.config.secrets import MASK, Redactor, Secret, SecretUrl
+from wakeful.config.standing import HeldBack, Standing
+from wakeful.config.walk import diff
+from wakeful.config.watch import SettingsWatch
+
+__all__ = [
+    "MASK",
+    "HeldBack",
+    "Loaded",
+    "LocatedError",
+    "Redactor",
+    "Secret",
+    "SecretUrl",
+    "Settings",
+    "SettingsRefused",
+    "SettingsWatch",
+    "Source",
+    "Standing",
+    "diff",
+    "load",
+    "to_json",
+]

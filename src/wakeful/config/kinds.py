@@ -1,0 +1,568 @@
+"""What a single value may be: read from TOML, refused in the user's words, described in the reference.
+
+A `Kind` stands in the annotation of a field (`Annotated[int, duration("1s", "1h")]`) and does three things: it tells
+pydantic how to read the value, tells the reference how to describe it, and gives messages an example to show.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from wakeful.config.faults import Refusal, refusal, refusal_inside
+from wakeful.config.secrets import Secret, SecretReader, SecretUrl
+from wakeful.core.errors import Invalid
+from wakeful.core.fields import shown as shown_plain
+from wakeful.core.time.active_hours import parse_time_of_day
+from wakeful.core.time.instants import format_duration, parse_duration
+from wakeful.core.time.zones import check_zone
+from wakeful.integrations.net.guard import is_loopback, is_public, plain_name
+
+TEXT_MAX: Final = 100_000
+LIST_MAX: Final = 1_000
+_UNITS: Final = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_SIZE: Final = re.compile(r"(\d{1,15})\s*([KMG]i?B|B)?", re.IGNORECASE | re.ASCII)
+_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_MODULE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
+_OWN_HEADERS: Final = frozenset(
+    {"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"}
+)
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a value is read with: whoever resolves secrets, and the agents the file names anywhere."""
+
+    secrets: SecretReader
+    agents: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one value is read; `words` and `example` are for people."""
+
+    words: str
+    example: str
+    read: Callable[[Any, SecretReader | None], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def read(value: Any, info: core_schema.ValidationInfo[Any]) -> Any:
+            if value is None:  # TOML has no such value: it is a default, "not set"
+                return None
+            reading: Reading | None = info.context
+            try:
+                return self.read(value, reading.secrets if reading else None)
+            except Invalid as invalid:
+                raise refusal(short(invalid.errors[0].message)) from None
+
+        return core_schema.with_info_plain_validator_function(
+            read, serialization=core_schema.plain_serializer_function_ser_schema(masked)
+        )
+
+
+UNUSED: Final = "unused"
+
+
+def setting(default: Any = ..., *, says: str) -> Any:
+    """A field: its default as it would be written in the file, and what it means."""
+    return Field(default, validate_default=True, description=says)
+
+
+def unused(default: Any) -> Any:
+    """A field that other tables of its kind have and that does nothing here. Files that set it load, with a warning."""
+    says = "has no effect with this adapter; a file that sets it loads, with a warning"
+    return Field(default, validate_default=True, description=says, json_schema_extra={UNUSED: True})
+
+
+def masked(value: Any) -> Any:
+    """The value as it may be shown."""
+    match value:
+        case Secret() | SecretUrl():
+            return str(value)
+        case Mapping():
+            return {name: masked(inner) for name, inner in value.items()}
+        case tuple() | list():
+            return [masked(inner) for inner in value]
+        case _:
+            return value
+
+
+def shown(value: Any) -> str:
+    """The value as a message quotes it: as TOML writes it, shortened."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Mapping():
+            return "a table"
+        case list():
+            return "a list"
+        case _:
+            return shown_plain(value)
+
+
+def short(message: str) -> str:
+    """A message that quotes something huge keeps its beginning and its cure."""
+    return message if len(message) <= 400 else f"{message[:200]} … {message[-200:]}"
+
+
+# Numbers, durations, sizes
+
+
+def flag() -> Kind:
+    def read(value: Any, _: object) -> bool:
+        if not isinstance(value, bool):
+            raise refusal(f"{shown(value)} is neither true nor false; write one of them without quotes")
+        return value
+
+    return Kind("true or false", "true", read)
+
+
+def count(least: int, most: int) -> Kind:
+    def read(value: Any, _: object) -> int:
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            raise refusal(f"{shown(value)} is not a whole number; write it without the point")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise refusal(f"{shown(value)} is not a whole number; write one from {least} to {most}, without quotes")
+        if value < least:
+            raise refusal(f"{shown(value)} is too small; give at least {least}")
+        if value > most:
+            raise refusal(f"{shown(value)} is too large; give at most {most}")
+        return value
+
+    return Kind(f"whole number, {least} to {most}", str(least), read)
+
+
+def duration(least: str, most: str) -> Kind:
+    low, high = parse_duration(least), parse_duration(most)
+
+    def read(value: Any, _: object) -> int:
+        if not isinstance(value, str):
+            raise refusal(f'{shown(value)} is not a duration; write it in quotes with its unit, like "90s" or "30m"')
+        try:
+            ms = parse_duration(value)
+        except Invalid:
+            raise
+        except ValueError:  # more digits than Python is willing to read
+            raise refusal(f"{shown(value)} is too long; give at most {most}") from None
+        if ms < low:
+            raise refusal(f"{shown(value)} is too short; give at least {least}")
+        if ms > high:
+            raise refusal(f"{shown(value)} is too long; give at most {most}")
+        return ms
+
+    return Kind(f"duration, {least} to {most}", f'"{format_duration(max(low, 60_000))}"', read)
+
+
+def size(least: str, most: str) -> Kind:
+    low, high = _bytes(least), _bytes(most)
+
+    def read(value: Any, _: object) -> int:
+        amount = _bytes(value)
+        if amount is None:
+            raise refusal(f'{shown(value)} is not a size; write it in quotes with its unit, like "64KiB" or "1MiB"')
+        if low is not None and amount < low:
+            raise refusal(f"{shown(value)} is too small; give at least {least}")
+        if high is not None and amount > high:
+            raise refusal(f"{shown(value)} is too large; give at most {most}")
+        return amount
+
+    return Kind(f"size, {least} to {most}", '"1MiB"', read)
+
+
+def _bytes(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(found[1]) * _UNITS[(found[2] or "").lower()] if found else None
+
+
+# Texts
+
+
+def text(words: str = "text", *, most: int = TEXT_MAX, example: str = '"…"') -> Kind:
+    def read(value: Any, _: object) -> str:
+        return plain_text(value, most)
+
+    return Kind(words, example, read)
+
+
+def plain_text(value: Any, most: int = TEXT_MAX, *, may_be_empty: bool = False) -> str:
+    """A text that says something and can be stored and passed to a program."""
+    if not isinstance(value, str):
+        raise refusal(f"{shown(value)} is not a text; put it in quotes")
+    if not may_be_empty and not value.strip():
+        raise refusal("is empty; write something, or remove the line")
+    if len(value) > most:
+        raise refusal(f"has {len(value)} characters; give at most {most}")
+    if "\0" in value:
+        raise refusal("holds a NUL character, which cannot be stored; remove it")
+    return value
+
+
+def json_text() -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value)
+        try:
+            json.loads(found)
+        except (ValueError, RecursionError):
+            raise refusal('is not JSON; write it in single quotes, like \'{"model": "…"}\'') from None
+        return found
+
+    return Kind("JSON as text", "'{…}'", read)
+
+
+def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, most: int = 200) -> Kind:
+    """A text of a certain form."""
+
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, most)
+        if not pattern.fullmatch(found):
+            raise refusal(f"{shown(found)} is not {words}; {cure}")
+        return found
+
+    return Kind(words, example, read)
+
+
+def name(most: int = 64, *, reserved: Mapping[str, str] = MappingProxyType({})) -> Kind:
+    """A name that also stands in URLs and log lines; a reserved one means something else, and says what."""
+    plain = matching("a name", _NAME, "use letters, digits, and . _ - after the first", example="name", most=most)
+
+    def read(value: Any, reader: SecretReader | None) -> Any:
+        found = plain.read(value, reader)
+        if found in reserved:
+            raise refusal(f"'{found}' means {reserved[found]}; choose another name")
+        return found
+
+    return Kind(plain.words, plain.example, read)
+
+
+def module() -> Kind:
+    return matching("a module", _MODULE, 'write it as import does, like "mypackage.flows"', example='"mypackage.flows"')
+
+
+def call_target() -> Kind:
+    pattern = re.compile(rf"{_MODULE.pattern}:{_MODULE.pattern}")
+    return matching(
+        "MODULE:FUNCTION", pattern, 'write it like "mypackage.agents:answer"', example='"mypackage.agents:answer"'
+    )
+
+
+def single_word(most: int) -> Kind:
+    return matching("a word", re.compile(r"\S+"), "write it without spaces", example='"WORD"', most=most)
+
+
+def folder() -> Kind:
+    def read(value: Any, reader: SecretReader | None) -> Path:
+        try:
+            return _reader(reader).home / Path(plain_text(value, 4_096)).expanduser()
+        except RuntimeError:
+            raise refusal(f"{shown(value)} begins with nobody's home; write the path in full") from None
+
+    return Kind("folder, relative to the home folder", '"PATH"', read)
+
+
+def regex(groups: int = 1) -> Kind:
+    """A pattern; with one group that is the part that is taken."""
+
+    def read(value: Any, _: object) -> re.Pattern[str]:
+        try:
+            pattern = re.compile(plain_text(value, 1_000))
+        except (re.error, RecursionError, OverflowError) as error:
+            raise refusal(f"{shown(value)} is not a regular expression ({error}); correct it") from None
+        if groups and pattern.groups != groups:
+            raise refusal(
+                f"{shown(value)} has {pattern.groups} groups; put (…) around the one part to take, (?:…) elsewhere"
+            )
+        return pattern
+
+    if not groups:
+        return Kind("regular expression", "'no such session'", read)
+    return Kind("regular expression with one group", "'session: (\\S+)'", read)
+
+
+def naming(place: str, words: str, *, example: str, begins: str = "") -> Kind:
+    """A text with a place in it that is filled in later."""
+
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 2_000)
+        if place not in found:
+            raise refusal(f"{shown(found)} does not say where; put {place} where the id belongs")
+        if not found.startswith(begins):
+            raise refusal(f"{shown(found)} is no path; let it begin with {begins}")
+        return found
+
+    return Kind(words, example, read)
+
+
+def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, distinct: bool = False) -> Kind:
+    """A list; every fault of an item names its place."""
+
+    def read(value: Any, reader: SecretReader | None) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise refusal(f"{shown(value)} is not a list; write [{item.example}]")
+        if not least <= len(value) <= most:
+            limit = f"at least {least}" if len(value) < least else f"at most {most}"
+            raise refusal(f"has {len(value)} items; give {limit}")
+        found: list[Any] = []
+        faults: list[tuple[str | int, str]] = []
+        for index, written in enumerate(value):
+            try:
+                one = item.read(written, reader)
+            except Invalid as invalid:
+                faults.append((index, short(invalid.errors[0].message)))
+            except Refusal as error:
+                faults.append((index, error.message()))
+            else:
+                if distinct and one in found:
+                    faults.append((index, f"{shown(written)} is there twice; keep one"))
+                found.append(one)
+        if faults:
+            raise refusal_inside(faults)
+        return tuple(found)
+
+    return Kind(words, f"[{item.example}]", read)
+
+
+def argv() -> Kind:
+    word = Kind("text", '"PROGRAM", "ARGUMENT"', lambda value, _: plain_text(value, may_be_empty=True))
+    words = listed(word, "list of texts: a program and its arguments", least=1)
+
+    def read(value: Any, reader: SecretReader | None) -> Any:
+        found = words.read(value, reader)
+        if not found[0].strip():
+            raise refusal_inside([(0, "is empty; write the name of a program")])
+        return found
+
+    return Kind(words.words, words.example, read)
+
+
+# Times and zones
+
+
+def zone(*, local: bool) -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 100)
+        return found if local and found == "local" else check_zone(found)
+
+    words = "IANA zone or local" if local else "IANA zone"
+    return Kind(words, '"Europe/Berlin"', read)
+
+
+def time_of_day(*, end: bool = False) -> Kind:
+    def read(value: Any, _: object) -> str:
+        if isinstance(value, time):
+            raise refusal(f'{shown(value)} is not a text; write it in quotes, like "{value:%H:%M}"')
+        found = plain_text(value, 100)
+        parse_time_of_day(found, "time", end=end)
+        return found
+
+    return Kind(f"time of day, 00:00 to {'24:00' if end else '23:59'}", '"09:00"', read)
+
+
+# Addresses
+
+
+def host() -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 253)
+        if found.startswith("[") and found.endswith("]"):
+            raise refusal(f"{shown(found)} has brackets; write the address alone, like ::1")
+        try:
+            ipaddress.ip_address(found)
+        except ValueError:
+            if not _HOST_NAME.fullmatch(found) or re.fullmatch(r"[\d.]+", found):
+                raise refusal(
+                    f"{shown(found)} is not an address to listen on; write a host alone, like 127.0.0.1"
+                ) from None
+        return found
+
+    return Kind("host", '"127.0.0.1"', read)
+
+
+def network() -> Kind:
+    """An address, or a network such as 10.0.0.0/8."""
+
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 100)
+        try:
+            ipaddress.ip_network(found, strict=False)
+        except ValueError:
+            raise refusal(f"{shown(found)} is not an address or a network; write it like 127.0.0.1") from None
+        return found
+
+    return Kind("address or network", '"127.0.0.1"', read)
+
+
+def is_private(name: str) -> bool:
+    """Whether the host, as written, lies on this machine or in a private network."""
+    name = plain_name(name)
+    try:
+        ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return is_loopback(name)
+    return not is_public(name)
+
+
+def url(*, https: bool = False) -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = plain_text(value, 2_000)
+        check_web_address(found, https=https)
+        return found
+
+    words = "https address (http only on this machine)" if https else "http or https address"
+    return Kind(words, '"https://…"', read)
+
+
+def check_web_address(found: str, *, https: bool = False, password: bool = False) -> None:
+    """Refuse what no client could open. The address is quoted only once it is known to hold no password."""
+    try:
+        parts = urlsplit(found)
+        port, server, has_user = parts.port, parts.hostname, "@" in parts.netloc
+    except ValueError:
+        raise refusal("is not an address that can be read; write it like https://host:port/path") from None
+    if has_user and not password:
+        raise refusal("carries a user or password, which would be shown; remove it from the address")
+    if parts.scheme not in ("http", "https") or not server or port == 0 or not found.isprintable() or " " in found:
+        quoted = "" if password or has_user or parts.query else f"{shown(found)} "
+        raise refusal(f"{quoted}is not a web address; write it like https://host:port/path")
+    if https and parts.scheme == "http" and not is_loopback(server):
+        raise refusal("sends the key unencrypted; write https:// (http:// is for this machine only)")
+
+
+# Secrets
+
+
+def secret() -> Kind:
+    def read(value: Any, reader: SecretReader | None) -> Secret:
+        return _reader(reader).secret(value)
+
+    return Kind("secret", '{env = "NAME"}', read)
+
+
+def secrets_by_name() -> Kind:
+    """Environment variables for a program; any of them may be a key, so all are masked."""
+
+    def wrong(variable: str, _: Secret | None) -> str | None:
+        return None if _VARIABLE.fullmatch(variable) else "is not the name of a variable; use letters, digits and _"
+
+    return _table_of_secrets("table of secrets", "NAME", wrong)
+
+
+def variables() -> Kind:
+    """Environment variables for a program; one that is a secret is written as one."""
+
+    def read(value: Any, reader: SecretReader | None) -> dict[str, str | Secret]:
+        if not isinstance(value, Mapping):
+            raise refusal(f'{shown(value)} is not a table; write {{NAME = "value"}}')
+        found: dict[str, str | Secret] = {}
+        faults: list[tuple[str | int, str]] = []
+        for key, written in value.items():
+            try:
+                found[key] = _variable(written, reader)
+            except Refusal as error:
+                faults.append((key, error.message()))
+            if not _VARIABLE.fullmatch(key):
+                faults.append((key, "is not the name of a variable; use letters, digits and _"))
+        if faults:
+            raise refusal_inside(faults)
+        return found
+
+    return Kind("table of texts and secrets", '{NAME = "value"}', read)
+
+
+def _variable(written: Any, reader: SecretReader | None) -> str | Secret:
+    if isinstance(written, Mapping):
+        return _reader(reader).secret(written)
+    if not isinstance(written, str):  # not quoted: it may be a secret in the wrong shape
+        raise refusal('is no text; write a text in quotes, or {env = "NAME"} or {file = "PATH"} for a secret')
+    return plain_text(written, may_be_empty=True)
+
+
+def path_in_json() -> Kind:
+    """Where something stands in JSON: keys with dots between them, or a list of keys."""
+
+    def read(value: Any, _: object) -> str | tuple[str, ...]:
+        if isinstance(value, list | tuple):
+            return tuple(plain_text(one, 200) for one in value)
+        return plain_text(value, 200)
+
+    return Kind("dotted key, or list of keys", '"result"', read)
+
+
+def headers() -> Kind:
+    """Headers for every request to a server; any of them may be a key, so all are masked."""
+
+    def wrong(name: str, value: Secret | None) -> str | None:
+        if not _HEADER.fullmatch(name):
+            return "is not the name of a header; use letters, digits and -"
+        if name.lower() in _OWN_HEADERS:
+            return "belongs to the connection itself; remove it"
+        is_sendable = value is None or (value.reveal().isprintable() and value.reveal().isascii())
+        return None if is_sendable else "has a value that cannot be sent; write it in one line of ASCII"
+
+    return _table_of_secrets("table of headers", "X-Name", wrong)
+
+
+def _table_of_secrets(words: str, name: str, wrong: Callable[[str, Secret | None], str | None]) -> Kind:
+    def read(value: Any, reader: SecretReader | None) -> dict[str, Secret]:
+        if not isinstance(value, Mapping):
+            raise refusal(f'{shown(value)} is not a table; write {{{name} = "value"}}')
+        found: dict[str, Secret] = {}
+        faults: list[tuple[str | int, str]] = []
+        for key, written in value.items():
+            try:
+                found[key] = _reader(reader).secret(written)
+            except Refusal as error:
+                faults.append((key, error.message()))
+            fault = wrong(key, found.get(key))
+            if fault is not None:
+                faults.append((key, fault))
+        if faults:
+            raise refusal_inside(faults)
+        return found
+
+    return Kind(words, f'{{{name} = "value"}}', read)
+
+
+def store_url() -> Kind:
+    def read(value: Any, reader: SecretReader | None) -> SecretUrl:
+        found = _reader(reader).url(value)
+        address = found.reveal()
+        if address.startswith("sqlite:///") and len(address) > len("sqlite:///"):
+            return found
+        if re.match(r"postgres(?:ql)?://.", address):
+            return found
+        # Not quoted: whatever it is, there may be a password in it.
+        raise refusal("is not a store; write sqlite:///FILE or postgresql://user@host/database")
+
+    return Kind("sqlite:///FILE or postgresql://…", '"sqlite:///wakeful.db"', read)
+
+
+def secret_web_address() -> Kind:
+    def read(value: Any, reader: SecretReader | None) -> SecretUrl:
+        found = _reader(reader).url(value, hides_path=True)
+        check_web_address(found.reveal(), password=True)
+        return found
+
+    return Kind("http or https address, or a secret", '"https://…"', read)
+
+
+def _reader(reader: SecretReader | None) -> SecretReader:
+    return reader or SecretReader(Path(), {})

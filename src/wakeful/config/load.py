@@ -1,0 +1,255 @@
+"""From the file to settings, or to everything that is wrong with it.
+
+Nothing but `SettingsRefused` comes out of here, whatever the file is: a folder, a pipe, a photograph. It is raised
+outside of every handler, so that no exception that still holds what was written (and with it a secret) hangs on it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import ValidationError
+
+from wakeful.config.document import Document, read_document
+from wakeful.config.faults import LocatedError, SettingsRefused
+from wakeful.config.kinds import UNUSED, Reading, masked
+from wakeful.config.messages import faults_of, may_come_of
+from wakeful.config.model import Settings, agent_names
+from wakeful.config.places import Path, dotted
+from wakeful.config.secrets import REDACTED_MIN, Redactor, Secret, SecretReader, SecretUrl, read_regular_file
+from wakeful.config.walk import leaves
+
+FILE_NAME: Final = "wakeful.toml"
+FILE_MAX: Final = 262_144
+FAULTS_MAX: Final = 100
+_OTHERS: Final = 0o077
+
+From: TypeAlias = Literal["default", "file", "environment", "secretFile", "option"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value came from: the line of the file, and for a secret the variable or file the line names."""
+
+    origin: From
+    line: int | None = None
+    name: str | None = None
+
+
+DEFAULT: Final = Source("default")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings as they were read.
+
+    `written` has every value as the file writes it, secrets masked; `sources` tells where each came from; both by
+    path. `secrets` are the values a log must not show. `files` are those the settings depend on, whether they exist or
+    not.
+    """
+
+    settings: Settings
+    sources: Mapping[str, Source] = field(repr=False)
+    written: Mapping[Path, Any] = field(repr=False)
+    file: FilePath
+    files: frozenset[FilePath]
+    warnings: tuple[LocatedError, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The environment variables that the file names as secrets."""
+        return frozenset(one.name for one in self.sources.values() if one.origin == "environment" and one.name)
+
+
+def load(
+    home: FilePath,
+    *,
+    file: FilePath | None = None,
+    environ: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Read the settings of a home folder, or those of one `file` in its place, which then must exist.
+
+    `options` are values that count more than the file's, by path (`server.port`); None means not given.
+    """
+    path = home / FILE_NAME if file is None else file
+    reader = SecretReader(home, os.environ if environ is None else environ)
+    content = _read(path, must_exist=file is not None)
+    document = read_document(content) if isinstance(content, str) else None
+    result: Loaded | list[LocatedError]
+    if document is None:
+        result = [content] if isinstance(content, LocatedError) else []
+    elif not document.is_whole:
+        result = list(document.faults)
+    else:
+        given: dict[Path, Any] = {
+            tuple(name.split(".")): value for name, value in (options or {}).items() if value is not None
+        }
+        result = _validated(path, document, reader, given)
+    if isinstance(result, Loaded):
+        return result
+    raise SettingsRefused(path, _in_order(result, reader), frozenset(reader.files))
+
+
+def _read(path: FilePath, *, must_exist: bool) -> str | LocatedError:
+    """The text of the file; a missing one is empty, unless it was asked for by name."""
+    try:
+        content = read_regular_file(path, FILE_MAX)
+        return content.decode()
+    except FileNotFoundError:
+        if path.is_symlink():
+            problem = "the file is a link to something that does not exist; correct or remove the link"
+        elif must_exist:
+            problem = "the file does not exist; check its name"
+        else:
+            return ""
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else f"byte 0x{content[error.start]:02x}"
+        return LocatedError("", f"the file is not UTF-8 text ({what}); save it as UTF-8", line)
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror}); let its owner read it"
+    except ValueError as error:
+        problem = f"the file cannot be read ({error}); put a text file of at most {FILE_MAX // 1024} KiB in its place"
+    return LocatedError("", problem, 1)
+
+
+def _validated(
+    path: FilePath, document: Document, reader: SecretReader, given: Mapping[Path, Any]
+) -> Loaded | list[LocatedError]:
+    data = _with_options(document.data, given)
+    faults = list(document.faults)
+    try:
+        settings = Settings.model_validate(data, context=Reading(reader, agent_names(data)))
+    except ValidationError as error:
+        faults += _translated(error, data, document, given)
+    else:
+        if not faults:
+            return _loaded(path, settings, data, document, reader, given)
+    return faults
+
+
+def _with_options(data: Mapping[str, Any], given: Mapping[Path, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = dict(data)
+    for place, value in given.items():
+        table: dict[str, Any] = merged
+        for part in map(str, place[:-1]):
+            inner = table.get(part, {})
+            if not isinstance(inner, dict):
+                break  # the file's own fault is reported instead
+            table[part] = table = dict(inner)
+        else:
+            table[str(place[-1])] = value
+    return merged
+
+
+def _translated(
+    error: ValidationError, data: Mapping[str, Any], document: Document, given: Mapping[Path, Any]
+) -> list[LocatedError]:
+    details = error.errors(include_url=False)
+    faults = []
+    for detail in details[:FAULTS_MAX]:
+        if may_come_of(detail, document.spoilt):
+            continue
+        for place, message in faults_of(detail, data):
+            line = None if place in given else document.places.line_of(place)
+            faults.append(LocatedError(dotted(place), message, line))
+    if len(details) > FAULTS_MAX:
+        last = max(document.places.lines.values(), default=1)
+        faults.append(LocatedError("", f"and {len(details) - FAULTS_MAX} more; correct these first", last))
+    return faults
+
+
+def _loaded(
+    path: FilePath,
+    settings: Settings,
+    data: Mapping[str, Any],
+    document: Document,
+    reader: SecretReader,
+    given: Mapping[Path, Any],
+) -> Loaded:
+    sources: dict[str, Source] = {}
+    written: dict[Path, Any] = {}
+    warnings: list[LocatedError] = []
+    for place, value, default in leaves(settings):
+        found = _written_at(place, data)
+        source = DEFAULT
+        if place in given:
+            source = Source("option")
+        elif found is not None:
+            source = Source("file", document.places.line_of(place))
+        if found is not None and _is_unused(settings, place):
+            message = "has no effect with this adapter; remove it"
+            warnings.append(LocatedError(dotted(place), message, source.line))
+        if isinstance(value, Secret | SecretUrl):
+            source = _secret_source(value, source)
+            warnings += _exposed(place, value, source, path)
+        sources[dotted(place)] = source
+        written[place] = _as_written(value, default if found is None else found)
+    return Loaded(
+        settings,
+        MappingProxyType(sources),
+        MappingProxyType(written),
+        path,
+        frozenset({path, *reader.files}),
+        tuple(warnings),
+        tuple(dict.fromkeys(reader.values)),
+    )
+
+
+def _is_unused(settings: Settings, place: Path) -> bool:
+    """Whether an agent has the setting only so that older files can be read."""
+    if len(place) != 3 or place[0] != "agents":
+        return False
+    agent, name = settings.agents[str(place[1])], str(place[2])
+    extra = type(agent).model_fields[name].json_schema_extra
+    return isinstance(extra, Mapping) and bool(extra.get(UNUSED))
+
+
+def _written_at(place: Path, data: Any) -> Any:
+    for part in place:
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
+
+
+def _as_written(value: Any, written: Any) -> Any:
+    """What the file says, except where that would tell a secret."""
+    shown = masked(value)
+    return shown if shown is not value and not isinstance(value, tuple) else masked(written)
+
+
+def _secret_source(value: Secret | SecretUrl, source: Source) -> Source:
+    origin = value.origin
+    return source if origin.kind == "plain" else Source(origin.kind, source.line, origin.name)
+
+
+def _exposed(place: Path, value: Secret | SecretUrl, source: Source, path: FilePath) -> list[LocatedError]:
+    """Secrets that others on this machine could read, and those too short to be found in a log."""
+    file = value.origin.path or (path if source.origin == "file" and value.values else None)
+    found = []
+    if file is not None and _is_open_to_others(file):
+        name = value.origin.name or path.name
+        found.append(f"others on this machine can read it in {name}; run chmod 600 on that file")
+    if any(len(text) < REDACTED_MIN for text in value.values):
+        found.append(f"is shorter than {REDACTED_MIN} characters and is not masked in logs; use a longer one")
+    return [LocatedError(dotted(place), message, source.line) for message in found]
+
+
+def _is_open_to_others(file: FilePath) -> bool:
+    try:
+        return bool(file.stat().st_mode & _OTHERS)
+    except OSError:
+        return False
+
+
+def _in_order(faults: list[LocatedError], reader: SecretReader) -> tuple[LocatedError, ...]:
+    """By line; a secret that stands in a wrong place as well must not be told by the message about that place."""
+    redact = Redactor(reader.values).redact
+    safe = [LocatedError(fault.field, redact(fault.message), fault.line, fault.column) for fault in faults]
+    return tuple(sorted(safe, key=lambda fault: fault.line or 0))

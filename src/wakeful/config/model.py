@@ -1,0 +1,332 @@
+"""The settings, whole and valid: one frozen table for each table of `wakeful.toml`.
+
+Theory of operation: a field's default is written as the file would write it (`"60m"`) and read by the same reader, so
+the reference, the file and the value can never disagree. Durations become milliseconds, sizes bytes, secrets `Secret`.
+A check of two fields together belongs to the later one: pydantic then makes it although a third is wrong, and every
+fault is found in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from wakeful.config import kinds
+from wakeful.config.agents import AGENTS, Agent, EchoAgent
+from wakeful.config.channels import CHANNELS, Channel, InboxChannel
+from wakeful.config.faults import refusal
+from wakeful.config.kinds import setting
+from wakeful.config.secrets import Secret, SecretUrl
+from wakeful.config.slots import SLOTS, Quota, Slot
+from wakeful.config.table import Entries, Table
+from wakeful.core.time.active_hours import ActiveHours
+from wakeful.integrations.net.guard import is_loopback
+
+RESERVED_CHANNELS: Final = {"last": "the channel of the last interaction"}
+DEFAULT_AGENT: Final = "default"
+"""The agent that is always there: echo, unless the file says otherwise."""
+INBOX: Final = "inbox"
+ACK_TOKEN: Final = "{ack_token}"  # noqa: S105 - a place in a prompt
+HEARTBEAT_PROMPT: Final = (
+    "Go through what is waiting and act on whatever is due. "
+    "If nothing needs a person's attention, answer only {ack_token}."
+)
+
+
+class Server(Table):
+    """Where the daemon listens."""
+
+    host: Annotated[str, kinds.host()] = setting("127.0.0.1", says="the address it listens on")
+    port: Annotated[int, kinds.count(0, 65_535)] = setting(8377, says="the port; 0: any that is free")
+    token: Annotated[Secret | None, kinds.secret()] = setting(
+        None,
+        says="what callers must send as a bearer token, in place of the random one in the home folder's `token` file; "
+        "needed for any bind but loopback",
+    )
+    auth: Literal["token", "none"] = setting(
+        "token", says='"none": no token is needed on loopback, so every user of this machine can use the daemon'
+    )
+    allowed_hosts: Annotated[
+        tuple[str, ...], kinds.listed(kinds.host(), "list of host names", most=100, distinct=True)
+    ] = setting((), says="further host names under which the daemon is reached, e.g. through a proxy")
+    public_url: Annotated[str | None, kinds.url()] = setting(
+        None, says="the address people use, e.g. of a proxy with TLS; receipts and links use it"
+    )
+    trusted_proxies: Annotated[
+        tuple[str, ...], kinds.listed(kinds.network(), "list of addresses", most=100, distinct=True)
+    ] = setting((), says="addresses or networks whose X-Forwarded-… headers count")
+
+    @field_validator("public_url")
+    @classmethod
+    def _needs_token(cls, public_url: str | None, info: ValidationInfo) -> str | None:
+        if public_url is not None and info.data.get("auth") == "none":
+            raise refusal(
+                'with auth = "none" everyone who reaches public_url could use the daemon; remove one of the two',
+                at=("auth",),
+            )
+        return public_url
+
+    @field_validator("auth")
+    @classmethod
+    def _only_on_loopback(cls, auth: str, info: ValidationInfo) -> str:
+        address = info.data.get("host")
+        if auth == "none" and address is not None and not is_loopback(address):
+            raise refusal(f'is "none", and {address} can be reached from other machines; write "token"', at=("auth",))
+        return auth
+
+    @field_validator("token")
+    @classmethod
+    def _guarded(cls, token: Secret | None, info: ValidationInfo) -> Secret | None:
+        address = info.data.get("host")
+        if token is None and address is not None and not is_loopback(address):
+            raise refusal(
+                f"{address} can be reached by others, and there is no token; "
+                'add token = {env = "WAKEFUL_TOKEN"} to [server], or listen on 127.0.0.1',
+                at=("host",),
+            )
+        return token
+
+
+class Store(Table):
+    """Where everything is kept."""
+
+    url: Annotated[SecretUrl, kinds.store_url()] = setting(
+        "sqlite:///wakeful.db", says="a file, relative to the home folder, or a PostgreSQL database"
+    )
+
+
+class Schedules(Table):
+    """What holds for all schedules."""
+
+    enabled: Annotated[bool, kinds.flag()] = setting(True, says="false: standby, instants are skipped")
+    timezone: Annotated[str, kinds.zone(local=True)] = setting(
+        "local", says="the zone of schedules written without one"
+    )
+    mirror: Literal["agent", "all", "off"] = setting("agent", says="which definitions are also kept as files")
+
+
+class Limits(Table):
+    """How much of everything."""
+
+    agent_interval_min: Annotated[int, kinds.duration("0s", "365d")] = setting(
+        "60m", says="prompt schedules more often than this are refused"
+    )
+    every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
+        "10s", says="`every` below this is raised to it, of schedules and of producers"
+    )
+    concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(64, says="runs at the same time")
+    agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether an agent works on one run at a time")
+    shutdown_grace: Annotated[int, kinds.duration("0s", "1h")] = setting(
+        "30s", says="how long runs may go on at shutdown"
+    )
+    ledger_days: Annotated[int, kinds.count(1, 36_500)] = setting(90, says="how long runs are kept")
+    body_max: Annotated[int, kinds.size("1KiB", "256MiB")] = setting("1MiB", says="the largest request body")
+
+
+class ActiveHoursTable(Table):
+    """The part of each day in which the heartbeat beats by itself."""
+
+    start: Annotated[str, kinds.time_of_day()] = setting(says="the first minute inside")
+    end: Annotated[str, kinds.time_of_day(end=True)] = setting(
+        says="the first minute outside; the same as start: always"
+    )
+    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="whose wall clock they are on")
+
+    def in_zone(self, local_zone: str) -> ActiveHours:
+        """The window, with `local` replaced by the zone this machine is in."""
+        return ActiveHours(self.start, self.end, local_zone if self.timezone == "local" else self.timezone)
+
+
+class Heartbeat(Table):
+    """The agent's own rhythm."""
+
+    enabled: Annotated[bool, kinds.flag()] = setting(False, says="whether it beats")
+    agent: Annotated[str, kinds.name()] = setting("default", says="whose heart it is: a name under [agents]")
+    session: Literal["keep", "fresh"] = setting(
+        "keep", says="keep: all turns in one session, so that it remembers them; fresh: each turn in a new one"
+    )
+    model: Annotated[str | None, kinds.text("name of a model", most=200, example='"small-model"')] = setting(
+        None, says="the model of its turns; unset: the agent's"
+    )
+    every: Annotated[int, kinds.duration("1s", "365d")] = setting("30m", says="how often")
+    prompt: Annotated[str, kinds.text()] = setting(
+        HEARTBEAT_PROMPT, says="what the agent is asked; {ack_token} is replaced by ack_token"
+    )
+    ack_token: Annotated[str, kinds.single_word(64)] = setting(
+        "HEARTBEAT_OK", says="the reply that means: nothing to report"
+    )
+    ack_chars_max: Annotated[int, kinds.count(0, 100_000)] = setting(
+        300, says="how much more the reply may say and still not be delivered"
+    )
+    ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token counts")
+    active_hours: ActiveHoursTable | None = setting(None, says="when it beats by itself; unset: always")
+    spacing_min: Annotated[int, kinds.duration("0s", "24h")] = setting(
+        "10s", says="between turns that wakes ask for by themselves"
+    )
+    turns_per_hour_max: Annotated[int, kinds.count(1, 3_600)] = setting(
+        60, says="more turns than this in an hour must wait"
+    )
+
+    @field_validator("agent")
+    @classmethod
+    def _known_agent(cls, agent: str, info: ValidationInfo) -> str:
+        reading: kinds.Reading | None = info.context
+        if reading is not None and agent not in reading.agents:
+            known = ", ".join(sorted(reading.agents))
+            message = kinds.short(f"there is no agent '{agent}'; add [agents.{agent}], or name one of {known}")
+            raise refusal(message, at=("agent",))
+        return agent
+
+    @property
+    def full_prompt(self) -> str:
+        """The prompt with the token in it."""
+        return self.prompt.replace(ACK_TOKEN, self.ack_token)
+
+
+class Hook(Table):
+    """An address that wakes the agent: POST /api/hooks/NAME."""
+
+    token: Annotated[Secret, kinds.secret()] = setting(says="what callers must send as a bearer token")
+
+
+class Delivery(Table):
+    """How messages to people are sent."""
+
+    retries_max: Annotated[int, kinds.count(0, 100)] = setting(
+        5, says="tries after the first, before it is a dead letter"
+    )
+    recovery_budget: Annotated[int, kinds.duration("0s", "1h")] = setting(
+        "60s", says="how long a start may spend on what was left over"
+    )
+    age_max: Annotated[int, kinds.duration("1m", "365d")] = setting("24h", says="older messages are not sent any more")
+
+
+class Alerts(Table):
+    """When people are told of trouble."""
+
+    errors: Annotated[int, kinds.count(1, 1_000)] = setting(2, says="bad instants in a row before people are told")
+    within: Annotated[int, kinds.duration("1s", "365d")] = setting(
+        "1h", says="people are told when an instant is still bad this long after its time"
+    )
+    channel: Annotated[str, kinds.name()] = setting(
+        "last", says="where they are told: a name under [channels], inbox, or last (where a person was last heard of)"
+    )
+    outage: Annotated[int, kinds.duration("1s", "365d")] = setting(
+        "10m", says="an outage at least this long is reported afterwards, if an instant was missed"
+    )
+    ping: Annotated[SecretUrl | None, kinds.secret_web_address()] = setting(
+        None, says="an address that is asked while the clock ticks; a monitor there notices when it is not"
+    )
+    ping_every: Annotated[int, kinds.duration("1s", "1d")] = setting("5m", says="how often ping is asked")
+    approvers: Annotated[
+        tuple[str, ...], kinds.listed(kinds.text(), "list of CHANNEL:SENDER", most=100, distinct=True)
+    ] = setting((), says='who may approve by chat, like ["phone:12345"]')
+
+
+class Workflows(Table):
+    """Workflows written in Python."""
+
+    modules: Annotated[tuple[str, ...], kinds.listed(kinds.module(), "list of modules", distinct=True)] = setting(
+        (), says="modules to load at start"
+    )
+
+
+class Log(Table):
+    """The log files."""
+
+    days: Annotated[int, kinds.count(1, 365)] = setting(7, says="how long they are kept")
+
+
+class Token(Table):
+    """A further token for the API, with a role."""
+
+    token: Annotated[Secret, kinds.secret()] = setting(says="what its holder sends as a bearer token")
+    role: Literal["read", "operate", "admin", "agent"] = setting(
+        says="read: look at everything; operate: also run, pause, resume, cancel, retry; admin: everything; "
+        "agent: what an agent may do"
+    )
+    agent: Annotated[str | None, kinds.name()] = setting(None, says='for role = "agent": whose token it is')
+
+    @field_validator("agent")
+    @classmethod
+    def _agent_named(cls, agent: str | None, info: ValidationInfo) -> str | None:
+        is_agent, reading = info.data.get("role") == "agent", info.context
+        if is_agent and agent is None:
+            raise refusal('is missing; with role = "agent" write whose token it is', at=("agent",))
+        if not is_agent and agent is not None:
+            raise refusal('only goes with role = "agent"; remove it', at=("agent",))
+        if agent is not None and isinstance(reading, kinds.Reading) and agent not in reading.agents:
+            raise refusal(f"there is no agent '{agent}'; add [agents.{agent}]", at=("agent",))
+        return agent
+
+
+HOOKS: Final = Entries(by=None, default=None, models={"hook": Hook})
+
+TOKENS: Final = Entries(by=None, default=None, models={"token": Token})
+
+ENTRIES: Final[Mapping[str, Entries]] = {
+    "tokens": TOKENS,
+    "agents": AGENTS,
+    "hooks": HOOKS,
+    "channels": CHANNELS,
+    "slots": SLOTS,
+}
+"""The tables of named tables."""
+
+
+class Settings(Table):
+    """Everything in `wakeful.toml`."""
+
+    server: Server = Field(default_factory=Server)
+    tokens: Mapping[Annotated[str, kinds.name()], Token] = Field(default_factory=dict)
+    store: Store = Field(default_factory=Store)
+    schedules: Schedules = Field(default_factory=Schedules)
+    limits: Limits = Field(default_factory=Limits)
+    agents: Mapping[Annotated[str, kinds.name()], Agent] = Field(default_factory=lambda: {"default": EchoAgent()})
+    heartbeat: Heartbeat = Field(default_factory=Heartbeat)
+    hooks: Mapping[Annotated[str, kinds.name()], Hook] = Field(default_factory=dict)
+    delivery: Delivery = Field(default_factory=Delivery)
+    channels: Mapping[Annotated[str, kinds.name(reserved=RESERVED_CHANNELS)], Channel] = Field(default_factory=dict)
+    alerts: Alerts = Field(default_factory=Alerts)
+    quota: Quota = Field(default_factory=Quota)
+    slots: Mapping[Annotated[str, kinds.name(32)], Slot] = Field(default_factory=dict)
+    workflows: Workflows = Field(default_factory=Workflows)
+    log: Log = Field(default_factory=Log)
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _with_default(cls, written: Any) -> Any:
+        return {DEFAULT_AGENT: {}, **written} if isinstance(written, Mapping) else written
+
+    @field_validator("channels")
+    @classmethod
+    def _free_names(cls, channels: Mapping[str, Any]) -> Mapping[str, Any]:
+        if INBOX in channels and not isinstance(channels[INBOX], InboxChannel):
+            raise refusal('is always the page; choose another name, or write type = "inbox"', at=("channels", INBOX))
+        return channels
+
+    @field_validator("alerts")
+    @classmethod
+    def _known_channel(cls, alerts: Alerts, info: ValidationInfo) -> Alerts:
+        known = {*RESERVED_CHANNELS, INBOX, *info.data.get("channels", {})}
+        if alerts.channel not in known and "channels" in info.data:
+            named = ", ".join(sorted(known))
+            message = f"there is no channel '{alerts.channel}'; add [channels.{alerts.channel}], or name one of {named}"
+            raise refusal(kinds.short(message), at=("alerts", "channel"))
+        return alerts
+
+    @field_validator("slots")
+    @classmethod
+    def _not_too_many(cls, slots: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+        quota = info.data.get("quota")
+        if quota is not None and len(slots) > quota.slots_max:
+            raise refusal(f"there are {len(slots)}, and quota.slots_max is {quota.slots_max}; raise it, or remove some")
+        return slots
+
+
+def agent_names(data: Mapping[str, Any]) -> frozenset[str]:
+    """The agents a file names, those with faults included: a reference to one of them is no further fault."""
+    named = data.get("agents")
+    return frozenset({DEFAULT_AGENT, *(named if isinstance(named, Mapping) else ())})

@@ -1,0 +1,135 @@
+"""`[quota]` and `[slots.NAME]`: API keys whose windows are kept warm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Discriminator, Tag, ValidationInfo, field_validator
+
+from wakeful.config import kinds
+from wakeful.config.faults import refusal
+from wakeful.config.kinds import setting
+from wakeful.config.secrets import Secret
+from wakeful.config.table import Entries, Table
+
+TIMES_MAX: Final = 5
+_MODES: Final = ("interval", "times", "after_reset")
+_PROVIDER_SAYS: Final = "whose key it is"
+
+
+class Quota(Table):
+    """What holds for all slots."""
+
+    slots_max: Annotated[int, kinds.count(1, 64)] = setting(4, says="how many slots there may be")
+    retry_window: Annotated[int, kinds.duration("1m", "24h")] = setting(
+        "15m", says="how long a wake is looked for every minute before it is sent once more"
+    )
+    errors_max: Annotated[int, kinds.count(1, 1_000)] = setting(
+        10, says="errors in a row that switch waking or the slot off"
+    )
+    backoff_cap: Annotated[int, kinds.duration("1m", "24h")] = setting(
+        "480m", says="the longest pause between failing polls"
+    )
+
+
+class SlotTable(Table):
+    """What slots of every provider have."""
+
+    enabled: Annotated[bool, kinds.flag()] = setting(True, says="whether it is woken and polled")
+    interval: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
+        None, says="wake this long after the last wake; unset: not by interval"
+    )
+    times: Annotated[
+        tuple[str, ...],
+        kinds.listed(kinds.time_of_day(), f"list of times of day, at most {TIMES_MAX}", most=TIMES_MAX, distinct=True),
+    ] = setting((), says="wake at these times; empty: not by time of day")
+    after_reset: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
+        None, says="wake this long after the last known reset; unset: not by reset"
+    )
+    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="whose wall clock `times` are on")
+    poll: Annotated[int, kinds.duration("1m", "24h")] = setting("30m", says="how often the quota is read")
+    retry_window: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
+        None, says="instead of quota.retry_window"
+    )
+    errors_max: Annotated[int | None, kinds.count(1, 1_000)] = setting(None, says="instead of quota.errors_max")
+    backoff_cap: Annotated[int | None, kinds.duration("1m", "24h")] = setting(None, says="instead of quota.backoff_cap")
+
+
+class GlmSlot(SlotTable):
+    """Z.ai or BigModel."""
+
+    provider: Literal["glm"] = setting("glm", says=_PROVIDER_SAYS)
+    api_key: Annotated[Secret, kinds.secret()] = setting(says="the key")
+    base_url: Annotated[str, kinds.url(https=True)] = setting("https://api.z.ai", says="the provider's address")
+    model: Annotated[str, kinds.text(most=200)] = setting("glm-5", says="the model a wake is sent to")
+
+
+class HttpSlot(SlotTable):
+    """Any provider with an address that answers {percentage, nextResetTime}."""
+
+    provider: Literal["http"] = setting(says=_PROVIDER_SAYS)
+    api_key: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
+    quota_url: Annotated[str, kinds.url(https=True)] = setting(says="GET tells the quota")
+    wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="POST is the wake")
+    wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="what is posted")
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
+        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+    )
+    reset_key: Annotated[str, kinds.text(most=200)] = setting(
+        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+    )
+
+    @field_validator("wake_url")
+    @classmethod
+    def _can_wake(cls, found: str | None, info: ValidationInfo) -> str | None:
+        _check_wake(found, info, 'wake_url = "https://…"')
+        return found
+
+
+class CommandSlot(SlotTable):
+    """Any provider with a program that prints {percentage, nextResetTime}."""
+
+    provider: Literal["command"] = setting(says=_PROVIDER_SAYS)
+    quota_argv: Annotated[tuple[str, ...], kinds.argv()] = setting(says="prints the quota")
+    wake_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(None, says="is the wake")
+    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to their environment")
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
+        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+    )
+    reset_key: Annotated[str, kinds.text(most=200)] = setting(
+        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+    )
+
+    @field_validator("wake_argv")
+    @classmethod
+    def _can_wake(cls, found: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        _check_wake(found, info, 'wake_argv = ["PROGRAM"]')
+        return found
+
+
+def _check_wake(found: object, info: ValidationInfo, example: str) -> None:
+    mode = next((mode for mode in _MODES if info.data.get(mode)), None)
+    if found is None and mode is not None:
+        message = f"is missing, and {mode} asks for wakes; write {example}, or remove {mode}"
+        raise refusal(message, at=(str(info.field_name),))
+
+
+SLOTS: Final = Entries(
+    by="provider",
+    default="glm",
+    models={"glm": GlmSlot, "http": HttpSlot, "command": CommandSlot},
+)
+
+
+def _provider(written: Any) -> str | None:
+    return SLOTS.tag(written)
+
+
+AnySlot: TypeAlias = GlmSlot | HttpSlot | CommandSlot
+"""What a value of `Settings.slots` is, for a `match` over all of them."""
+
+Slot: TypeAlias = Annotated[
+    Annotated[GlmSlot, Tag("glm")] | Annotated[HttpSlot, Tag("http")] | Annotated[CommandSlot, Tag("command")],
+    Discriminator(_provider),
+]

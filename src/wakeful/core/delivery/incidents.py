@@ -1,0 +1,210 @@
+"""Incidents: when trouble is reported, how often, and when it is over.
+
+Theory of operation
+-------------------
+A *subject* is something with instants: a schedule, the heartbeat, a handler of a workflow, a quota slot. Whenever one
+of its attempts or instants ends, its keeper returns an `Observed` effect. An instant is *bad* if it ended as failed,
+timedOut, unknown or unconfirmed, or if its run is open and the last attempt failed. Skipped, cancelled, manual and
+waiting runs are neither bad nor good. A subject that is well has no row here, and a good instant of a subject that is
+well observes nothing, so a run that succeeds costs nothing.
+
+The stage of an incident, by what happens next:
+
+| stage    | bad                       | `errors` in a row, or urgent | `look_at` reached | good     | enough good  |
+|----------|---------------------------|------------------------------|-------------------|----------|--------------|
+| (none)   | watched, `look_at` is set | opened                       |                   |          |              |
+| watched  | watched                   | opened                       | reported          | removed  | removed      |
+| opened   | opened                    | opened                       | reported          | opened   | closed       |
+| reported | reported                  | reported                     |                   | reported | closed, told |
+| muted    | muted                     | muted                        | reported          | muted    | closed       |
+| resumed  | resumed, `look_at` is set | opened                       | reported          | resumed  | closed, told |
+
+* `look_at` is the bad instant's own time plus `alerts.within` and a minute: the next instant of an hourly schedule
+  may end well before anyone is told. It is the alarm of the row, set by the first failed attempt.
+* *opened* means that it is reported in the next tick (`look_at` is now): the sentence of `why` is read then.
+* An incident that opens within `within` of the end of the one before is *muted*: counted, not reported. If it is still
+  open `within` later it is reported after all, because the last thing people heard was that it works again.
+* *resumed*: a person resumed the schedule, so the next time it opens is news.
+* Enough good instants are two in a row, or one for a subject that runs daily or less often.
+
+A person ends an incident by acknowledging it or by removing its subject; that is not reported.
+
+`trouble` of a cadence says the same in one number, so that settling knows without a query whether a good instant has to
+be observed: BAD after a bad instant, RECOVERING after the first good one, WELL after enough of them.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.core.delivery.alert_rules import AlertRule
+from wakeful.core.run.effects import Counts
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, Duration, Instant
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.core.time.timing import AfterReset, Timing
+
+Stage: TypeAlias = Literal["watched", "opened", "reported", "muted", "resumed"]
+Saying: TypeAlias = Literal["end"] | None
+
+WELL: Final = 0
+RECOVERING: Final = 1
+BAD: Final = 2
+
+GRACE: Final[Duration] = MINUTE
+GOOD_USUAL: Final = 2
+GOOD_RARE: Final = 1
+DAILY: Final[Duration] = DAY - HOUR
+"""A day as it may be when clocks are set forward."""
+
+FAILING: Final = "failing"
+OUTAGE: Final = "outage"
+
+
+class Incident(NamedTuple):
+    """One row of `incidents`, in the order of its columns."""
+
+    incident_id: int  # 0: not written yet
+    name: str  # "failing:12", "handler:inbox/fetch", "delivery:phone"
+    text: str  # what people were told, or the last error while it is watched
+    opened_at: Instant  # the first bad instant's end
+    last_at: Instant  # when it was last raised
+    times: int  # how often it was raised
+    closed_at: Instant | None
+    stage: Stage = "reported"
+    owner_id: int | None = None  # who has the runs
+    run_id: int | None = None  # the last bad run
+    bad: int = 0  # bad instants in a row
+    good: int = 0  # good instants in a row since
+    look_at: Instant | None = None
+    told_at: Instant | None = None
+    quiet_until: Instant | None = None  # closed: what opens again before is muted
+    channel: str | None = None
+    reopened: int = 0  # how often in a row it opened again within `within` of its end
+
+
+class Step(NamedTuple):
+    """What becomes of an incident. None: its row is removed."""
+
+    incident: Incident | None
+    saying: Saying = None
+
+
+def failing(owner_id: int) -> str:
+    """The name of the incident of a schedule, or of another owner of runs."""
+    return f"{FAILING}:{owner_id}"
+
+
+def handler_incident(workflow: str, handler: str) -> str:
+    """The name of the incident of a workflow's handler."""
+    return f"handler:{workflow}/{handler}"
+
+
+def stop_incident(workflow: str) -> str:
+    """The name of the incident that a workflow stopped and waits for a person."""
+    return f"workflow:{workflow}"
+
+
+def slot_incident(slot: str) -> str:
+    """The name of the incident of a quota slot, whether it cannot be read or cannot be woken."""
+    return f"slot:{slot}"
+
+
+def watched(name: str, owner_id: int | None, now: Instant) -> Incident:
+    """The row of a subject that was well until now."""
+    return Incident(0, name, "", now, now, 0, None, "watched", owner_id)
+
+
+def after_bad(
+    incident: Incident,
+    rule: AlertRule,
+    *,
+    instant: Instant,
+    error: str,
+    run_id: int | None,
+    is_urgent: bool,
+    before: Incident | None,
+    now: Instant,
+    counts: Counts = "run",
+) -> Step:
+    """An attempt or an instant was bad; `before` is the last incident of this name that is over."""
+    moved = incident._replace(
+        bad=incident.bad + _is_another(incident, counts, instant, run_id),
+        good=0,
+        times=incident.times + 1,
+        last_at=now,
+        run_id=run_id,
+        channel=rule.channel,
+    )
+    if incident.stage in ("opened", "reported", "muted"):
+        return Step(moved)
+    moved = moved._replace(text=error)
+    if is_urgent or moved.bad >= rule.errors:
+        return Step(_opened(moved, rule, before, now))
+    if moved.look_at is None:
+        # An instant that lies ahead was claimed on a clock that has come back since.
+        moved = moved._replace(look_at=min(instant, now) + rule.within + GRACE)
+    return Step(moved)
+
+
+def after_good(incident: Incident, rule: AlertRule, *, needed: int, now: Instant) -> Step:
+    """An instant was good."""
+    if incident.stage == "watched":
+        return Step(None)
+    moved = incident._replace(bad=0, good=incident.good + 1)
+    if incident.stage == "resumed":
+        moved = moved._replace(look_at=None)
+    if moved.good < needed:
+        return Step(moved)
+    closed = moved._replace(closed_at=now, look_at=None, quiet_until=now + rule.within)
+    return Step(closed, "end" if incident.stage in ("reported", "resumed") else None)
+
+
+def is_to_be_reported(incident: Incident, now: Instant) -> bool:
+    """Whether its time has come."""
+    is_due = incident.look_at is not None and incident.look_at <= now
+    return is_due and incident.closed_at is None and incident.stage != "reported"
+
+
+def reported(incident: Incident, text: str, now: Instant) -> Incident:
+    """People were told."""
+    return incident._replace(stage="reported", text=text, told_at=now, look_at=None)
+
+
+def after_resume(incident: Incident) -> Incident | None:
+    """A person resumed its subject: what was only watched is forgotten, what was reported is news if it opens again."""
+    if incident.stage == "watched":
+        return None
+    return incident._replace(stage="resumed", bad=0, good=0, look_at=None, run_id=None)
+
+
+def acknowledged(incident: Incident, now: Instant) -> Incident | None:
+    """A person knows: it is over, and that is not reported."""
+    return None if incident.stage == "watched" else incident._replace(closed_at=now, look_at=None)
+
+
+def good_needed(timing: Timing) -> int:
+    """How many good instants in a row end the incident of a subject with this timing."""
+    gap = shortest_gap(timing)
+    if gap is None:
+        return GOOD_USUAL if isinstance(timing, AfterReset) else GOOD_RARE
+    return GOOD_RARE if gap >= DAILY else GOOD_USUAL
+
+
+def trouble_after(trouble: int, *, is_good: bool, needed: int) -> int:
+    """`trouble` of a cadence after an instant."""
+    if not is_good:
+        return BAD
+    return RECOVERING if trouble == BAD and needed > GOOD_RARE else WELL
+
+
+def _is_another(incident: Incident, counts: Counts, instant: Instant, run_id: int | None) -> bool:
+    if incident.bad == 0:
+        return True
+    if counts == "run":
+        return run_id is None or run_id != incident.run_id
+    return counts == "time" and instant > incident.last_at
+
+
+def _opened(incident: Incident, rule: AlertRule, before: Incident | None, now: Instant) -> Incident:
+    if before is not None and before.quiet_until is not None and now < before.quiet_until:
+        look_at = now + rule.within + GRACE
+        return incident._replace(stage="muted", look_at=look_at, reopened=before.reopened + 1)
+    return incident._replace(stage="opened", look_at=now)

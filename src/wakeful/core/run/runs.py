@@ -1,0 +1,171 @@
+"""The run: one row of the ledger.
+
+Theory of operation
+-------------------
+A run stands for one planned instant, for one manual request, or (with `instants` above one) for a stretch of instants
+that were settled together. It is written when its instant is decided, before anything starts, and its key
+(schedule, occurrence) is unique: that is what makes an instant happen once (L2).
+
+A run climbs a ladder of rungs, claimed → sent → accepted → started → finished, and ends in one outcome. Its attempts
+share the run's idempotency key; the current attempt lives on the run itself, earlier ones are `Attempt` rows. The
+fence grows with every claim: whoever settles must name the fence it was given, so a late answer of a node that lost
+its lease changes nothing (L6).
+
+Rows are named tuples in the order of the table's columns: they come out of and go into the database as they are.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.core.time.instants import Instant
+
+Outcome: TypeAlias = Literal[
+    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
+]
+RungName: TypeAlias = Literal["claimed", "sent", "accepted", "started", "finished"]
+Trigger: TypeAlias = Literal["schedule", "catchUp", "manual", "wake"]
+RunKind: TypeAlias = str
+
+OPEN: Final[frozenset[Outcome]] = frozenset({"running", "waiting"})
+NOT_RUN: Final[frozenset[Outcome]] = frozenset({"skipped", "missed"})
+ERRORS: Final[frozenset[Outcome]] = frozenset({"failed", "timedOut", "unconfirmed", "unknown"})
+RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", "finished")
+
+# From each outcome, the outcomes a run may move to. One that waits for another part of ours, or for a sign of what it
+# had sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late
+# proof may turn them into what really happened; the others are final.
+TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
+    "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "missed"}),
+    "running": frozenset({"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped"}),
+    "unconfirmed": frozenset({"succeeded", "failed"}),
+    "unknown": frozenset({"succeeded", "failed", "timedOut"}),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+    "timedOut": frozenset(),
+    "skipped": frozenset(),
+    "missed": frozenset(),
+}
+
+# A person waits for priority 0; 1 is planned work.
+PRIORITY_PERSON: Final = 0
+PRIORITY_PLANNED: Final = 1
+
+
+class Run(NamedTuple):
+    """One row of the ledger, in the order of its columns."""
+
+    run_id: int
+    kind: RunKind
+    schedule_id: int
+    occurrence: int  # the planned instant, or minus the run id for a manual request
+    planned_at: Instant
+    planned_until: Instant | None  # the last instant of a stretch
+    instants: int  # how many it covers: above one it is a stretch, `count` in JSON
+    due_at: Instant
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    rung: RungName | None
+    attempt: int
+    crashes: int
+    waits: int  # how often the target was busy
+    priority: int
+    lane: str | None
+    owner: int | None  # the node incarnation that holds it
+    fence: int
+    version: int  # of the definition it began with
+    started_at: Instant | None  # first claim
+    claimed_at: Instant | None  # claim of the current attempt
+    ended_at: Instant | None
+    deadline_at: Instant | None
+    next_attempt_at: Instant | None
+    error: str | None
+    result: str | None  # JSON: reply, output, usage
+    ladder: str | None  # JSON: when each rung of the current attempt was reached
+    blocked_by: int | None
+    process: str | None  # JSON: host, pid and start time of the current attempt's process
+    definition: str | None  # a copy, made when the schedule was edited or deleted under the open run
+    stuck: int  # 1: closed without proof of its end; still holds its lane, its schedule and its share of capacity
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome in OPEN
+
+
+class Attempt(NamedTuple):
+    """An attempt that ended without closing its run."""
+
+    run_id: int
+    attempt: int
+    claimed_at: Instant | None
+    ended_at: Instant
+    outcome: str  # failed | timedOut | busy | throttled | quota | crashed | interrupted
+    rung: RungName | None
+    error: str | None
+    owner: int | None
+
+
+def unplanned(run_id: int, at: Instant) -> int:
+    """The occurrence of a run that was asked for and not planned. It is part of the idempotency key, so it must not
+    repeat when a store that lost its last minutes gives the same id again: the moment makes the difference."""
+    return -(run_id << 32 | at & 0xFFFF_FFFF)
+
+
+def may_become(outcome: Outcome, target: Outcome) -> bool:
+    """Whether the transition table allows it."""
+    return target in TRANSITIONS[outcome]
+
+
+def rung_index(rung: RungName | None) -> int:
+    """How high a rung is; -1 for none, and for one that a newer release wrote and this one does not know."""
+    return RUNGS.index(rung) if rung in RUNGS else -1
+
+
+def stretch(
+    *,
+    run_id: int,
+    kind: RunKind,
+    schedule_id: int,
+    version: int,
+    first: Instant,
+    last: Instant,
+    instants: int,
+    outcome: Outcome,
+    reason: str,
+    now: Instant,
+    blocked_by: int | None = None,
+) -> Run:
+    """A ledger row for instants that did not run."""
+    return Run(
+        run_id,
+        kind,
+        schedule_id,
+        first,
+        first,
+        last if instants > 1 else None,
+        instants,
+        first,
+        "schedule",
+        outcome,
+        reason,
+        None,
+        0,
+        0,
+        0,
+        PRIORITY_PLANNED,
+        None,
+        None,
+        0,
+        version,
+        None,
+        None,
+        now,
+        None,
+        None,
+        None,
+        None,
+        None,
+        blocked_by,
+        None,
+        None,
+        0,
+    )

@@ -1,0 +1,335 @@
+"""Settlement: what becomes of a run when an attempt of it has ended, and of its schedule when the run closes.
+
+Theory of operation
+-------------------
+`after_attempt` turns the ending of one attempt into `Close` (an outcome, for good) or `Wait` (the same run tries again
+later). A planned run may wait for a retry, a busy target or a throttled one; a manual run never waits: the person who
+asked is told at once.
+
+`after_close` moves the schedule on. Only closed *instants* count: a success resets the row of errors, an error takes
+one step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run leaves all of
+that alone. Whether people are told is decided elsewhere (`core.incidents`): `after_close` and `after_failed_attempt`
+say what was observed.
+"""
+
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from wakeful.core.delivery.alert_rules import AlertChoice
+from wakeful.core.delivery.incidents import BAD, WELL, failing, good_needed, trouble_after
+from wakeful.core.run.effects import Effect, Observed
+from wakeful.core.run.results import (
+    Busy,
+    Done,
+    Dropped,
+    Ending,
+    Entrusted,
+    Failed,
+    Forgotten,
+    Freed,
+    Interrupted,
+    Lost,
+    Throttled,
+    TimedOut,
+    Unconfirmed,
+    Unproven,
+)
+from wakeful.core.run.runs import NOT_RUN, Outcome, Run, RungName, rung_index
+from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
+from wakeful.core.schedule.policies import (
+    BUSY_WAIT,
+    BUSY_WAITS_MAX,
+    THROTTLE_WAIT,
+    TIMEOUT,
+    AfterCrash,
+    OnCrash,
+    Retry,
+    after_crash,
+    ladder_delay,
+    retry_at,
+    should_disable,
+)
+from wakeful.core.time.instants import Instant
+
+CRASH: Final = "crash"
+"""Why a run is lost when its node died."""
+
+TIMED_OUT: Final = ("TimeoutError", "OSError", "Exception")
+"""What a call that did not end in time counts as, where retries depend on what was raised."""
+
+REMOVED: Final = "removed"
+"""Why a schedule is done that a person took away."""
+
+ENTRUSTED: Final = "turn"
+"""What a run waits for that was entrusted to the heartbeat."""
+
+
+class Close(NamedTuple):
+    """The run is over."""
+
+    outcome: Outcome
+    rung: RungName | None
+    error: str | None = None
+    reason: str | None = None
+    stuck: bool = False
+    is_counted: bool = True  # whether an error is one more in the schedule's row of errors
+    is_urgent: bool = False  # people are told at once
+    is_observed: bool = True  # False: a person gave it up, and knows
+
+
+class Wait(NamedTuple):
+    """The attempt is over, the run is not."""
+
+    until: Instant | None  # None: until somebody says so
+    reason: str
+    attempt_outcome: str
+    rung: RungName | None
+    error: str | None
+    is_busy: bool = False  # the target was busy or throttled: no failure, but such waits have a limit
+    is_crash: bool = False
+
+
+Settlement: TypeAlias = Close | Wait
+
+
+class Policy(NamedTuple):
+    """What of a definition decides how its runs end."""
+
+    retry: Retry
+    on_crash: OnCrash
+    errors_max: int
+    success: RungName | None  # the rung that counts; None: the highest its target can prove
+    alert: AlertChoice = None
+
+
+def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, next_due_at: Instant | None) -> Settlement:
+    """What becomes of the run."""
+    match ending:
+        case Done(rung=rung):
+            error = f"got as far as {rung}, and {policy.success} counts as success"
+            return _proven(policy.success or rung, rung, error)
+        case Entrusted():
+            return _entrusted(run, policy, now)
+        case Failed(error=error):
+            reached = ending.rung or run.rung
+            permanent = ending.permanent or not policy.retry.covers(ending.raised)
+            return _retry_or_close(run, policy, "failed", reached, error, permanent, now, next_due_at)
+        case TimedOut(error=error):
+            permanent = not policy.retry.covers(TIMED_OUT)
+            return _retry_or_close(run, policy, "timedOut", run.rung, error, permanent, now, next_due_at)
+        case Busy(error=error):
+            return _busy(run, error, now)
+        case Throttled():
+            return _throttled(run, policy, ending, now, next_due_at)
+        case Unproven(error=error):
+            return Close("unknown", run.rung, error, "not proven to have ended", stuck=True, is_urgent=True)
+        case Unconfirmed(error=error):
+            return _proven(policy.success or "finished", run.rung, error)
+        case Interrupted(error=error):
+            return _after_loss(run, policy, Lost("shutdown", error), now=now)
+        case Lost():
+            return _after_loss(run, policy, ending, now=now)
+        case Forgotten(reason=reason, error=error):
+            return Close("unknown", run.rung, error, reason, is_counted=False)
+        case Dropped(reason=reason):
+            return _given_up(run, reason)
+        case Freed(is_seen=is_seen):
+            return _after_stuck(run, is_seen)
+        case _:
+            assert_never(ending)
+
+
+def _proven(success: RungName, rung: RungName | None, error: str) -> Close:
+    """Green if what is proven is what its owner counts as success (L8)."""
+    if rung_index(rung) >= rung_index(success):
+        return Close("succeeded", rung)
+    return Close("unconfirmed", rung, error)
+
+
+def _busy(run: Run, error: str, now: Instant) -> Settlement:
+    """No failure: it waits, a while and not for ever; a person is told at once."""
+    if run.trigger == "manual":
+        return Close("failed", run.rung, error, "busy", is_counted=False)
+    if run.waits >= BUSY_WAITS_MAX:
+        return Close("failed", run.rung, error, "busy", is_counted=False)
+    return Wait(now + BUSY_WAIT, "busy", "busy", run.rung, error, is_busy=True)
+
+
+def _throttled(run: Run, policy: Policy, throttled: Throttled, now: Instant, next_due_at: Instant | None) -> Settlement:
+    """No failure: it waits until the target said. A person is told at once."""
+    error, reason = throttled.error, throttled.reason
+    if run.trigger == "manual":
+        return Close("failed", run.rung, error, reason)
+    if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
+        return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
+    pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # whatever it says: never as fast as it can answer
+    until = max(throttled.until, now + pause)
+    if reason == "quota" and throttled.until > now:  # the time of a reset is a fact: asked then, not later
+        until = throttled.until
+    return Wait(until, reason, reason, run.rung, error, is_busy=True)
+
+
+def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:
+    """It is in other hands of ours. If nobody says how it ended within the run's time, it is looked at again."""
+    if policy.success is not None and rung_index(policy.success) <= rung_index("accepted"):
+        return Close("succeeded", "accepted")
+    return Wait(run.deadline_at or now + TIMEOUT, ENTRUSTED, "accepted", "accepted", None)
+
+
+def _after_stuck(run: Run, is_seen: bool) -> Close:
+    """What was stuck is gone. If its node had died, or nobody saw its end, what it had done is as unknown as before."""
+    if run.reason == CRASH or not is_seen:
+        return Close("unknown", run.rung, run.error, CRASH)
+    return Close("timedOut", run.rung, run.error, "ended after its deadline")
+
+
+def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settlement:
+    """What becomes of a run whose node died, or was shut down under it. What may still be at work is not begun anew,
+    and keeps its lane until it is seen to end (L6)."""
+    reason, error, rung = lost.reason, lost.error, run.rung if lost.is_reached else "claimed"
+    fate: AfterCrash = "unknown"
+    if lost.is_over:
+        fate = after_crash(rung, crashes=run.crashes + 1, on_crash=policy.on_crash, is_manual=run.trigger == "manual")
+    match fate:
+        case "retry":
+            return Wait(now, reason, "interrupted" if reason == "shutdown" else "crashed", rung, error, is_crash=True)
+        case "failed":
+            return Close("failed", rung, error, reason)
+        case "unknown":
+            return Close("unknown", rung, error, reason, stuck=not lost.is_over, is_urgent=True)
+
+
+def _given_up(run: Run, reason: str) -> Close:
+    """A waiting run that will not be tried again: it failed if it was ever tried, else it is skipped."""
+    if run.attempt > 0 and run.error is not None:
+        return Close("failed", run.rung, run.error, reason, is_observed=False)
+    return Close("skipped", run.rung, None, reason)
+
+
+def after_close(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, *, now: Instant
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """The schedule after one of its runs closed, and what follows from it."""
+    if close.outcome in NOT_RUN:
+        return _finish_if_spent(release(cadence, run, close), rules, now), ()
+    open_run_id, queued_run_id = _held_after(cadence, run, close)
+    is_success = close.outcome == "succeeded"
+    is_counted = is_success and run.trigger != "manual"
+    before = cadence
+    # Put together from slices, as on every path of every run: `_replace` costs three times that.
+    backoff_until = None if is_counted else cadence.backoff_until
+    errors = 0 if is_counted else cadence.consecutive_errors
+    success_at = now if is_success else cadence.last_success_at
+    held = (backoff_until, cadence.catch_up_until, open_run_id, queued_run_id, cadence.last_row_id)
+    told = (errors, run.started_at, close.outcome, close.error, success_at)
+    kept = (cadence.session_id, cadence.trouble, cadence.session_node)
+    cadence = Cadence._make((*cadence[:9], *held, *told, *kept))
+    # Late proof about a run that had closed says what it was; its error was counted then.
+    if not is_success and run.is_open and close.is_counted and run.trigger != "manual":
+        cadence = _count_error(cadence, rules, policy, close, now)
+    effects: tuple[Effect, ...] = ()
+    if not is_success or cadence.trouble != WELL:
+        is_urgent = close.is_urgent or cadence.state != before.state or is_spent(rules, cadence.next_at)
+        cadence, effects = _observed(cadence, rules, policy, run, close, is_urgent)
+    return _finish_if_spent(cadence, rules, now), effects
+
+
+def after_failed_attempt(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, wait: Wait
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """The schedule after an attempt that ended without closing its run. A run that waits for a busy target, a quota or
+    another part of ours is not bad, nor is one that goes on after a crash."""
+    if wait.attempt_outcome not in ("failed", "timedOut"):
+        return cadence, ()
+    return cadence._replace(trouble=BAD), (_bad(cadence, rules, policy, run, wait.error, is_urgent=False),)
+
+
+def _observed(
+    cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, is_urgent: bool
+) -> tuple[Cadence, tuple[Effect, ...]]:
+    """What a closed run means for the trouble of its schedule. A manual run is no instant; but one that succeeds makes
+    up for a one-shot that failed."""
+    is_good = close.outcome == "succeeded"
+    is_makeup = is_good and cadence.state == "done"
+    if (run.trigger == "manual" and not is_makeup) or not close.is_observed or cadence.state_reason == REMOVED:
+        return cadence, ()
+    if not is_good and not run.is_open:  # late proof of what was bad already
+        return cadence, ()
+    needed = good_needed(rules.timing)
+    moved = cadence._replace(trouble=trouble_after(cadence.trouble, is_good=is_good, needed=needed))
+    if not is_good:
+        return moved, (_bad(cadence, rules, policy, run, close.error or close.outcome, is_urgent=is_urgent),)
+    name, owner_id = failing(cadence.schedule_id), cadence.schedule_id
+    good = Observed(name, True, run.due_at, run.run_id, None, owner_id, needed=needed, alert=policy.alert)
+    return moved, (good,)
+
+
+def _bad(cadence: Cadence, rules: Rules, policy: Policy, run: Run, error: str | None, *, is_urgent: bool) -> Observed:
+    return Observed(
+        failing(cadence.schedule_id),
+        False,
+        run.due_at,
+        run.run_id,
+        error,
+        cadence.schedule_id,
+        is_urgent=is_urgent,
+        needed=good_needed(rules.timing),
+        alert=policy.alert,
+    )
+
+
+def _retry_or_close(
+    run: Run,
+    policy: Policy,
+    outcome: Outcome,
+    rung: RungName | None,
+    error: str,
+    permanent: bool,
+    now: Instant,
+    next_due_at: Instant | None,
+) -> Settlement:
+    if permanent or run.trigger == "manual":
+        return Close(outcome, rung, error)
+    # Waits for a busy or throttled target and crashes are not failures of the target: they do not use up its retries.
+    failed = run.attempt - run.waits - run.crashes
+    at = retry_at(policy.retry, attempts_failed=failed, now=now, next_due_at=next_due_at)
+    if at is None:
+        return Close(outcome, rung, error)
+    return Wait(at, "retry", outcome, rung, error)
+
+
+def release(cadence: Cadence, run: Run, close: Close) -> Cadence:
+    """Let go of the run."""
+    open_run_id, queued_run_id = _held_after(cadence, run, close)
+    return cadence._replace(open_run_id=open_run_id, queued_run_id=queued_run_id)
+
+
+def _held_after(cadence: Cadence, run: Run, close: Close) -> tuple[int | None, int | None]:
+    """The open and the queued run once this one is let go: a queued one moves up. What is stuck is still there."""
+    if close.stuck:
+        return cadence.open_run_id, cadence.queued_run_id
+    if cadence.queued_run_id == run.run_id:
+        return cadence.open_run_id, None
+    if cadence.open_run_id == run.run_id:
+        return cadence.queued_run_id, None
+    return cadence.open_run_id, cadence.queued_run_id
+
+
+def _count_error(cadence: Cadence, rules: Rules, policy: Policy, close: Close, now: Instant) -> Cadence:
+    errors = cadence.consecutive_errors + 1
+    cadence = cadence._replace(consecutive_errors=errors)
+    if cadence.state == "active" and should_disable(errors, policy.errors_max):
+        reason = f"{errors} errors in a row, the last: {close.error}" if errors > 1 else f"an error: {close.error}"
+        return cadence._replace(state="disabled", state_reason=reason, state_at=now)
+    held_off = now + ladder_delay(errors)
+    if cadence.next_at is not None and held_off > cadence.next_at + rules.offset:
+        cadence = cadence._replace(backoff_until=held_off)
+    return cadence
+
+
+def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:
+    """A schedule with no further instant and no open run is done."""
+    if cadence.next_at is not None or cadence.state != "active" or cadence.open_run_id is not None:
+        return cadence
+    if not is_spent(rules, None):
+        return cadence
+    return Cadence._make((*cadence[:2], "done", None, now, *cadence[5:]))

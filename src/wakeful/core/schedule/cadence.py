@@ -1,0 +1,426 @@
+"""The cadence of a schedule: what its alarm means when it rings.
+
+Theory of operation
+-------------------
+`planned_through` is the border between decided and undecided: every instant up to it is in the ledger. `next_at` is
+the first instant after it, and the alarm rings when that instant is due (its grid time plus the schedule's stagger,
+or later while backing off). When it rings, `ring` looks at *all* instants that are due by now and gives each exactly
+one fate: it starts a run, or it falls into a gap (`skipped` or `missed`, counted, with a reason). Then the border
+moves to the last of them. So the ledger tiles time (L1), an instant is decided once (L2) and the next one is always
+after now (L3); a year of silence is one gap, counted without enumerating it (L4).
+
+Which instants start is the catch-up policy's choice. An instant late by up to a minute is on time under every policy.
+When several are due at once, `once` starts the newest, `skip` starts the newest only if it is on time, and `all`
+starts the oldest it may and keeps the rest for when that run has closed (`catch_up_until` marks how far). What comes
+due while such a backlog runs has fallen on open runs, and is blocked like any other instant that does.
+
+Everything here is a function of values: the alarm's due time is derived by `due_at` from the stored cadence, never
+remembered from an earlier moment.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from wakeful.core.run.runs import Outcome, Run, RunKind, Trigger, stretch
+from wakeful.core.schedule.policies import GRACE, CatchUp, Overlap
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.timing import Cron, Once, Timing, latest_until, next_after, tally
+
+State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
+_Fate: TypeAlias = tuple[Outcome, str, int | None]  # of instants that do not run: outcome, reason, blocking run
+
+
+class Cadence(NamedTuple):
+    """Where a schedule stands, in the order of the table's columns."""
+
+    schedule_id: int
+    version: int
+    state: State
+    state_reason: str | None
+    state_at: Instant
+    resume_at: Instant | None  # when a pause ends by itself
+    planned_through: Instant
+    next_at: Instant | None
+    ran_through: Instant  # instants up to here may have run although they lie ahead: the clock came back
+    backoff_until: Instant | None
+    catch_up_until: Instant | None
+    open_run_id: int | None
+    queued_run_id: int | None
+    last_row_id: int | None
+    consecutive_errors: int
+    last_run_at: Instant | None
+    last_outcome: Outcome | None
+    last_error: str | None
+    last_success_at: Instant | None
+    session_id: str | None
+    trouble: int = 0  # WELL, RECOVERING or BAD of `core.incidents`
+    session_node: str | None = None  # the node that began the session; None: not known
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What of a definition the cadence depends on."""
+
+    timing: Timing
+    offset: Duration = 0
+    catch_up: CatchUp = "once"
+    catch_up_max: int = 10
+    lateness_max: Duration | None = None
+    overlap: Overlap = "skip"
+
+
+class Start(NamedTuple):
+    """This instant becomes a run."""
+
+    planned_at: Instant
+    due_at: Instant
+    trigger: Trigger
+    behind: int | None = None  # the open run it is queued behind
+
+
+class Gap(NamedTuple):
+    """These instants did not run."""
+
+    first: Instant
+    last: Instant
+    instants: int
+    outcome: Outcome
+    reason: str
+    blocked_by: int | None = None
+
+
+def stretch_of(gap: Gap, *, run_id: int, kind: RunKind, schedule_id: int, version: int, now: Instant) -> Run:
+    """The ledger row of instants that did not run."""
+    return stretch(
+        run_id=run_id,
+        kind=kind,
+        schedule_id=schedule_id,
+        version=version,
+        first=gap.first,
+        last=gap.last,
+        instants=gap.instants,
+        outcome=gap.outcome,
+        reason=gap.reason,
+        now=now,
+        blocked_by=gap.blocked_by,
+    )
+
+
+class Plan(NamedTuple):
+    """What ringing decided: ledger rows in time order, and the cadence afterwards."""
+
+    rows: tuple[Start | Gap, ...]
+    cadence: Cadence
+
+
+def due_at(cadence: Cadence, rules: Rules) -> Instant | None:
+    """When the schedule's alarm rings next; None: not until something else happens."""
+    if cadence.state == "paused":
+        return cadence.resume_at
+    if cadence.state != "active" or cadence.next_at is None:
+        return None
+    if cadence.open_run_id is not None and _is_in_backlog(cadence, cadence.next_at):
+        return None  # one by one: closing the open run derives this anew
+    regular = cadence.next_at + rules.offset
+    return regular if cadence.backoff_until is None else max(regular, cadence.backoff_until)
+
+
+def begin(schedule_id: int, version: int, rules: Rules, *, now: Instant, state: State, reason: str | None) -> Cadence:
+    """The cadence of a schedule just written."""
+    next_at = next_after(rules.timing, now)
+    return Cadence(
+        schedule_id, version, state, reason, now, None, now, next_at, 0,
+        None, None, None, None, None, 0, None, None, None, None, None,
+    )  # fmt: skip
+
+
+def is_spent(rules: Rules, next_at: Instant | None) -> bool:
+    """Whether no instant will ever follow."""
+    return next_at is None and isinstance(rules.timing, Once | Cron)
+
+
+def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:
+    """Give every instant that is due by now its fate. `taken` are instants ahead of the border that already ran."""
+    rows: list[Start | Gap] = []
+    if cadence.state == "paused":
+        cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
+    first = cadence.next_at
+    if first is None or cadence.state != "active":
+        return Plan(without(rows, taken, rules.timing), cadence)
+    first_due = first + rules.offset
+    held_off = cadence.backoff_until is not None and cadence.backoff_until > first_due
+    if cadence.backoff_until is not None and held_off:
+        first_due = cadence.backoff_until
+    if first_due > now:  # a pause ended by itself, and nothing is due yet
+        return Plan(without(rows, taken, rules.timing), cadence)
+    if held_off and not _is_in_backlog(cadence, first):
+        first = _after_backoff(first_due, first, rules, rows)
+    next_at = next_after(rules.timing, first)
+    is_only_one = next_at is None or next_at + rules.offset > now
+    if is_only_one and now - first_due <= GRACE:
+        rows.append(_on_time(cadence, rules, first, first_due))
+        return Plan(without(rows, taken, rules.timing), _planned(cadence, first, next_at, None))
+    last = None if is_only_one else latest_until(rules.timing, now - rules.offset, since=first - 1)
+    last, catch_up_until = _late(cadence, rules, first, first_due, last or first, now, gap_reason, rows)
+    next_at = next_after(rules.timing, last)
+    if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
+        catch_up_until = None  # the backlog is at its end, and nothing came due while it ran
+    return Plan(without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
+
+
+def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """A person lets it go on: what fell into the halt is one row, nothing is caught up, errors count anew."""
+    rows: list[Start | Gap] = []
+    cadence = _end_pause(cadence, rules, rows, until=now)._replace(consecutive_errors=0, backoff_until=None)
+    if is_spent(rules, cadence.next_at) and cadence.open_run_id is None:
+        cadence = cadence._replace(state="done")  # its last instant fell into the halt
+    return Plan(without(rows, taken, rules.timing), cadence)
+
+
+def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """The timing changed: what the old one left undecided until now is skipped, the new one starts now."""
+    rows: list[Start | Gap] = []
+    if cadence.state == "active":
+        _gap(rows, old.timing, cadence.planned_through, now, "skipped", "edited")
+    elif cadence.state != "done":
+        _halted(cadence, old, rows, until=now)  # resuming will only know the new timing
+    through = max(cadence.planned_through, now)
+    return Plan(
+        without(rows, taken, old.timing),
+        cadence._replace(
+            planned_through=through,
+            next_at=next_after(new.timing, through),
+            backoff_until=None,
+            catch_up_until=None,
+        ),
+    )
+
+
+def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: frozenset[Instant]) -> Plan:
+    """Nobody knows what became of the instants until now: they are missed for that reason, and none is caught up.
+
+    A halted schedule decides nothing; its halt goes on."""
+    if cadence.state != "active":
+        return Plan((), cadence)
+    rows: list[Start | Gap] = []
+    _gap(rows, rules.timing, cadence.planned_through, now, "missed", reason)
+    through = max(cadence.planned_through, now)
+    next_at = next_after(rules.timing, through)
+    moved = cadence._replace(planned_through=through, next_at=next_at, backoff_until=None, catch_up_until=None)
+    if is_spent(rules, next_at) and cadence.open_run_id is None:
+        moved = moved._replace(state="done", state_at=now)
+    return Plan(without(rows, taken, rules.timing), moved)
+
+
+def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
+    """The clock was ahead and came back: plan from now; what ran out there is remembered by `ran_through`."""
+    next_at = next_after(rules.timing, now)
+    state = cadence.state
+    if state == "done" and cadence.state_reason is None and next_at is not None:
+        state = "active"  # its last instant lies ahead again: if it did not run out there, it still will
+    return cadence._replace(
+        state=state,
+        state_at=min(cadence.state_at, now),
+        planned_through=now,
+        next_at=next_at,
+        ran_through=max(cadence.ran_through, cadence.planned_through),
+        backoff_until=None,
+        catch_up_until=None,
+    )
+
+
+# On the path of every run a row is put together from slices of the one before: `_replace` costs three times that.
+
+
+def with_rows(cadence: Cadence, open_run_id: int | None, queued_run_id: int | None, last_row_id: int | None) -> Cadence:
+    """The cadence with the ledger rows that its instants became."""
+    return Cadence._make((*cadence[:11], open_run_id, queued_run_id, last_row_id, *cadence[14:]))
+
+
+def _planned(
+    cadence: Cadence, planned_through: Instant, next_at: Instant | None, catch_up_until: Instant | None
+) -> Cadence:
+    """The border moved; a backoff is over with the instant it held off."""
+    moved = (planned_through, next_at, cadence.ran_through, None, catch_up_until)
+    return Cadence._make((*cadence[:6], *moved, *cadence[11:]))
+
+
+def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:
+    """Write the halted stretch and set the border to its end."""
+    _halted(cadence, rules, rows, until=until)
+    through = max(cadence.planned_through, until)
+    return cadence._replace(
+        state="active",
+        state_reason=None,
+        state_at=until,
+        resume_at=None,
+        planned_through=through,
+        next_at=next_after(rules.timing, through),
+        catch_up_until=None,
+    )
+
+
+def _halted(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> None:
+    """Write the stretch of a halt. What was due before it began and had not been rung is missed, not paused."""
+    halted_at = cadence.planned_through
+    if cadence.backoff_until is None or cadence.backoff_until <= cadence.state_at:
+        halted_at = min(max(cadence.state_at - rules.offset, halted_at), until)
+    _gap(rows, rules.timing, cadence.planned_through, halted_at, "missed", "outage")
+    _gap(rows, rules.timing, halted_at, until, "skipped", cadence.state)
+
+
+def _after_backoff(until: Instant, first: Instant, rules: Rules, rows: list[Start | Gap]) -> Instant:
+    """Jump to the latest grid instant not after the delay; those jumped over are one row."""
+    landing = latest_until(rules.timing, until - rules.offset, since=first)
+    if landing is None:
+        return first
+    _gap(rows, rules.timing, first - 1, landing - 1, "skipped", "backoff")
+    return landing
+
+
+def _on_time(cadence: Cadence, rules: Rules, instant: Instant, due: Instant) -> Start | Gap:
+    """One instant, due and not late."""
+    if _is_blocked(cadence, rules):
+        return Gap(instant, instant, 1, "skipped", "blocked", cadence.open_run_id)
+    trigger: Trigger = "catchUp" if _is_in_backlog(cadence, instant) else "schedule"
+    return Start(instant, due, trigger, cadence.open_run_id)
+
+
+def _late(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    first_due: Instant,
+    last: Instant,
+    now: Instant,
+    gap_reason: str,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Several instants are due, or one is late. Answers how far the border moves, and up to where catch-up goes on."""
+    if _is_in_backlog(cadence, first):
+        return _go_on_catching_up(cadence, rules, first, first_due, now, gap_reason, rows)
+    last_due = first_due if first == last else last + rules.offset
+    is_fresh = now - last_due <= GRACE
+    is_blocked = _is_blocked(cadence, rules)
+    is_after_backlog = cadence.catch_up_until is not None
+    blocked: _Fate = ("skipped", "blocked", cadence.open_run_id or cadence.last_row_id)
+    older: _Fate = ("missed", gap_reason, None)
+    if is_after_backlog:
+        older = blocked  # these came due while the backlog ran, one by one: they fell on open runs
+    elif now - first_due <= GRACE:
+        older = blocked if is_blocked else ("skipped", "coalesced", None)
+    if is_blocked:
+        edge = first - 1 if older == blocked else last - 1
+        _gap(rows, rules.timing, first - 1, edge, *older)
+        _gap(rows, rules.timing, edge, last, *blocked)
+        return last, None
+    if rules.catch_up == "all" and not is_after_backlog:
+        return _catch_up_all(cadence, rules, first, first_due, last, now, older, rows)
+    may_catch_up = rules.catch_up == "once" and not is_after_backlog and not _is_too_late(rules, now, last_due)
+    if is_fresh or may_catch_up:
+        _gap(rows, rules.timing, first - 1, last - 1, *older)
+        rows.append(Start(last, last_due, "schedule" if is_fresh else "catchUp", cadence.open_run_id))
+    else:
+        _gap(rows, rules.timing, first - 1, last, *older)
+    return last, None
+
+
+def _catch_up_all(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    first_due: Instant,
+    last: Instant,
+    now: Instant,
+    older: _Fate,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Start the oldest instant that may still run; the rest follow one by one, up to `last`."""
+    oldest: Instant | None = None
+    candidate: Instant | None = last
+    for _ in range(rules.catch_up_max):
+        if candidate is None:
+            break
+        due = first_due if candidate == first else candidate + rules.offset
+        if _is_too_late(rules, now, due):
+            break
+        oldest, candidate = candidate, latest_until(rules.timing, candidate - 1, since=first - 1)
+    if oldest is None:
+        _gap(rows, rules.timing, first - 1, last, *older)
+        return last, None
+    _gap(rows, rules.timing, first - 1, oldest - 1, *older)
+    due = first_due if oldest == first else oldest + rules.offset
+    rows.append(Start(oldest, due, "catchUp", cadence.open_run_id))
+    return oldest, last if oldest < last else None
+
+
+def _go_on_catching_up(
+    cadence: Cadence,
+    rules: Rules,
+    first: Instant,
+    first_due: Instant,
+    now: Instant,
+    gap_reason: str,
+    rows: list[Start | Gap],
+) -> tuple[Instant, Instant | None]:
+    """Start the next instant of the backlog; those that became too late while it ran are missed after all."""
+    until = cadence.catch_up_until
+    if rules.lateness_max is not None and until is not None and _is_too_late(rules, now, first_due):
+        edge = min(now - rules.offset - max(rules.lateness_max, GRACE) - 1, until)
+        _gap(rows, rules.timing, first - 1, edge, "missed", gap_reason)
+        following = next_after(rules.timing, edge)
+        if following is None or following > until:
+            return until, until
+        first, first_due = following, following + rules.offset
+    rows.append(Start(first, first_due, "catchUp"))
+    return first, until
+
+
+def _is_in_backlog(cadence: Cadence, instant: Instant) -> bool:
+    return cadence.catch_up_until is not None and instant <= cadence.catch_up_until
+
+
+def _is_blocked(cadence: Cadence, rules: Rules) -> bool:
+    if cadence.open_run_id is None:
+        return False
+    return rules.overlap == "skip" or cadence.queued_run_id is not None
+
+
+def _is_too_late(rules: Rules, now: Instant, due: Instant) -> bool:
+    lateness = now - due
+    return rules.lateness_max is not None and lateness > max(rules.lateness_max, GRACE)
+
+
+def _gap(
+    rows: list[Start | Gap],
+    timing: Timing,
+    after: Instant,
+    until: Instant,
+    outcome: Outcome,
+    reason: str,
+    blocked_by: int | None = None,
+) -> None:
+    """Append the instants in (after, until] as one gap, if there are any."""
+    if until <= after:
+        return
+    counted = tally(timing, after, until)
+    if counted.count and counted.first is not None and counted.last is not None:
+        rows.append(Gap(counted.first, counted.last, counted.count, outcome, reason, blocked_by))
+
+
+def without(rows: list[Start | Gap], taken: frozenset[Instant], timing: Timing) -> tuple[Start | Gap, ...]:
+    """The rows with instants left out that ran before the clock came back: what ran never repeats."""
+    if not taken:
+        return tuple(rows)
+    kept: list[Start | Gap] = []
+    for row in rows:
+        if isinstance(row, Start):
+            if row.planned_at not in taken:
+                kept.append(row)
+            continue
+        edge = row.first - 1
+        for instant in sorted(t for t in taken if row.first <= t <= row.last):
+            _gap(kept, timing, edge, instant - 1, row.outcome, row.reason, row.blocked_by)
+            edge = instant
+        _gap(kept, timing, edge, row.last, row.outcome, row.reason, row.blocked_by)
+    return tuple(kept)

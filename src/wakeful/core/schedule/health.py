@@ -1,0 +1,67 @@
+"""Health: how a schedule is, in one word, the same wherever it is shown.
+
+Theory of operation
+-------------------
+Health is a function of what is stored and of now; nothing keeps it. The first row that fits decides:
+
+| health  | the schedule                                                                                          |
+|---------|-------------------------------------------------------------------------------------------------------|
+| off     | is paused, or disabled by a person                                                                    |
+| failing | cannot be read; was disabled because of errors; its last closed instant was bad, or its open run is;  |
+|         | is done and failed, until someone acknowledges that or removes it                                     |
+| off     | is done                                                                                               |
+| late    | was due more than a minute ago and has not started, for any reason but those in `KNOWN_WAITS`         |
+| waiting | has a run that waits                                                                                  |
+| ok      | everything else                                                                                       |
+
+Which are failing is also in `cadences.trouble`, and which are late in the due times of the alarms, so both are found
+without a walk over all schedules.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+from wakeful.core.delivery.incidents import BAD
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import Instant
+
+Health: TypeAlias = Literal["ok", "failing", "late", "waiting", "off"]
+
+HEALTHS: Final[tuple[Health, ...]] = ("ok", "failing", "late", "waiting", "off")
+TROUBLED: Final[frozenset[Health]] = frozenset({"failing", "late"})
+
+BY_PERSON: Final = "by a person"
+"""Why a schedule is disabled that a person disabled."""
+
+KNOWN_WAITS: Final = frozenset({"lane", "queued", "quota", "budget", "approval", "turn", "busy", "throttled", "retry"})
+"""Why a run may wait without being late."""
+
+
+def health_of(
+    cadence: Cadence, open_run: Run | None, rings_at: Instant | None, *, is_broken: bool, now: Instant
+) -> Health:
+    """How a schedule is; `rings_at` is when its alarm is due."""
+    if cadence.state == "paused" or (cadence.state == "disabled" and not is_disabled_by_errors(cadence)):
+        return "off"
+    if is_broken or cadence.state in ("invalid", "disabled") or cadence.trouble == BAD:
+        return "failing"
+    if cadence.state == "done":
+        return "off"
+    if open_run is None:
+        return "late" if rings_at is not None and rings_at < now - GRACE else "ok"
+    if open_run.outcome != "waiting":
+        return "ok"
+    return "late" if _is_late(open_run, now) else "waiting"
+
+
+def is_disabled_by_errors(cadence: Cadence) -> bool:
+    """Whether the engine disabled it. A person who disables it says so in the reason."""
+    return cadence.state == "disabled" and cadence.consecutive_errors > 0 and cadence.state_reason != BY_PERSON
+
+
+def _is_late(run: Run, now: Instant) -> bool:
+    if run.started_at is not None or run.due_at >= now - GRACE:
+        return False
+    is_overdue = run.next_attempt_at is not None and run.next_attempt_at < now - GRACE
+    return run.reason not in KNOWN_WAITS or (is_overdue and run.reason not in ("lane", "queued"))

@@ -1,0 +1,120 @@
+"""Policies: small decisions about failure, crash and pace, as values and functions of values.
+
+Theory of operation
+-------------------
+*The ladder* counts closed instants in a row that ended in error, not attempts: 30 s, 1, 5, 15, 60 minutes. The run
+after an error happens at max(regular next, error + delay), so it is only ever delayed.
+
+*Retry* repeats the same instant under the same key, `times` times with `delay` between; `times = None` means until
+the next regular instant. With a `backoff` of 2 each delay is twice the one before, up to `delay_max`. For calls it can
+depend on what was raised: an exception counts as its own type and as all it inherits from, each by its name.
+
+*Crash* is judged by how far the run had got. Nothing sent: one more attempt. Sent or started: as the schedule's
+`onCrash` says. A second crash of the same run is always unknown.
+"""
+
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from wakeful.core.run.runs import RungName, rung_index
+from wakeful.core.time.instants import Duration, Instant
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
+LADDER: Final[tuple[Duration, ...]] = (30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR)
+# Being late by up to this is never a misfire, whatever the catch-up policy.
+GRACE: Final[Duration] = MINUTE
+BUSY_WAIT: Final[Duration] = HOUR
+BUSY_WAITS_MAX: Final = 24
+THROTTLE_WAIT: Final[Duration] = SECOND
+CRASHES_MAX: Final = 2
+_STEPS_MAX: Final = 40
+TIMEOUT: Final[Duration] = 2 * HOUR
+ERRORS_MAX: Final = 5
+CATCH_UP_MAX: Final = 10
+# What `catchUpMax` itself may be: a backlog is looked through one by one when it begins (L4).
+CATCH_UP_LIMIT: Final = 1_000
+
+CatchUp: TypeAlias = Literal["once", "skip", "all"]
+Overlap: TypeAlias = Literal["skip", "queue"]
+OnCrash: TypeAlias = Literal["retry", "unknown"]
+AfterCrash: TypeAlias = Literal["retry", "unknown", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often the same instant is tried again; `times = None`: until the next regular instant."""
+
+    times: int | None
+    delay: Duration
+    backoff: int = 1  # each delay is this many times the one before
+    delay_max: Duration | None = None  # None: a day, or `delay` if that is longer
+    on: tuple[str, ...] = ()  # only after these exceptions; empty: after any failure
+    give_up_on: tuple[str, ...] = ()  # never after these
+
+    def covers(self, raised: Collection[str]) -> bool:
+        """Whether it is tried again after an exception of these names."""
+        if any(name in raised for name in self.give_up_on):
+            return False
+        return not self.on or any(name in raised for name in self.on)
+
+    def delay_after(self, attempts_failed: int) -> Duration:
+        """How long to wait after this many failed attempts."""
+        delay: Duration = self.delay * self.backoff ** min(max(attempts_failed - 1, 0), _STEPS_MAX)
+        return min(delay, max(self.delay, DAY) if self.delay_max is None else self.delay_max)
+
+
+def exception_name(kind: type[BaseException]) -> str:
+    """How a definition names an exception: `ConnectionError`, `httpx.ConnectError`."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+NO_RETRY: Final = Retry(times=0, delay=30 * MINUTE)
+AGENT_RETRY: Final = Retry(times=None, delay=30 * MINUTE)
+ONE_SHOT_TRIES: Final = 4
+"""How often the prompt of a one-shot is tried in all."""
+
+
+def ladder_delay(errors_in_a_row: int) -> Duration:
+    """How long to hold off after this many errors in a row."""
+    if errors_in_a_row <= 0:
+        return 0
+    return LADDER[min(errors_in_a_row, len(LADDER)) - 1]
+
+
+def should_disable(errors_in_a_row: int, errors_max: int) -> bool:
+    """Whether this many errors in a row end the schedule until a person resumes it."""
+    return errors_max > 0 and errors_in_a_row >= errors_max
+
+
+def retry_at(retry: Retry, *, attempts_failed: int, now: Instant, next_due_at: Instant | None) -> Instant | None:
+    """When the same instant is tried again, or None when it is given up."""
+    if retry.times is not None and attempts_failed > retry.times:
+        return None
+    at = now + retry.delay_after(attempts_failed)
+    if retry.times is None and next_due_at is not None and at >= next_due_at:
+        return None
+    return at
+
+
+def after_crash(rung: RungName | None, *, crashes: int, on_crash: OnCrash, is_manual: bool) -> AfterCrash:
+    """What becomes of a run whose node died, `crashes` counting this one."""
+    nothing_sent = rung_index(rung) <= 0
+    if is_manual:  # one attempt, whatever happens: a person asked and is told
+        return "failed" if nothing_sent else "unknown"
+    if crashes >= CRASHES_MAX:
+        return "unknown"
+    return "retry" if nothing_sent or on_crash == "retry" else "unknown"
+
+
+def stagger_offset(schedule_id: int, stagger: Duration, shortest_gap: Duration | None) -> Duration:
+    """A fixed offset per schedule within its stagger, always smaller than its interval."""
+    span = stagger if shortest_gap is None else min(stagger, shortest_gap)
+    if span <= 0:
+        return 0
+    return zlib.crc32(schedule_id.to_bytes(8, "big", signed=True)) % span

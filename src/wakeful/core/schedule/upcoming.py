@@ -1,0 +1,36 @@
+"""What is to come: values that every feature lists its plans in, and how they are put together."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from wakeful.core.time.instants import Instant
+
+Kind: TypeAlias = Literal["schedule", "retry", "waiting", "beat", "producer", "wakeAt", "wake"]
+"""An instant of a schedule; the next attempt of a run, or a run that waits for its first; a beat of the heartbeat; a
+producer or a consumer's `wakeAt` of a workflow; a wake of a quota slot."""
+
+
+class Upcoming(NamedTuple):
+    """Something that will start; ordered by when it is due."""
+
+    due_at: Instant  # when it will really run
+    slug: str  # whose it is: a schedule's slug, `heartbeat`, `workflow:ID`, `slot:NAME`
+    planned_at: Instant
+    kind: Kind = "schedule"
+    handler: str = ""  # of a workflow
+
+
+class Ahead(NamedTuple):
+    """What is to come, in order, until a time; `is_cut`: that is earlier than was asked for."""
+
+    instants: list[Upcoming]
+    until: Instant
+    is_cut: bool
+
+
+def merged(ahead: Ahead, others: Iterable[Upcoming], *, limit: int) -> Ahead:
+    """Both in one list, at most `limit`. Each of the others was asked for one more than that, up to `ahead.until`."""
+    mixed = sorted([*ahead.instants, *(one for one in others if one.due_at <= ahead.until)])
+    if len(mixed) <= limit:
+        return Ahead(mixed, ahead.until, ahead.is_cut)
+    return Ahead(mixed[:limit], mixed[limit].due_at - 1, True)

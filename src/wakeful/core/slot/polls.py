@@ -1,0 +1,145 @@
+"""The poll side of a quota slot: when it is read next, and what a reading or a failure means.
+
+Theory of operation
+-------------------
+The distance between polls is derived: every minute while a wake is looked for, else the owner's interval, which grows
+with errors in a row (doubled up to four times, up to a cap) and while nothing changes (doubled after three equal
+readings, and once more after another three). A change, or a window that is nearly used up, ends the latter. Too many
+errors switch the whole slot off.
+
+Two kinds of failed reads are no errors: an unreachable provider (the next read is one regular interval away), and reads
+made to confirm a wake.
+"""
+
+from typing import Final
+
+from wakeful.core.slot.slot import ReadFailure, Reading, Slot, SlotRules, decode_reading, encode_reading, is_on
+from wakeful.core.slot.wakes import is_confirming, is_needed, is_read_for_wake, looked
+from wakeful.core.time.instants import HOUR, MINUTE, Duration, Instant
+
+BACKOFF_MAX: Final = 4
+STEADY_STEP: Final = 3
+STEADY_MAX: Final = 2
+NEAR_LIMIT: Final = 80.0
+CONFIRM_EVERY: Final[Duration] = MINUTE
+SAME_RESET: Final[Duration] = MINUTE
+"""Windows are hours apart. A provider whose answers differ by less tells of one window, and it is served once."""
+STATS_EVERY: Final[Duration] = 2 * HOUR
+"""Statistics are for looking at: they have a slower pace of their own."""
+
+
+def poll_due_at(slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None:
+    """When the alarm of the poll side rings; None: not until something else happens."""
+    if slot.poll_until is not None:
+        return slot.poll_until  # under way
+    if slot.poll_asked_at is not None:
+        return slot.poll_asked_at
+    if not is_on(slot, rules):
+        return None
+    if slot.polled_at is None:
+        return slot.created_at
+    return slot.polled_at + pause(slot, rules, now=now)
+
+
+def pause(slot: Slot, rules: SlotRules, *, now: Instant) -> Duration:
+    """How long after a poll the next one is."""
+    if is_confirming(slot, now):
+        return CONFIRM_EVERY
+    if slot.unreachable_since is not None:
+        return rules.poll
+    if slot.quota_errors:
+        return max(rules.poll, min(rules.poll << min(slot.quota_errors, BACKOFF_MAX), rules.backoff_cap))
+    return rules.poll << min(slot.steady // STEADY_STEP, STEADY_MAX)
+
+
+def stats_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
+    """When statistics are asked for: not before the quota could be read."""
+    if slot.stats_until is not None:
+        return slot.stats_until
+    if not is_on(slot, rules) or slot.read_at is None or slot.error is not None:
+        return None
+    return slot.read_at if slot.stats_at is None else slot.stats_at + max(STATS_EVERY, rules.poll)
+
+
+def claimed(slot: Slot, *, until: Instant) -> Slot:
+    """A poll is under way."""
+    return slot._replace(poll_until=until, poll_fence=slot.poll_fence + 1)
+
+
+def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> Slot:
+    """The quota was read, by a poll or before a wake."""
+    before = decode_reading(slot.reading)
+    is_same = before == reading and (reading.percentage or 0.0) < NEAR_LIMIT and slot.pending_at is None
+    newest = _newest(slot.last_reset_at, reading.reset_at, now)
+    slot = slot._replace(
+        read_at=now,
+        reading=encode_reading(reading),
+        reset_at=reading.reset_at,
+        last_reset_at=newest,
+        exhausted_until=reading.exhausted_until,
+        steady=slot.steady + 1 if is_same else 1,
+        error=None,
+        error_at=None,
+        quota_errors=0,
+        unreachable_since=None,
+    )
+    return looked(slot, rules, reading, now=now)
+
+
+def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
+    """A poll has ended. The first one after a start also decides whether the initial wake is needed."""
+    is_for_wake = is_read_for_wake(slot, began_at)
+    slot = slot._replace(polled_at=now, poll_until=None)
+    if slot.poll_asked_at is not None and slot.poll_asked_at <= began_at:
+        slot = slot._replace(poll_asked_at=None)
+    if isinstance(found, Reading):
+        slot = was_read(slot, rules, found, now=now)
+        wants_wake = is_needed(found, now)
+    else:
+        slot = _failed(slot, rules, found, is_for_wake=is_for_wake, now=now)
+        wants_wake = found.kind != "refused"
+    if slot.is_starting:
+        is_free = slot.pending_at is None and slot.wake_run_id is None
+        slot = slot._replace(is_starting=0, initial_at=now if wants_wake and is_free else slot.initial_at)
+    return slot
+
+
+def recovered(slot: Slot) -> Slot:
+    """Whoever was reading is gone: what was under way is due now."""
+    return slot._replace(poll_until=None, stats_until=None)
+
+
+def turned_back(slot: Slot, *, now: Instant) -> Slot:
+    """The clock was ahead and came back: what was noted on it happened now, and is looked at anew."""
+
+    def until_now(at: Instant | None) -> Instant | None:
+        return None if at is None else min(at, now)
+
+    return slot._replace(
+        read_at=until_now(slot.read_at),
+        polled_at=until_now(slot.polled_at),
+        poll_asked_at=now,
+        poll_until=until_now(slot.poll_until),
+        stats_at=until_now(slot.stats_at),
+        stats_until=until_now(slot.stats_until),
+        initial_at=until_now(slot.initial_at),
+        unreachable_since=until_now(slot.unreachable_since),
+    )
+
+
+def _newest(known: Instant | None, told: Instant | None, now: Instant) -> Instant | None:
+    """The reset to go by: an older one that has passed is stale, and one that differs by seconds is the same."""
+    if known is None or told is None:
+        return told if known is None else known
+    return told if told > min(known, now) and abs(told - known) >= SAME_RESET else known
+
+
+def _failed(slot: Slot, rules: SlotRules, failure: ReadFailure, *, is_for_wake: bool, now: Instant) -> Slot:
+    is_unreachable = failure.kind == "unreachable"
+    since = (now if slot.unreachable_since is None else slot.unreachable_since) if is_unreachable else None
+    slot = slot._replace(error=failure.error, error_at=now, steady=0, unreachable_since=since)
+    if is_unreachable or is_for_wake:
+        return slot
+    errors = slot.quota_errors + 1
+    is_off = errors >= rules.errors_max and slot.disabled_at is None
+    return slot._replace(quota_errors=errors, disabled_at=now if is_off else slot.disabled_at)

@@ -1,0 +1,236 @@
+"""Cron expressions: text to fields to a pattern of wall times.
+
+Theory of operation: cronsim reads the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into
+sets and refuses what is out of range. Around it stands what it does not do: the `@` names, `?`, and messages that say
+which field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which
+finds the next match several times faster and can count matches without visiting them.
+
+Five fields are minute, hour, day of month, month, day of week; six have the second in front. If both day fields are
+restricted, a day matches by either of them; a field that begins with `*` (also `*/2`) does not count as restricted, so
+then both must match, as in Debian's cron. The expression itself is kept as written by whoever owns it.
+
+Daylight saving, after Debian's cron, decided by how the fields are written:
+
+- *Hours named* (the hour field has no `*`, and does not cover all 24): the person thinks of times of day. What a gap
+  leaves out runs once, right after it. This holds also for `*/20 2 * * *`, which would otherwise vanish that day.
+- *Fixed times* (hours named, and no `*` in the minute field either): the repeated hour counts once, the first time.
+- Everything else is a rhythm and follows real time: both passes of a repeated hour, nothing for a gap. `*/20 1 * * *`
+  is a rhythm within an hour, so it runs in both passes.
+
+The second field does not matter for this: `*/10 30 2 * * *` names the time 02:30.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+
+from wakeful.core.errors import refuse
+from wakeful.core.time.wall_pattern import DAY_MAX, DayRule, WallPattern, month_shape, next_day
+
+NAMED: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+EXPRESSION_MAX: Final = 1_000
+"""Characters. Every minute of an hour and every hour of a day, written out, are 240."""
+
+LAST: Final = 6
+"""In `CronFields.nth_weekdays`: the last such weekday of the month (1 to 5 count from its start)."""
+
+_FIELDS: Final = {
+    "second": "0-59",
+    "minute": "0-59",
+    "hour": "0-23",
+    "day-of-month": "1-31, L (last day) or LW (last weekday)",
+    "month": "1-12 or JAN-DEC",
+    "day-of-week": "0-7 or SUN-SAT (0 and 7 are Sunday), 5L (last Friday) or MON#2 (second Monday)",
+}
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CronFields:
+    """What an expression says, field by field, every set sorted. Weekdays count from Monday 0."""
+
+    seconds: tuple[int, ...]
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: tuple[int, ...]
+    last_day: bool
+    last_weekday: bool
+    months: tuple[int, ...]
+    weekdays: tuple[int, ...]
+    nth_weekdays: tuple[tuple[int, int], ...]
+    either_day: bool
+    hours_named: bool
+    minutes_named: bool
+
+    @property
+    def any_day_of_month(self) -> bool:
+        """Whether the day-of-month field lets every day pass."""
+        return len(self.days) == 31
+
+    @property
+    def any_weekday(self) -> bool:
+        """Whether the day-of-week field lets every day pass."""
+        return len(self.weekdays) == 7
+
+
+@lru_cache(maxsize=2048)
+def parse_cron(expression: str, field: str = "expression") -> CronFields:
+    """The fields of an expression; refused with the field and the cure if it cannot be read or never matches."""
+    parts = _parts(expression, field)
+    for name, part in zip(_FIELDS, parts, strict=True):
+        _refuse_unsupported(name, part, field)
+    try:
+        sets = CronSim(" ".join(parts), _ANY_TIME)
+    except CronSimError as error:
+        name = str(error).removeprefix("Bad ")
+        part = dict(zip(_FIELDS, parts, strict=True))[name]
+        if name == "day-of-month" and _is_day_of_some_month(part):
+            refuse(field, f"'{expression}' never matches: none of its months has day {part}; write a day they have")
+        refuse(field, f"{name} '{part}' is not valid in '{expression}'; write {_FIELDS[name]}")
+    fields = _fields(sets, parts)
+    if next_day(_day_rule(fields), 0) > DAY_MAX:
+        refuse(field, f"'{expression}' never matches any day; write a day that its months have")
+    return fields
+
+
+@lru_cache(maxsize=2048)
+def cron_pattern(expression: str) -> WallPattern:
+    """The pattern of wall times an expression stands for."""
+    fields = parse_cron(expression)
+    every_day = fields.any_day_of_month and fields.any_weekday and len(fields.months) == 12
+    return WallPattern(
+        days=None if every_day else _day_rule(fields),
+        minutes=array("H", (hour * 60 + minute for hour in fields.hours for minute in fields.minutes)),
+        seconds=fields.seconds,
+        makes_up=fields.hours_named,
+        runs_once=fields.hours_named and fields.minutes_named,
+    )
+
+
+def _parts(expression: str, field: str) -> list[str]:
+    """Always six fields in upper case; `@` names written out, `?` as `*`."""
+    if len(expression) > EXPRESSION_MAX:
+        refuse(field, f"has {len(expression)} characters; write at most {EXPRESSION_MAX}")
+    text = expression.strip()
+    if text.startswith("@"):
+        if text.lower() not in NAMED:
+            refuse(field, f"'{expression}' is not a known name; write {', '.join(NAMED)} or five fields")
+        text = NAMED[text.lower()]
+    parts = text.upper().split()
+    if len(parts) not in (5, 6):
+        cure = "write five (minute hour day month weekday) or six with the second in front"
+        refuse(field, f"'{expression}' has {len(parts)} field{'s' * (len(parts) != 1)}; {cure}")
+    if len(parts) == 5:
+        parts.insert(0, "0")
+    for day_field in (3, 5):
+        parts[day_field] = "*" if parts[day_field] == "?" else parts[day_field]
+    return parts
+
+
+def _refuse_unsupported(name: str, part: str, field: str) -> None:
+    """What other dialects of cron have, or what cronsim would read silently in another sense."""
+    for term in part.split(","):
+        if name == "day-of-month" and term.endswith("W") and term != "LW":
+            refuse(field, f"day-of-month '{term}': the nearest weekday (W) is not supported; write a day, or LW")
+        if "L" in term and "/" in term:
+            refuse(field, f"{name} '{term}': L takes no step; write L alone")
+        if "?" in term:
+            refuse(field, f"{name} '{term}': '?' stands alone, and only in a day field; write *")
+        low, dash, high = term.partition("/")[0].partition("-")
+        if dash and (order := _backwards(name, low, high)):
+            refuse(field, f"{name} '{term}' runs backwards; write {order}")
+
+
+def _backwards(name: str, low: str, high: str) -> str | None:
+    """How to write a range that wraps around, e.g. FRI-MON as FRI-SAT,SUN-MON; None if it does not wrap."""
+    names = {"month": _MONTHS, "day-of-week": _WEEKDAYS}.get(name, ())
+    start, end = (
+        names.index(side) if side in names else int(side) if side.isdecimal() else None for side in (low, high)
+    )
+    if start is None or end is None or start <= end:
+        return None
+    first, last = _FIELDS[name].split(" ")[0].rstrip(",").split("-")
+    if name == "day-of-week":
+        first, last = ("SUN", "SAT") if low in names or high in names else ("0", "6")
+    elif low in names or high in names:
+        first, last = "JAN", "DEC"
+    ahead = low if low == last else f"{low}-{last}"
+    behind = high if high == first else f"{first}-{high}"
+    return f"{ahead},{behind}"
+
+
+def _is_day_of_some_month(part: str) -> bool:
+    """Whether the day field is readable by itself, so that the fault lies in the months beside it."""
+    try:
+        CronSim(f"0 0 {part} * *", _ANY_TIME)
+    except CronSimError:
+        return False
+    return True
+
+
+def _fields(sets: CronSim, parts: list[str]) -> CronFields:
+    plain = {item for item in sets.weekdays if isinstance(item, int)}
+    nth = {item for item in sets.weekdays if not isinstance(item, int)}
+    hours = tuple(sorted(sets.hours))
+    return CronFields(
+        seconds=tuple(sorted(sets.seconds)),
+        minutes=tuple(sorted(sets.minutes)),
+        hours=hours,
+        days=tuple(sorted(day for day in sets.days if day > 0)),
+        last_day=CronSim.LAST in sets.days,
+        last_weekday=CronSim.LAST_WEEKDAY in sets.days,
+        months=tuple(sorted(sets.months)),
+        weekdays=tuple(sorted({(day - 1) % 7 for day in plain})),
+        nth_weekdays=tuple(sorted({((day - 1) % 7, LAST if n == CronSim.LAST else n) for day, n in nth})),
+        either_day=not sets.day_and,
+        hours_named="*" not in parts[2] and len(hours) < 24,
+        minutes_named="*" not in parts[1],
+    )
+
+
+def _day_rule(fields: CronFields) -> DayRule:
+    masks = [0] * 28
+    for length in range(28, 32):
+        for first_weekday in range(7):
+            masks[month_shape(first_weekday, length)] = _month_mask(fields, first_weekday, length)
+    return DayRule(months=sum(1 << month for month in fields.months), masks=tuple(masks))
+
+
+def _month_mask(fields: CronFields, first_weekday: int, length: int) -> int:
+    by_date = sum(1 << day for day in fields.days if day <= length)
+    if fields.last_day:
+        by_date |= 1 << length
+    if fields.last_weekday:
+        by_date |= 1 << length - max(0, (first_weekday + length - 1) % 7 - 4)
+    by_weekday = 0
+    for weekday in fields.weekdays:
+        by_weekday |= sum(1 << day for day in _occurrences(weekday, first_weekday, length))
+    for weekday, nth in fields.nth_weekdays:
+        days = _occurrences(weekday, first_weekday, length)
+        if nth == LAST:
+            by_weekday |= 1 << days[-1]
+        elif nth <= len(days):
+            by_weekday |= 1 << days[nth - 1]
+    return by_date | by_weekday if fields.either_day else by_date & by_weekday
+
+
+def _occurrences(weekday: int, first_weekday: int, length: int) -> range:
+    """The days of a month on which a weekday falls."""
+    return range(1 + (weekday - first_weekday) % 7, length + 1, 7)

@@ -1,0 +1,221 @@
+"""When something should happen, as a value, and the questions one can ask of it.
+
+Theory of operation: a timing is a set of instants, given by a rule. The questions are always the same four: the next
+instant after a moment, the latest until one, the next few, and how many lie in a stretch. Each is a pure function of
+the timing and the moment: no timing remembers where it is, so starting again from any point gives the same sequence,
+and nothing that runs or is asked can move the grid.
+
+`Every` is real elapsed time and ignores calendars: anchor + k * every for k >= 0, so a future anchor is itself the
+first instant. `Cron` and `Times` are wall times in a zone (`cron`, `wallclock`). `AfterReset` has an instant only once
+the reset of its slot is known. Counting never visits single instants: it is a division for `Every` and O(months) for
+wall times. The search backwards has no horizon but 1970: a readable expression matches at least every forty years, and
+the search costs O(months), so it can afford to be exact; `since` cuts it short.
+
+Equality is about when, not about spelling: two values with the same instants written differently (`2h`, `120m`) are
+equal, and still each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
+said"; `resolve` fills it in when a definition is written, and the questions above are asked of resolved values only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias, TypeVar, assert_never
+
+from wakeful.core.time.active_hours import parse_time_of_day
+from wakeful.core.time.cron import cron_pattern
+from wakeful.core.time.instants import INSTANT_MAX, SECOND, Duration, Instant
+from wakeful.core.time.wall_pattern import WallPattern
+from wakeful.core.time.wallclock import count_seconds, latest_second, next_second
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A single instant; or, with `delay` in place of `at`, that long after it is written."""
+
+    at: Instant | None
+    timezone: str | None = field(default=None, compare=False)
+    kind: str = field(default="once", compare=False)
+    written: str | None = field(default=None, compare=False)
+    delay: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Real elapsed time on a grid: anchor, anchor + every, anchor + 2 * every, and so on."""
+
+    every: Duration
+    anchor: Instant | None = None
+    timezone: str | None = field(default=None, compare=False)
+    kind: str = field(default="every", compare=False)
+    written: str | None = field(default=None, compare=False)
+    anchor_written: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A cron expression of five or six fields, read on the wall clock of a zone."""
+
+    expression: str
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times of day (`HH:MM`), every day, on the wall clock of a zone."""
+
+    times: tuple[str, ...]
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterReset:
+    """An offset after the reset of a quota slot; without a known reset it has no instant."""
+
+    slot: str
+    offset: Duration = 0
+    reset_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """Only when a person asks."""
+
+
+Timing: TypeAlias = Once | Every | Cron | Times | AfterReset | Manual
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many instants lie in a stretch, and the outermost two."""
+
+    count: int
+    first: Instant | None
+    last: Instant | None
+
+
+def next_after(timing: Timing, t: Instant) -> Instant | None:
+    """The first instant strictly after `t`, or None if there is none."""
+    match timing:
+        case Every():
+            # Plain attributes: unpacking in the pattern costs more than all the arithmetic.
+            every, anchor = timing.every, resolved(timing.anchor)
+            following = anchor if t < anchor else anchor + ((t - anchor) // every + 1) * every
+            return following if following <= INSTANT_MAX else None
+        case Cron() | Times():
+            second = next_second(wall_pattern(timing), resolved(timing.timezone), max(t // SECOND, -1))
+            return None if second is None else second * SECOND
+        case Once() | AfterReset() | Manual():
+            at = _only_instant(timing)
+            return at if at is not None and at > t else None
+        case _:
+            assert_never(timing)
+
+
+def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> Instant | None:
+    """The last instant at or before `t` (and after `since`, if given), or None if there is none."""
+    since = -1 if since is None else since
+    match timing:
+        case Every(every, anchor):
+            anchor = resolved(anchor)
+            found = None if t < anchor else min(t, INSTANT_MAX) - (min(t, INSTANT_MAX) - anchor) % every
+        case Cron() | Times():
+            if t < 0:
+                return None
+            floor = max(since // SECOND, -1)
+            second = latest_second(wall_pattern(timing), resolved(timing.timezone), t // SECOND, floor)
+            found = None if second is None else second * SECOND
+        case Once() | AfterReset() | Manual():
+            at = _only_instant(timing)
+            found = at if at is not None and at <= t else None
+        case _:
+            assert_never(timing)
+    return found if found is not None and found > since else None
+
+
+def instants_after(timing: Timing, t: Instant) -> Iterator[Instant]:
+    """All instants strictly after `t`, in order, for as long as there are any."""
+    following = next_after(timing, t)
+    while following is not None:
+        yield following
+        following = next_after(timing, following)
+
+
+def next_n(timing: Timing, t: Instant, n: int) -> tuple[Instant, ...]:
+    """The first `n` instants strictly after `t`; fewer if there are no more."""
+    return tuple(islice(instants_after(timing, t), n))
+
+
+def tally(timing: Timing, after: Instant, until: Instant) -> Tally:
+    """Count, first and last of the instants in (after, until], without enumerating them."""
+    first = next_after(timing, after)
+    if first is None or first > until:
+        return Tally(0, None, None)
+    last = latest_until(timing, until)
+    if last is None or last == first:
+        return Tally(1, first, first)
+    match timing:
+        case Every(every):
+            count = (last - first) // every + 1
+        case Cron() | Times():
+            zone = resolved(timing.timezone)
+            count = 1 + count_seconds(wall_pattern(timing), zone, first // SECOND, last // SECOND)
+        case Once() | AfterReset() | Manual():
+            count = 1
+        case _:
+            assert_never(timing)
+    return Tally(count, first, last)
+
+
+def wall_pattern(timing: Cron | Times) -> WallPattern:
+    """The wall times of a timing that follows a zone."""
+    return cron_pattern(timing.expression) if isinstance(timing, Cron) else _times_pattern(timing.times)
+
+
+def is_past(timing: Timing, now: Instant) -> bool:
+    """Whether a single instant already lies behind `now`; no other kind of timing can be past."""
+    return isinstance(timing, Once) and resolved(timing.at) <= now
+
+
+def resolve(timing: Timing, *, now: Instant, default_zone: str) -> Timing:
+    """The timing with everything left open filled in: the zone by name, the anchor and a delay by `now`."""
+    match timing:
+        case Once(at=None, delay=int(delay)):
+            return replace(timing, at=min(now + delay, INSTANT_MAX), delay=None)
+        case Every(anchor=None):
+            return replace(timing, anchor=now)
+        case Cron(timezone=None) | Times(timezone=None):
+            return replace(timing, timezone=default_zone)
+        case _:
+            return timing
+
+
+@lru_cache(maxsize=1024)
+def _times_pattern(times: tuple[str, ...]) -> WallPattern:
+    """Times of day are fixed times: made up after a gap, once when repeated."""
+    minutes = array("H", sorted(parse_time_of_day(text, "times") // 60 for text in times))
+    return WallPattern(days=None, minutes=minutes, seconds=(0,), makes_up=True, runs_once=True)
+
+
+def _only_instant(timing: Once | AfterReset | Manual) -> Instant | None:
+    match timing:
+        case Once(at):
+            return resolved(at)
+        case AfterReset(_, offset, reset_at):
+            return None if reset_at is None else reset_at + offset
+        case Manual():
+            return None
+        case _:
+            assert_never(timing)
+
+
+def resolved(value: _T | None) -> _T:
+    """What `resolve` has filled in."""
+    if value is None:
+        raise AssertionError("an unresolved timing was asked for an instant; resolve() it when it is written")
+    return value

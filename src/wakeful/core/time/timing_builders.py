@@ -1,0 +1,154 @@
+"""Timings as a Python program writes them: `cron("0 9 * * 1-5")`, `every("2h")`, `once(…)`, `times("09:00", "18:00")`.
+
+Theory of operation: these check what they are given at once, so a mistake shows where it was typed, and they leave open
+what was not said (zone, anchor). `timing.resolve` fills that in when the definition is written, by the same rule as for
+every other way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.time.active_hours import parse_time_of_day
+from wakeful.core.time.cron import parse_cron
+from wakeful.core.time.instants import (
+    INSTANT_MAX,
+    SECOND,
+    Duration,
+    Instant,
+    format_instant,
+    parse_duration,
+    parse_instant,
+)
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times
+from wakeful.core.time.zones import check_zone
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def cron(expression: str, tz: str | None = None) -> Cron:
+    """A cron expression of five or six fields, in a zone (left out: the default one)."""
+    errors: list[FieldError] = []
+    try:
+        parse_cron(expression)
+    except Invalid as invalid:
+        errors += invalid.errors
+    try:
+        _zone(tz)
+    except Invalid as invalid:
+        errors += invalid.errors
+    if errors:
+        raise Invalid(*errors)
+    return Cron(expression, tz)
+
+
+def every(every: str | timedelta | int | float, anchor: str | datetime | None = None) -> Every:
+    """A fixed distance (`"2h"`, a timedelta, or seconds) on the grid of `anchor` (left out: the time of creation)."""
+    length = as_duration(every, "every")
+    if length < 1:
+        refuse("every", f"{every!r} is not a distance between two runs; write more than zero, e.g. 30m")
+    written = every if isinstance(every, str) else None
+    if anchor is None:
+        return Every(length, None, written=written)
+    begins = as_instant(anchor, "anchor")
+    anchor_written = anchor if isinstance(anchor, str) else format_instant(begins)
+    return Every(length, begins, written=written, anchor_written=anchor_written)
+
+
+def once(at: str | datetime, tz: str | None = None) -> Once:
+    """A single instant: RFC 3339 text or a datetime, with an offset or with a zone beside it. `"+5m"` is five minutes
+    after the schedule is written."""
+    _zone(tz)
+    if isinstance(at, str) and at.strip().startswith("+"):
+        return Once(None, timezone=tz, delay=parse_duration(at.strip()[1:], "at"))
+    return Once(as_instant(at, "at", tz), timezone=tz, written=at if isinstance(at, str) else None)
+
+
+def times(*times: str, tz: str | None = None) -> Times:
+    """Times of day (`HH:MM`), every day, in a zone (left out: the default one)."""
+    check_times(times, "times")
+    return Times(times, _zone(tz))
+
+
+def after_reset(slot: str, offset: str | timedelta | int | float = 0) -> AfterReset:
+    """An offset after the reset of a quota slot."""
+    if not slot:
+        refuse("slot", "is empty; write the name of a quota slot")
+    return AfterReset(slot, as_duration(offset, "offset"))
+
+
+def manual() -> Manual:
+    """Only when a person asks."""
+    return Manual()
+
+
+def as_duration(value: str | timedelta | int | float, field: str) -> Duration:
+    """A length given as text, as a timedelta or in seconds."""
+    match value:
+        case str():
+            ms = parse_duration(value, field)
+        case timedelta():
+            ms = value // _MILLISECOND
+        case int() | float() if not isinstance(value, bool) and abs(value) <= INSTANT_MAX:
+            ms = round(value * SECOND)
+        case _:
+            refuse(field, f"{value!r} is not a duration; write text such as 30m, a timedelta, or seconds")
+    if not 0 <= ms <= INSTANT_MAX:
+        refuse(field, f"{value!r} is not between zero and 9999 years; write a duration such as 30m")
+    return ms
+
+
+def as_datetime(instant: Instant) -> datetime:
+    """An instant as an aware datetime in UTC."""
+    # Not `fromtimestamp`: a float cannot hold every millisecond, and it fails beyond the platform's time_t.
+    return _EPOCH + instant * _MILLISECOND
+
+
+def as_instant(value: str | datetime, field: str, zone: str | None = None) -> Instant:
+    """An instant given as RFC 3339 text or as a datetime."""
+    if isinstance(value, str):
+        return parse_instant(value, zone, field)
+    if not isinstance(value, datetime):
+        refuse(field, f"{value!r} is not a date and time; write text such as 2026-01-30T09:00:00Z, or a datetime")
+    if value.tzinfo is None:
+        return parse_instant(value.isoformat(), zone, field)
+    ms = (value - _EPOCH) // _MILLISECOND
+    if not 0 <= ms <= INSTANT_MAX:
+        refuse(field, f"{value.isoformat()} lies outside the years 1970 to 9999; write a date within them")
+    return ms
+
+
+TIMES_MAX: Final = 1_440
+"""One for each minute of a day."""
+
+
+def check_times(times: Sequence[object], field: str) -> None:
+    """Refuse an empty list, anything that is no `HH:MM`, and a time that stands there twice; all faults at once."""
+    if not times:
+        refuse(field, "is empty; write at least one time of day such as 09:00")
+    if len(times) > TIMES_MAX:
+        refuse(field, f"has {len(times)} times; write at most {TIMES_MAX}, or a cron expression")
+    errors = []
+    seen: set[str] = set()
+    for index, text in enumerate(times):
+        place = f"{field}[{index}]"
+        if not isinstance(text, str):
+            errors.append(FieldError(place, f"{text!r} is not text; write a time of day such as '09:00'"))
+            continue
+        try:
+            parse_time_of_day(text, place)
+        except Invalid as invalid:
+            errors += invalid.errors
+        if text in seen:
+            errors.append(FieldError(place, f"'{text}' stands there twice; leave one out"))
+        seen.add(text)
+    if errors:
+        raise Invalid(*errors)
+
+
+def _zone(tz: str | None) -> str | None:
+    return None if tz is None else check_zone(tz)

@@ -1,0 +1,246 @@
+"""What handlers may answer in each phase, read and checked.
+
+A handler is anybody's program: it may answer anything, of any shape. Whatever is wrong is said in one sentence that
+names the place and the cure, and becomes the error of that run and of nothing else. The rights of each phase are kept
+here as well: `prepare` reserves and cannot publish, `mutate` does neither, `produce` and `next` publish to the topics
+their handler has declared and to no other.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.errors import Invalid
+from wakeful.core.fields import Fields, check_plain, shown
+from wakeful.core.time.instants import Instant, parse_instant
+
+PEEK_MAX: Final = 100
+"""How many pending messages of each topic a `prepare` is shown."""
+
+MESSAGE_ID_MAX: Final = 500
+MESSAGES_MAX: Final = 10_000
+_LISTS: Final = ("messages", "reservations", "skip")
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+class NewMessage(NamedTuple):
+    """A message to be published."""
+
+    topic: str
+    message_id: str
+    payload: str  # JSON
+
+
+class Published(NamedTuple):
+    """What `produce` or `next` answered."""
+
+    messages: tuple[NewMessage, ...]
+    state: str | None  # JSON; None: as it was
+    has_state: bool
+
+
+class Prepared(NamedTuple):
+    """What `prepare` answered."""
+
+    reservations: Mapping[str, tuple[str, ...]]  # ids by topic
+    skip: Mapping[str, tuple[str, ...]]  # ids by topic: not to be shown again
+    show: Mapping[str, tuple[str, ...]]  # ids by topic: to be asked again with these
+    wake_at: Instant | None
+    answer: str  # JSON: reservations, data and ui, handed to the later phases
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.reservations.values()))
+
+
+class WrongAnswer(Exception):
+    """An answer that its phase may not give; the message says what is wrong with it."""
+
+
+def read_published(data: Any, *, publishes: Sequence[str], is_required: bool) -> Published:
+    """The answer to `produce` (messages required) or `next`."""
+    fields = _fields(data, ("messages", "state"))
+    if is_required and not fields.has("messages"):
+        fields.fail("messages", "missing; answer a list, which may be empty")
+    messages = _messages(fields, publishes)
+    _finish(fields)
+    has_state = data.get("state") is not None
+    return Published(messages, _encode(data["state"]) if has_state else None, has_state)
+
+
+def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True) -> Prepared:
+    """The answer to `prepare`. Asked for the second time, it is not shown anything else: then `show` has no effect."""
+    known = ("reservations", "data", "ui", "wakeAt", "skip", "show")
+    fields = _fields(data, known, cannot=("messages", "state"))
+    show = _show(fields, subscribe) if may_show else {}
+    if show:  # it is asked again: only its second answer has to reserve
+        reservations: dict[str, tuple[str, ...]] = {}
+    else:
+        reservations = _chosen(fields, "reservations", subscribe, is_required=True)
+    skip = _chosen(fields, "skip", subscribe, is_required=False)
+    for topic, ids in skip.items():
+        both = set(ids) & set(reservations.get(topic, ()))
+        if both:
+            fields.fail("skip", f"{shown(min(both))} in '{topic}' is reserved as well; reserve it or skip it")
+    wake_at = _wake_at(fields)
+    _finish(fields)
+    kept = {"reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]}
+    kept |= {name: data[name] for name in ("data", "ui") if data.get(name) is not None}
+    return Prepared(reservations, skip, show, wake_at, _encode(kept))
+
+
+def read_mutated(data: Any) -> str | None:
+    """The answer to `mutate`: its result as JSON."""
+    fields = _fields({} if data is None else data, ("result",), cannot=("messages", "state", "reservations"))
+    _finish(fields)
+    result = None if data is None else data.get("result")
+    return None if result is None else _encode(result)
+
+
+def read_message(data: Any, topic: str) -> NewMessage:
+    """A message that a person publishes. Raises `Invalid`."""
+    check_plain(data)
+    fields = Fields(data if isinstance(data, Mapping) else {"payload": data})
+    fields.refuse_unknown(("id", "payload"))
+    message_id = _message_id(fields)
+    fields.finish()
+    return NewMessage(topic, message_id, _encode(fields.raw("payload")))
+
+
+def _fields(data: Any, known: tuple[str, ...], *, cannot: tuple[str, ...] = ()) -> Fields:
+    if not isinstance(data, Mapping):
+        raise WrongAnswer(f"answered {shown(data)}, which is no JSON object; answer {{{', '.join(known)}}}")
+    # Long lists are looked at one by one where they are read: as one text, their many brackets look like great depth.
+    _must_be_plain({name: one for name, one in data.items() if not (name in _LISTS and isinstance(one, list | tuple))})
+    forbidden = [name for name in cannot if data.get(name)]
+    if forbidden:
+        raise WrongAnswer(
+            f"answered {' and '.join(forbidden)}, which this phase may not; it answers {', '.join(known)}"
+        )
+    fields = Fields(data)
+    fields.refuse_unknown((*known, *cannot))
+    return fields
+
+
+def _must_be_plain(data: Any, place: str = "") -> None:
+    try:
+        check_plain(data)
+    except Invalid as invalid:
+        raise WrongAnswer(f"answered what cannot be kept: {place}{invalid}") from None
+
+
+def _finish(fields: Fields) -> None:
+    try:
+        fields.finish()
+    except Invalid as invalid:
+        raise WrongAnswer(f"answered the wrong shape: {invalid}") from None
+
+
+def _messages(fields: Fields, publishes: Sequence[str]) -> tuple[NewMessage, ...]:
+    listed = fields.raw("messages")
+    if listed is None:
+        return ()
+    if not isinstance(listed, list | tuple):
+        fields.fail("messages", f"{shown(listed)} is not a list; write [{{topic, id, payload}}, …]")
+        return ()
+    if len(listed) > MESSAGES_MAX:
+        fields.fail("messages", f"there are {len(listed)}, and at most {MESSAGES_MAX} can be published at once")
+        return ()
+    found: list[NewMessage] = []
+    for index, data in enumerate(listed):
+        one = _message(fields, data, f"messages[{index}]", publishes)
+        if one is not None:
+            found.append(one)
+        if len(fields.errors) > PEEK_MAX:
+            break
+    return tuple(found)
+
+
+def _message(fields: Fields, data: Any, place: str, publishes: Sequence[str]) -> NewMessage | None:
+    if not isinstance(data, Mapping):
+        fields.fail(place, f"{shown(data)} is not an object; write {{topic, id, payload}}")
+        return None
+    _must_be_plain(data, f"{place}.")
+    inner = Fields(data, f"{place}.")
+    inner.refuse_unknown(("topic", "id", "payload"))
+    topic = inner.filled("topic", "name the topic")
+    if topic and topic not in publishes:
+        known = ", ".join(publishes) or "none"
+        inner.fail("topic", f"{shown(topic)} is not among the topics it declared ({known}); add it to publishes")
+    message_id = _message_id(inner)
+    fields.errors.extend(inner.errors)
+    return None if inner.errors else NewMessage(topic, message_id, _encode(data.get("payload")))
+
+
+def _message_id(fields: Fields) -> str:
+    message_id = fields.filled("id", "give the message an id that is unique in its topic")
+    if len(message_id) > MESSAGE_ID_MAX:
+        fields.fail("id", f"is {len(message_id)} characters long; give at most {MESSAGE_ID_MAX}")
+    return message_id
+
+
+def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required: bool) -> dict[str, tuple[str, ...]]:
+    """Messages that were chosen: ids by topic."""
+    listed = fields.raw(field)
+    if listed is None and not is_required:
+        return {}
+    if not isinstance(listed, list | tuple):
+        problem = "missing" if listed is None else f"{shown(listed)} is not a list"
+        fields.fail(field, f"{problem}; answer [{{topic, ids}}, …], or [] for nothing")
+        return {}
+    found: dict[str, dict[str, None]] = {}
+    for index, data in enumerate(listed):
+        place = f"{field}[{index}]"
+        if not isinstance(data, Mapping):
+            fields.fail(place, f"{shown(data)} is not an object; write {{topic, ids}}")
+            continue
+        _must_be_plain(data, f"{place}.")
+        inner = Fields(data, f"{place}.")
+        inner.refuse_unknown(("topic", "ids"))
+        topic = inner.filled("topic", "name the topic")
+        _must_subscribe(inner, "topic", topic, subscribe)
+        found.setdefault(topic, {}).update(dict.fromkeys(_ids(inner, "ids", inner.raw("ids"))))
+        fields.errors.extend(inner.errors)
+        if len(fields.errors) > PEEK_MAX:
+            break
+    return {topic: tuple(ids) for topic, ids in found.items() if ids}
+
+
+def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Messages it wants to be asked again with: ids by topic."""
+    wanted = fields.raw("show")
+    if wanted is None:
+        return {}
+    if not isinstance(wanted, Mapping):
+        fields.fail("show", f"{shown(wanted)} is not an object; write {{topic: [ids]}}")
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for topic, listed in wanted.items():
+        _must_subscribe(fields, "show", topic, subscribe)
+        ids = tuple(dict.fromkeys(_ids(fields, f"show.{topic}", listed)))
+        if len(ids) > PEEK_MAX:
+            fields.fail(f"show.{topic}", f"there are {len(ids)} ids, and at most {PEEK_MAX} can be shown at once")
+        found[topic] = ids
+    return {topic: ids for topic, ids in found.items() if ids}
+
+
+def _must_subscribe(fields: Fields, field: str, topic: str, subscribe: Sequence[str]) -> None:
+    if topic and topic not in subscribe:
+        fields.fail(field, f"{shown(topic)} is not subscribed to ({', '.join(subscribe)})")
+
+
+def _ids(fields: Fields, field: str, listed: Any) -> Sequence[str]:
+    if isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed):
+        return listed
+    fields.fail(field, f"{shown(listed)} is not a list of message ids")
+    return ()
+
+
+def _wake_at(fields: Fields) -> Instant | None:
+    written = fields.raw("wakeAt")
+    if written is None:
+        return None
+    if not isinstance(written, str):
+        fields.fail("wakeAt", f"{shown(written)} is not a text; write it like 2026-01-30T09:00:00Z")
+        return None
+    return fields.read("wakeAt", lambda text: parse_instant(text, field="wakeAt"))

@@ -1,0 +1,148 @@
+"""The rows of workflows, in the order of their columns.
+
+The row of a workflow is the lock of everything in it: its handlers, its topics, its messages, its sessions and the
+phases of its runs are read and written by whoever holds that row. So nothing else needs a lock of its own, and one
+handler runs at a time (`open_run_id`).
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.core.time.instants import Duration, Instant
+
+Status: TypeAlias = Literal["draft", "ready", "active", "paused"]
+Origin: TypeAlias = Literal["rest", "python"]
+HandlerKind: TypeAlias = Literal["producer", "consumer"]
+MessageStatus: TypeAlias = Literal["pending", "reserved", "consumed", "skipped"]
+SessionKind: TypeAlias = Literal["schedule", "manual", "event"]
+SessionResult: TypeAlias = Literal["completed", "failed"]
+Phase: TypeAlias = Literal["executing", "preparing", "prepared", "mutating", "mutated", "committed", "abandoned"]
+MutationOutcome: TypeAlias = Literal["none", "applied", "skipped"]
+Awaited: TypeAlias = Literal["uncertain", "stopped"]
+
+FRESH: Final = 1
+"""A person, a deploy or a start wants the consumer to look: every page is to be shown again."""
+FOLLOWING: Final = 2
+"""It reserved something and messages are left: the heads of its topics are shown once more."""
+
+
+class Workflow(NamedTuple):
+    """A workflow as a person wrote it, and where it stands."""
+
+    workflow_id: int
+    name: str
+    owner_id: int  # whom its runs name in the ledger: `workflow:<name>`
+    definition: str  # JSON, canonical
+    version: int
+    origin: Origin  # who has the say over the definition
+    status: Status  # set by persons only
+    error: str | None  # set by the engine: it stands still until a person acts
+    error_at: Instant | None
+    created_at: Instant
+    updated_at: Instant
+    deleted_at: Instant | None
+    open_run_id: int | None  # the one handler run under way, or waiting
+    session_id: int | None  # the session under way
+    freed_at: Instant | None  # when its last run was let go
+    tried_version: int = 0  # the version whose handlers passed a dry prepare; 0: none has
+    window_at: Instant | None = None  # when the present minute of its rate limit began
+    window_runs: int = 0  # consumer runs counted in that minute
+    limited_until: Instant | None = None  # the rate limit holds its consumers until then
+
+    @property
+    def slug(self) -> str:
+        """Its name, as everything that is addressed by a name is asked for it."""
+        return self.name
+
+
+class Handler(NamedTuple):
+    """Where a producer or a consumer stands."""
+
+    workflow_id: int
+    name: str
+    kind: HandlerKind
+    place: int  # in the definition
+    state: str | None  # JSON
+    next_at: Instant | None  # of a producer: its due time; it moves only when a run of it commits
+    wake_at: Instant | None  # of a consumer
+    is_flagged: int  # of a consumer: 1 (`FRESH`) or 2 (`FOLLOWING`): to be run once, whatever its topics say
+    last_run_id: int | None
+    last_run_at: Instant | None
+    tries: int = 0  # transient failures in a row
+    held_until: Instant | None = None  # not run before, because of them
+    last_error: str | None = None  # the last of them
+    turn_topic: str | None = None  # of a consumer: the topic whose next page it is to be shown; None: no page is left
+    turn_place: int = 0  # that page begins after this place
+    lap_topic: str | None = None  # the page shown first since the last publish, wakeAt or resume; None: the heads
+    lap_place: int = 0
+
+
+class Topic(NamedTuple):
+    """A stream of messages."""
+
+    workflow_id: int
+    name: str
+    published: int  # the newest sequence in it
+
+
+class Subscription(NamedTuple):
+    """A consumer of a topic, and how far it has looked."""
+
+    workflow_id: int
+    topic: str
+    consumer: str
+    published: int  # the sequence of the newest message published or released for it
+    seen: int  # the same, when its last run looked
+    is_active: int  # 0: the consumer is gone, or does not subscribe any more, and has left messages pending
+
+
+class Message(NamedTuple):
+    """One message of a topic, as one consumer of the topic has it."""
+
+    workflow_id: int
+    topic: str
+    consumer: str  # empty: it was published when no consumer read the topic
+    message_id: str  # unique in its topic, for each consumer
+    place: int  # the sequence it was first published under: the order in which messages are looked at
+    seq: int  # the sequence it was last published or released under
+    payload: str  # JSON
+    status: MessageStatus
+    attempt: int  # how often it was reserved, this time included
+    run_id: int | None  # who reserved, consumed or skipped it
+    published_by: int | None  # the run that published it; None: a person
+    published_at: Instant
+    updated_at: Instant
+
+
+class Session(NamedTuple):
+    """A sequence of handler runs, for people to look at; it is never resumed."""
+
+    session_id: int
+    workflow_id: int
+    kind: SessionKind
+    started_at: Instant
+    ended_at: Instant | None
+    result: SessionResult | None
+    error: str | None
+    producers_left: str  # JSON: names of producers still to run in it
+    consumers_run: int
+
+
+class HandlerRun(NamedTuple):
+    """What a line of the ledger cannot say of a handler's run: how far it got, and with what."""
+
+    run_id: int
+    workflow_id: int
+    session_id: int
+    handler: str
+    kind: HandlerKind
+    phase: Phase
+    phases: str  # JSON: when each phase was reached last
+    prepared: str | None  # JSON: what `prepare` answered
+    mutation: MutationOutcome | None
+    result: str | None  # JSON: what `mutate` answered
+    reserved: int  # how many messages it holds or held
+    prepares: int  # how often it committed a prepare: part of the key of its side effect
+    tries: int  # transient failures in a row
+    queued: Duration  # how long it was due before the workflow was free
+    awaits: Awaited | None  # what a person has to decide
+    published: int  # how many messages it published

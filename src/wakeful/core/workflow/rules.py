@@ -1,0 +1,231 @@
+"""The rules of workflows: which consumer has something to do, which handler runs next, and when to look again. Pure.
+
+Theory of operation
+-------------------
+A consumer is *dirty* when a message was published or released for it since its last run looked (`Subscription`), when a
+page of a long topic is left to be shown to it (`workflow_pages`), or when it was flagged: after a run that reserved
+something and left messages pending, at deploy, resume and start. These are stored facts, so nothing is lost in a crash,
+a message that arrives during a run always leads to another one, and a message that was looked at and declined does not.
+
+A producer is *queued* when its due time has come and the workflow is busy. Its due time moves only when a run of it
+commits, so however often it would have fired meanwhile, one run follows.
+
+A handler that cannot be reached is held off (`held_until`), with pauses that grow; the others go on. A consumer whose
+messages lead back to itself runs at most `LOOP_RUNS_MAX` times in a minute; then the consumers of its workflow wait.
+
+The alarm of a workflow is derived from these facts (`rings_at`). While a run is open there is none: whatever closes the
+run derives it again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant
+from wakeful.core.workflow.definition import Consumer
+from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Subscription, Topic, Workflow
+
+WAKE_MIN: Final[Duration] = 30 * SECOND
+WAKE_MAX: Final[Duration] = DAY
+CONSUMERS_MAX: Final = 100
+"""How many consumer runs one session holds."""
+
+BACKOFF_FIRST: Final[Duration] = 10 * SECOND
+BACKOFF_MAX: Final[Duration] = 10 * MINUTE
+HELD_MAX: Final[Duration] = DAY
+"""How long a handler may ask to be left alone (`Retry-After`)."""
+
+
+CRASHES_MAX: Final = 2
+LOOP_RUNS_MAX: Final = 300
+"""How many runs in a minute consumers may have whose messages lead back to themselves."""
+
+LOOP_WINDOW: Final[Duration] = MINUTE
+
+# From each phase, those it may move to. `preparing` again is a retry that starts fresh; from `mutating` it is allowed
+# only when it is known that nothing happened, `prepared` only on a person's word.
+PHASES: Final[dict[Phase, frozenset[Phase]]] = {
+    "executing": frozenset({"executing", "committed", "abandoned"}),
+    "preparing": frozenset({"preparing", "prepared", "abandoned"}),
+    "prepared": frozenset({"preparing", "mutating", "mutated", "committed", "abandoned"}),
+    "mutating": frozenset({"preparing", "prepared", "mutated", "abandoned"}),
+    "mutated": frozenset({"mutated", "committed", "abandoned"}),
+    "committed": frozenset(),
+    "abandoned": frozenset(),
+}
+
+
+class Flow(NamedTuple):
+    """A workflow with all that decides what it does next."""
+
+    workflow: Workflow
+    handlers: Mapping[str, Handler]  # in the order of the definition
+    topics: Mapping[str, Topic]
+    subscriptions: Mapping[tuple[str, str], Subscription]  # by topic and consumer
+
+    def subscribed_by(self, consumer: str) -> list[Subscription]:
+        return [one for one in self.subscriptions.values() if one.consumer == consumer and one.is_active]
+
+    def readers_of(self, topic: str) -> list[Subscription]:
+        return [one for one in self.subscriptions.values() if one.topic == topic and one.is_active]
+
+    @property
+    def producers(self) -> list[Handler]:
+        return [one for one in self.handlers.values() if one.kind == "producer"]
+
+    @property
+    def consumers(self) -> list[Handler]:
+        return [one for one in self.handlers.values() if one.kind == "consumer"]
+
+
+def may_follow(phase: Phase, target: Phase) -> bool:
+    """Whether the phase table allows it."""
+    return target in PHASES[phase]
+
+
+def moved(run: HandlerRun, phase: Phase) -> HandlerRun:
+    """The run in another phase; a step that the table does not know is a mistake of ours."""
+    if not may_follow(run.phase, phase):
+        raise AssertionError(f"run {run.run_id} cannot go from {run.phase} to {phase}")
+    return run._replace(phase=phase)
+
+
+def is_startable(workflow: Workflow) -> bool:
+    """Whether a run of it may begin: persons let it, no error stops it, nothing of it is open."""
+    return (
+        workflow.status == "active"
+        and workflow.error is None
+        and workflow.deleted_at is None
+        and workflow.open_run_id is None
+    )
+
+
+def is_dirty(flow: Flow, consumer: Handler) -> bool:
+    """Whether there is something it has not looked at."""
+    return (
+        bool(consumer.is_flagged)
+        or consumer.turn_topic is not None
+        or any(one.published > one.seen for one in flow.subscribed_by(consumer.name))
+    )
+
+
+def is_due(at: Instant | None, now: Instant) -> bool:
+    """Whether a time has come."""
+    return at is not None and at <= now
+
+
+def is_queued(workflow: Workflow, producer: Handler, now: Instant) -> bool:
+    """Whether it is due and has to wait, because another handler of its workflow is at work."""
+    return workflow.open_run_id not in (None, producer.last_run_id) and is_due(producer.next_at, now)
+
+
+def is_held(handler: Handler, now: Instant) -> bool:
+    """Whether it is held off, because it could not be reached."""
+    return handler.held_until is not None and handler.held_until > now
+
+
+def is_limited(workflow: Workflow, now: Instant) -> bool:
+    """Whether its rate limit holds its consumers."""
+    return workflow.limited_until is not None and workflow.limited_until > now
+
+
+def rings_at(flow: Flow, now: Instant) -> Instant | None:
+    """When its alarm is due; None: when something touches it."""
+    if not is_startable(flow.workflow):
+        return None
+    if flow.workflow.session_id is not None:
+        return now
+    times = [_ready_at(flow, one, now) for one in flow.handlers.values()]
+    return min((at for at in times if at is not None), default=None)
+
+
+def _ready_at(flow: Flow, handler: Handler, now: Instant) -> Instant | None:
+    """When a handler may run next; None: there is nothing for it to do."""
+    if handler.kind == "producer":
+        at, limited_until = handler.next_at, None
+    else:
+        at = now if is_dirty(flow, handler) else handler.wake_at
+        limited_until = flow.workflow.limited_until
+    return None if at is None else max(at, handler.held_until or 0, limited_until or 0)
+
+
+def due_producers(flow: Flow, now: Instant) -> list[str]:
+    """The producers whose time has come, in the order of the definition."""
+    return [one.name for one in flow.producers if is_due(one.next_at, now) and not is_held(one, now)]
+
+
+def next_consumer(flow: Flow, oldest: Mapping[tuple[str, str], Instant], now: Instant) -> str | None:
+    """Which consumer runs next: the smallest of its oldest pending message and its due wakeAt; the definition's order
+    on ties.
+
+    `oldest` tells for each topic and consumer since when its oldest pending message has been there. One that is to be
+    looked at although nothing is pending comes last."""
+    if is_limited(flow.workflow, now):
+        return None
+    best: tuple[Instant, str] | None = None
+    for consumer in flow.consumers:
+        since = None if is_held(consumer, now) else _waits_since(flow, consumer, oldest, now)
+        if since is not None and (best is None or since < best[0]):
+            best = (since, consumer.name)
+    return None if best is None else best[1]
+
+
+def _waits_since(
+    flow: Flow, consumer: Handler, oldest: Mapping[tuple[str, str], Instant], now: Instant
+) -> Instant | None:
+    """Since when there has been something for it to do; None: there is nothing."""
+    own = flow.subscribed_by(consumer.name)
+    since: list[Instant] = []
+    if consumer.is_flagged or any(one.published > one.seen for one in own):
+        pending = (oldest.get((one.topic, one.consumer)) for one in own)
+        since.append(min((at for at in pending if at is not None), default=now))
+    elif consumer.turn_topic is not None:
+        since.append(consumer.last_run_at or now)  # one that turns pages takes turns with the others
+    if consumer.wake_at is not None and consumer.wake_at <= now:
+        since.append(consumer.wake_at)
+    return min(since, default=None)
+
+
+def counted(workflow: Workflow, now: Instant) -> Workflow:
+    """The workflow after one more run that counts for its rate limit."""
+    began = workflow.window_at
+    if began is None or not began <= now < began + LOOP_WINDOW:
+        workflow = workflow._replace(window_at=now, window_runs=0)
+    runs = workflow.window_runs + 1
+    ends_at = (workflow.window_at or now) + LOOP_WINDOW
+    return workflow._replace(window_runs=runs, limited_until=ends_at if runs >= LOOP_RUNS_MAX else None)
+
+
+def looping(consumers: Sequence[Consumer]) -> frozenset[str]:
+    """The consumers whose messages may lead back to them: they publish to a topic of their own, or to that of another
+    which does."""
+    follow = {
+        one.name: {other.name for other in consumers if set(one.publishes) & set(other.subscribe)} for one in consumers
+    }
+    return frozenset(name for name in follow if name in _reached(follow, name))
+
+
+def _reached(follow: Mapping[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    ahead = list(follow[start])
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += follow[name]
+    return found
+
+
+def clamp_wake(at: Instant, now: Instant) -> Instant:
+    """When a consumer that asked to be woken at `at` will be: not sooner than 30 s from now, not later than 24 h."""
+    return max(now + WAKE_MIN, min(at, now + WAKE_MAX))
+
+
+def backoff(tries: int) -> Duration:
+    """How long to wait after this many transient failures in a row."""
+    return min(BACKOFF_FIRST << max(0, tries - 1), BACKOFF_MAX)
+
+
+def unsubscribed(published: Sequence[str], subscribed: Iterable[str]) -> list[str]:
+    """Topics that would be published to and that nobody reads."""
+    known = set(subscribed)
+    return [topic for topic in published if topic not in known]

@@ -1,0 +1,93 @@
+"""Errands: work outside the ledger that this node has under way, such as a delivery's attempt or a quota poll.
+
+An errand was claimed by moving its alarm to where the claim runs out, so nothing here has to be kept: one that is lost
+with the process, ended at its deadline, or not written down in the end, rings again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from wakeful.core.schedule.policies import SECOND
+from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import Errand
+from wakeful.ports.store import Store, StoreUnavailable
+
+log = logging.getLogger("wakeful.engine")
+
+WRITE_TRIES = 5
+
+
+class Errands:
+    """Everything this node runs that has no line in the ledger."""
+
+    def __init__(self, store: Store, clock: Clock, ring_bell: Callable[[], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._ring_bell = ring_bell
+        self._deadlines: dict[asyncio.Task[None], int] = {}  # monotonic
+
+    @property
+    def count(self) -> int:
+        return len(self._deadlines)
+
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], str]:
+        """Their tasks, each with its name."""
+        return {task: task.get_name() for task in self._deadlines if not task.done()}
+
+    def start(self, errand: Errand, claimed: Moment) -> None:
+        """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
+        until = Moment(claimed.now + errand.timeout, claimed.monotonic + errand.timeout)
+        task = asyncio.create_task(self._perform(errand, until), name=f"wakeful-errand {errand.name}")
+        self._deadlines[task] = until.monotonic
+        task.add_done_callback(self._forget)
+
+    def next_deadline(self) -> int | None:
+        """The monotonic time at which something must be ended."""
+        return min(self._deadlines.values(), default=None)
+
+    def end_overdue(self, monotonic: int) -> None:
+        """Cancel whatever takes too long."""
+        for task, deadline in list(self._deadlines.items()):
+            if deadline <= monotonic:
+                log.warning("%s took too long and was ended", task.get_name())
+                del self._deadlines[task]
+                task.cancel()
+
+    def end_all(self) -> None:
+        """Cancel everything; the alarms know what is left."""
+        for task in list(self._deadlines):
+            task.cancel()
+
+    async def wait_idle(self) -> None:
+        """Return when nothing is under way any more."""
+        while self._deadlines:
+            await asyncio.wait(list(self._deadlines))
+
+    async def _perform(self, errand: Errand, until: Moment) -> None:
+        moment = self._clock.read()
+        if moment.monotonic >= until.monotonic or moment.now >= until.now:
+            log.warning("%s is not begun: this process was frozen past its claim", errand.name)
+            return
+        try:
+            note = await errand.perform()
+        except Exception:  # whatever an errand can do wrong, the clock goes on (L9); its claim runs out by itself
+            log.exception("%s failed", errand.name)
+            return
+        if note is None:
+            return
+        for _ in range(WRITE_TRIES):
+            try:
+                await self._store.write(note)
+                break
+            except StoreUnavailable as error:
+                log.warning("what became of %s cannot be written yet: %s", errand.name, error)
+                await self._clock.sleep(SECOND)
+            except Exception:
+                log.exception("what became of %s cannot be written", errand.name)
+                break
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._deadlines.pop(task, None)
+        self._ring_bell()  # something may be due now, or have waited for room

@@ -1,0 +1,38 @@
+"""A store that went back: a failover to a copy that lacked the last minutes, under nodes that go on running.
+
+A node writes its lease every few seconds and remembers the last one it wrote. A store whose row of this node is older
+than that, or gone, has lost what was committed since. Such a store is adopted like one that was restored from a backup:
+it gets the mark of a copy, and whoever enters next puts it in order before anything is claimed. Several nodes see the
+same loss; the first one marks it, and the others find it noted.
+"""
+
+from typing import Final
+
+from wakeful.core.time.instants import Instant
+from wakeful.engine.recovery import read_clock_high
+from wakeful.ports.store import Tx
+
+COPIED_AT: Final = "copied_at"
+"""Set on a store that is a copy: the moment it was made."""
+
+WENT_BACK_AT: Final = "went_back_at"
+"""When a loss was last noticed."""
+
+
+def has_gone_back(tx: Tx, node_id: int, *, lease_until: Instant) -> bool:
+    """Whether the store lacks the lease that this node last wrote, although no other node took it."""
+    if tx.nodes.hold(node_id, lease_until=lease_until):
+        return False
+    mine = next((node for node in tx.nodes.all() if node.node_id == node_id), None)
+    return mine is None or (mine.voided_at is None and mine.lease_until < lease_until)
+
+
+def mark(tx: Tx, *, renewed_at: Instant, now: Instant) -> Instant | None:
+    """Mark the store as a copy, unless this loss was noted since our last renewal; returns the moment of the copy."""
+    noted = tx.meta.get(WENT_BACK_AT)
+    if noted is not None and int(noted) >= renewed_at:
+        return None
+    copied_at = min(read_clock_high(tx) or now, now)
+    tx.meta.set(WENT_BACK_AT, str(now))
+    tx.meta.set(COPIED_AT, str(copied_at))
+    return copied_at

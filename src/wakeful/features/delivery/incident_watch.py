@@ -1,0 +1,193 @@
+"""Watching: what was observed of a subject moves its incident on, and an incident whose time has come is reported.
+
+The decisions are `core.incidents`; here rows and alarms are written. Settling only writes the row: its cause is looked
+up in a read of its own when the alarm rings (`IncidentAlarms`), so that explaining trouble never holds up, or fails,
+what is in trouble. Locks of incidents are taken after those of cadences, runs and lanes, and before addressees.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from wakeful.core.delivery.alert_rules import AlertTerms
+from wakeful.core.delivery.incidents import (
+    OUTAGE,
+    Incident,
+    Step,
+    after_bad,
+    after_good,
+    is_to_be_reported,
+    reported,
+    watched,
+)
+from wakeful.core.run.effects import Observed, Recovered
+from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.features.delivery.incidents import STREAM, Telling, over_text, recovered, slug_of
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.outbox import ALARM_INCIDENT
+from wakeful.ports.store import Alarm, Report, Store, Tx
+
+log = logging.getLogger("wakeful.delivery")
+
+ERRAND_WITHIN: Final[Duration] = 30 * SECOND
+CLAIM: Final[Duration] = MINUTE
+"""When an incident that was to be reported and was not is looked at again."""
+
+
+class Explained(NamedTuple):
+    """What there is to say about an incident."""
+
+    text: str
+    slug: str | None = None
+    is_off: bool = False  # a person has switched its subject off, so nobody is told
+
+
+Explain: TypeAlias = Callable[[Tx, Incident, Instant], Explained]
+Outage: TypeAlias = Callable[..., Note]
+"""What is to be written about a stretch in which no node ticked: `outages.look_at_outage`."""
+
+
+def plainly(tx: Tx, incident: Incident, now: Instant) -> Explained:
+    """What the row itself says."""
+    return Explained(incident.text, slug_of(tx, incident.name) or _named(incident))
+
+
+def observe(tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], AlertTerms], telling: Telling) -> None:
+    """Apply the effect."""
+    rule = terms().rule_of(effect.alert)
+    held = tx.incidents.lock([effect.incident, *effect.also])
+    known = held.get(effect.incident)
+    if effect.also and held.keys() & set(effect.also):
+        recovered(tx, Recovered(effect.also), now, telling=telling)
+    if rule is None:
+        if known is not None:  # its owner wants no alerts any more
+            put(tx, known, Step(known._replace(closed_at=now, look_at=None)))
+        return
+    if effect.is_good:
+        if known is not None:
+            step = after_good(known, rule, needed=effect.needed, now=now)
+            put(tx, known, step)
+            _tell_end(tx, known, step, now, telling)
+        return
+    before = known or watched(effect.incident, effect.owner_id, now)
+    step = after_bad(
+        before,
+        rule,
+        instant=effect.at,
+        error=effect.error or "it failed",
+        run_id=effect.run_id,
+        is_urgent=effect.is_urgent,
+        before=tx.incidents.last_over(effect.incident, now=now),
+        now=now,
+        counts=effect.counts,
+    )
+    put(tx, before, step)
+
+
+def put(tx: Tx, before: Incident, step: Step) -> None:
+    """Write the row and the alarm it means."""
+    after = step.incident
+    if after is None:
+        tx.incidents.remove(before.incident_id)
+        tx.alarms.remove_many(ALARM_INCIDENT, [before.incident_id])
+        return
+    incident_id: int | None = before.incident_id
+    if incident_id == 0:
+        incident_id = tx.incidents.add(after)
+    else:
+        tx.incidents.save(after)
+    if incident_id is not None and (after.look_at is not None or before.look_at is not None):
+        tx.alarms.set_many([Alarm(ALARM_INCIDENT, incident_id, after.look_at, 1, None, 0)])
+
+
+def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, telling: Telling) -> None:
+    after = step.incident
+    if after is None or after.closed_at is None:
+        return
+    slug = slug_of(tx, after.name) or _named(after)
+    tx.report(Report(STREAM, "closed", {"incident": after.name, "text": after.text, "times": after.times}, slug=slug))
+    if step.saying == "end":
+        text = over_text(before, slug, now)
+        telling.tell(tx, text, now=now, purpose="note", slug=slug, channel=after.channel)
+
+
+class IncidentAlarms:
+    """The handler of the alarms of incidents: one whose time has come is explained and reported."""
+
+    kind = ALARM_INCIDENT
+    is_always_asked = False
+    brings_runs = False
+
+    def __init__(self, store: Store, clock: Clock, telling: Telling, *, explain: Explain, outage: Outage) -> None:
+        self._store = store
+        self._clock = clock
+        self._telling = telling
+        self._explain = explain
+        self._outage = outage
+
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+        rows = tx.incidents.due(now=due_by, limit=limit)
+        errands: list[Errand] = []
+        for row in rows:
+            is_due = row.closed_at is None and row.look_at is not None
+            if is_due and row.look_at is not None and row.look_at > now:
+                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
+            elif is_due:
+                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, now + CLAIM, 1, None, 0)])
+                errands.append(Errand(f"incident {row.name}", partial(self._perform, row), ERRAND_WITHIN))
+            else:
+                tx.alarms.remove_many(ALARM_INCIDENT, [row.incident_id])
+        return Rung((), len(rows), errands)
+
+    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
+        """The clock came back: what was to be reported later than it can be now is reported by the clock as it is."""
+        for row in tx.incidents.open():
+            if row.look_at is not None and row.look_at > now and row.last_at > now:
+                nearer = row._replace(look_at=now + (row.look_at - row.last_at), last_at=now)
+                put(tx, row, Step(nearer))
+        return None
+
+    def recover(self, tx: Tx, *, now: Instant) -> None:
+        """A report that a process did not get to is due now."""
+        for row in tx.incidents.open():
+            if row.look_at is not None:
+                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
+
+    async def _perform(self, row: Incident) -> Note | None:
+        now = self._clock.read().now
+        if row.name.startswith(f"{OUTAGE}:"):
+            return await self._store.read(partial(self._outage, row=row, now=now, telling=self._telling))
+        explained = await self._store.read(partial(self._explained, row=row, now=now))
+        return partial(self._report, name=row.name, explained=explained, now=now)
+
+    def _explained(self, tx: Tx, row: Incident, now: Instant) -> Explained:
+        try:
+            return self._explain(tx, row, now)
+        except Exception:  # whatever is wrong with it, people are told what the row says (L9)
+            log.exception("the cause of incident %s could not be looked up", row.name)
+            return plainly(tx, row, now)
+
+    def _report(self, tx: Tx, name: str, explained: Explained, now: Instant) -> None:
+        row = tx.incidents.lock([name]).get(name)
+        if row is None:
+            return
+        if not is_to_be_reported(row, now):
+            put(tx, row, Step(row))
+            return
+        if explained.is_off:
+            put(tx, row, Step(row._replace(look_at=None)))
+            return
+        put(tx, row, Step(reported(row, explained.text, now)))
+        slug = explained.slug
+        data = {"incident": name, "text": explained.text, "reopened": row.reopened}
+        tx.report(Report(STREAM, "opened", data, slug=slug))
+        text = explained.text if slug is None else f"{slug}: {explained.text}"
+        self._telling.tell(tx, text, now=now, purpose="alert", slug=slug, channel=row.channel)
+
+
+def _named(incident: Incident) -> str | None:
+    """Who it is about, where the name says so: a workflow's handler, a slot."""
+    kind, _, name = incident.name.partition(":")
+    return {"handler": f"workflow:{name}", "slot": f"slot:{name}"}.get(kind)

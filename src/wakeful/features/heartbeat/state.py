@@ -1,0 +1,89 @@
+"""The rows of the heartbeat: held together, written together, and its alarm derived from them."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.heartbeat.heartbeat import OUTSIDE, BeatRules, Heartbeat, rings_at
+from wakeful.core.refusals import Conflict
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence, Gap, stretch_of
+from wakeful.core.time.instants import Instant
+from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
+from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
+
+# Gaps that repeat beat after beat grow one row instead of leaving one each.
+REPEATING: Final = frozenset({"blocked", "busy", "budget", OUTSIDE})
+
+
+class Standing(NamedTuple):
+    """Where it stands."""
+
+    heartbeat: Heartbeat
+    cadence: Cadence
+
+
+def hold(tx: Tx) -> Standing:
+    """Its rows, held; in a read, just read. The heartbeat's first: it is the lock of the others."""
+    found = find(tx)
+    if found is None:
+        cure = "give this program an agent (@app.agent), or let the daemon work on this store"
+        raise Conflict(f"nobody takes wakes here: no process with an agent ever worked on this store; {cure}")
+    return found
+
+
+def find(tx: Tx) -> Standing | None:
+    """Its rows, if they were ever written."""
+    owner_id = tx.owners.find(HEARTBEAT)
+    if owner_id is None:
+        return None
+    heartbeat = tx.heartbeats.lock([owner_id]).get(owner_id)
+    return None if heartbeat is None else Standing(heartbeat, tx.cadences.lock([owner_id])[owner_id])
+
+
+def save(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:
+    """Write both back, and the alarm they mean."""
+    tx.heartbeats.save(heartbeat)
+    tx.cadences.save_many([cadence])
+    set_alarm(tx, heartbeat, cadence, rules)
+
+
+def set_alarm(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:
+    """The alarm, derived."""
+    due_at = rings_at(heartbeat, cadence, rules)
+    tx.alarms.set_many([Alarm(ALARM_HEARTBEAT, heartbeat.owner_id, due_at, 1, None, 0)])
+
+
+def record_gaps(tx: Tx, before: Cadence, gaps: Sequence[Gap], *, now: Instant) -> int | None:
+    """Write beats that did not run; answers the newest row of the ledger."""
+    rest = list(gaps)
+    if rest and rest[0].reason in REPEATING and (grown := _grown(tx, before, rest[0])) is not None:
+        tx.runs.save_many([grown])
+        del rest[0]
+    if not rest:
+        return before.last_row_id
+    ids = tx.runs.reserve_ids(len(rest))
+    tx.runs.add_many([_row(run_id, before, gap, now) for run_id, gap in zip(ids, rest, strict=True)])
+    return ids[-1]
+
+
+def _grown(tx: Tx, before: Cadence, gap: Gap) -> Run | None:
+    """The newest row, reaching over this gap as well, if it is of the same kind and nothing lies in between."""
+    if before.last_row_id is None or before.planned_through < before.ran_through:
+        return None  # the clock came back: what ran out there may lie in between
+    row = tx.runs.lock([before.last_row_id]).get(before.last_row_id)
+    if row is None or (row.outcome, row.reason, row.blocked_by) != (gap.outcome, gap.reason, gap.blocked_by):
+        return None
+    if (row.planned_until or row.planned_at) != before.planned_through or row.version != before.version:
+        return None
+    return row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+
+
+def _row(run_id: int, before: Cadence, gap: Gap, now: Instant) -> Run:
+    return stretch_of(
+        gap,
+        run_id=run_id,
+        kind=TURN,
+        schedule_id=before.schedule_id,
+        version=before.version,
+        now=now,
+    )

@@ -1,0 +1,137 @@
+"""What is written about slots: in the settings, which count first, or in the store by a person over REST."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from wakeful.config.slots import AnySlot, Quota
+from wakeful.core.errors import Invalid
+from wakeful.core.slot.slot import Slot, SlotRules
+from wakeful.core.time.timing import Times
+from wakeful.ports.quota import QuotaProvider
+
+MakeProvider: TypeAlias = Callable[[str, AnySlot], QuotaProvider]
+ReadSlot: TypeAlias = Callable[[str, Mapping[str, Any]], AnySlot]
+"""Reads what was written about a slot over REST; raises `Invalid` with every fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the settings say about quota."""
+
+    slots: Mapping[str, AnySlot] = field(default_factory=dict)
+    quota: Quota = field(default_factory=Quota)
+    zone: str = "UTC"  # what `local` means
+    file: str = "wakeful.toml"
+
+
+class Defined:
+    """A slot that can be worked with: its rules, and the provider behind it."""
+
+    __slots__ = ("is_from_settings", "provider", "rules", "written")
+
+    def __init__(self, written: AnySlot, rules: SlotRules, provider: QuotaProvider, is_from_settings: bool) -> None:
+        self.written: Final = written
+        self.rules: Final = rules
+        self.provider: Final = provider
+        self.is_from_settings: Final = is_from_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A stored slot that cannot be worked with (its variable is gone, say): it is its own trouble alone (L9)."""
+
+    reason: str
+
+
+class Book:
+    """Every slot's definition, made ready for use once."""
+
+    def __init__(self, config: Config, make_provider: MakeProvider, read_slot: ReadSlot) -> None:
+        self._make = make_provider
+        self._read = read_slot
+        self._stored: dict[str, tuple[tuple[int, int, str], Defined | Unusable]] = {}
+        self._retired: list[QuotaProvider] = []
+        self._config = config
+        self._settings = self._from_settings({}, config)
+
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The slots of the settings."""
+        return frozenset(self._settings)
+
+    def change(self, config: Config) -> None:
+        """Other settings count from now on. A provider that is under way goes on until it has ended."""
+        before, self._settings = self._settings, self._from_settings(self._settings, config)
+        kept = {id(one.provider) for one in self._settings.values()}
+        self._retired += [one.provider for one in before.values() if id(one.provider) not in kept]
+        self._config = config
+        self._forget_stored()
+
+    def of(self, slot: Slot) -> Defined | Unusable:
+        """What counts for this slot now."""
+        known = self._settings.get(slot.name)
+        if known is not None:
+            return known
+        if slot.definition is None:
+            return Unusable("the settings here do not define it")
+        # The key of a row and of its text: a slot that was removed and made anew counts its versions anew.
+        key = (slot.slot_id, slot.version, slot.definition)
+        kept = self._stored.get(slot.name)
+        if kept is None or kept[0] != key:
+            if kept is not None and isinstance(kept[1], Defined):
+                self._retired.append(kept[1].provider)
+            self._stored[slot.name] = kept = (key, self._from_store(slot.name, slot.definition))
+        return kept[1]
+
+    def define(self, name: str, data: Mapping[str, Any]) -> Defined:
+        """What a person wrote, checked; raises `Invalid`. Nothing is kept of it."""
+        written = self._read(name, data)
+        return Defined(written, self._rules(written, self._config), self._make(name, written), False)
+
+    async def close(self) -> None:
+        """Let go of all providers."""
+        self._forget_stored()
+        for provider in [*self._retired, *(one.provider for one in self._settings.values())]:
+            await provider.close()
+        self._retired = []
+
+    def _from_settings(self, before: Mapping[str, Defined], config: Config) -> dict[str, Defined]:
+        found: dict[str, Defined] = {}
+        for name, written in config.slots.items():
+            known = before.get(name)
+            same = known is not None and known.written == written
+            provider = known.provider if known is not None and same else self._make(name, written)
+            found[name] = Defined(written, self._rules(written, config), provider, True)
+        return found
+
+    def _from_store(self, name: str, definition: str) -> Defined | Unusable:
+        try:
+            return self.define(name, json.loads(definition))
+        except Invalid as invalid:
+            return Unusable("; ".join(map(str, invalid.errors)))
+        except Exception as error:  # whatever a stored text can do wrong, it is this slot's trouble alone
+            return Unusable(str(error) or type(error).__name__)
+
+    def _forget_stored(self) -> None:
+        self._retired += [known.provider for _, known in self._stored.values() if isinstance(known, Defined)]
+        self._stored.clear()
+
+    def _rules(self, written: AnySlot, config: Config) -> SlotRules:
+        quota = config.quota
+        zone = config.zone if written.timezone == "local" else written.timezone
+        return SlotRules(
+            enabled=written.enabled,
+            interval=written.interval,
+            times=Times(written.times, zone) if written.times else None,
+            after_reset=written.after_reset,
+            poll=written.poll,
+            retry_window=quota.retry_window if written.retry_window is None else written.retry_window,
+            errors_max=quota.errors_max if written.errors_max is None else written.errors_max,
+            backoff_cap=quota.backoff_cap if written.backoff_cap is None else written.backoff_cap,
+        )

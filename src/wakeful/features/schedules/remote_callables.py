@@ -1,0 +1,40 @@
+"""Callables that only another node has: their runs are left to it, for a while.
+
+On a store that several nodes share, a callable registered by name lives in the processes that registered it. A node
+without it lets such a run wait a moment, so that one that has it can take it. If none came after half a minute, nobody
+is going to: the run is claimed after all, and fails with a sentence that names the callable.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.gates import ADMIT, Decision, Defer
+from wakeful.core.time.instants import SECOND, Duration, Instant
+from wakeful.features.schedules.compiled import Compilations, Compiled, read_stored
+from wakeful.ports.handlers import Gate
+from wakeful.ports.store import Tx
+
+LEFT_FOR: Final[Duration] = 30 * SECOND
+ASKED_AGAIN: Final[Duration] = SECOND
+ELSEWHERE: Final = "callable elsewhere"
+
+
+def leave_to_others(compilations: Compilations, is_here: Callable[[Call], bool]) -> Gate:
+    """A gate for nodes that share their store."""
+
+    def gate(tx: Tx, run: Run, now: Instant) -> Decision:
+        if now - run.due_at >= LEFT_FOR:
+            return ADMIT
+        if run.definition is None:
+            known = compilations.of(tx, [(run.schedule_id, run.version)]).get(run.schedule_id)
+        else:
+            known = read_stored(run.schedule_id, run.version, run.definition)
+        action = known.definition.action if isinstance(known, Compiled) else None
+        if not isinstance(action, Call) or is_here(action):
+            return ADMIT
+        alive = sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all())
+        return Defer(now + ASKED_AGAIN, ELSEWHERE) if alive > 1 else ADMIT
+
+    return gate

@@ -1,0 +1,126 @@
+"""Beginning with a copy: a store that was put back from a backup does nothing again that may have been done since.
+
+A copy carries a mark of when it was made, and whoever opens it finds the mark. Whatever was open in the copy is
+`unknown`, because it went on elsewhere; the instants between the copy and now are one `missed(restored)` row for each
+schedule, because nobody knows which of them ran. Then the mark is taken away. All of it happens in small steps and may
+stop anywhere.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from wakeful.core.run.results import Forgotten
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Gap, forgo
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.engine.settling import conclude
+from wakeful.engine.store_rollback import COPIED_AT
+from wakeful.features.schedules.alarms import decided, record, taken_ahead
+from wakeful.features.schedules.compiled import Compilations, Compiled
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Store, Tx
+
+log = logging.getLogger("wakeful.schedules")
+
+RESTORED: Final = "restored"
+STEP: Final = 200
+
+
+class Adopted(NamedTuple):
+    """What a copy held that nobody knows the end of."""
+
+    copied_at: Instant
+    runs: int
+    instants: int
+
+
+Forgo: TypeAlias = Callable[[Tx, Instant], int]
+"""Lets another feature forgo what it had planned since the copy; answers how many instants."""
+
+
+async def adopt_copy(
+    store: Store, seams: Seams, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
+) -> Adopted | None:
+    """Look for the mark of a copy, and begin with it; None if this is no copy."""
+    written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
+    if not written:
+        return None
+    copied_at = int(written)
+    runs = 0
+    while closed := await store.write(lambda tx: _close_open(tx, seams, written, now)):
+        runs += closed
+    instants = 0
+    after: str | None = ""
+    while after is not None:
+        step = await store.write(lambda tx, after=after: _forgo(tx, compilations, written, after, now))  # type: ignore[misc]
+        after, counted = step
+        instants += counted
+    for forgo_its_own in also:
+        instants += await store.write(partial(_unless_done, written, forgo_its_own, now))
+    await store.write(partial(_clear, written))
+    adopted = Adopted(copied_at, runs, instants)
+    log.warning(
+        "this store is a copy made at %s: %d runs that were open are unknown, %d instants since are missed",
+        format_instant(copied_at),
+        runs,
+        instants,
+    )
+    return adopted
+
+
+def _is_done(tx: Tx, written: str) -> bool:
+    """Whether another node, which adopted the same copy at the same time, is done: what is open by now is its own."""
+    return tx.meta.get(COPIED_AT) != written
+
+
+def _unless_done(written: str, forgo_its_own: Forgo, now: Instant, tx: Tx) -> int:
+    return 0 if _is_done(tx, written) else forgo_its_own(tx, now)
+
+
+def _clear(written: str, tx: Tx) -> None:
+    if not _is_done(tx, written):
+        tx.meta.set(COPIED_AT, "")
+
+
+def _close_open(tx: Tx, seams: Seams, written: str, now: Instant) -> int:
+    """One step: runs that were under way or waited when the copy was made."""
+    if _is_done(tx, written):
+        return 0
+    copied_at = int(written)
+    rows = tx.runs.page(limit=STEP, outcome="running") + tx.runs.page(limit=STEP, outcome="waiting")
+    by_kind: dict[str, list[Run]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
+    closed = 0
+    ending = Forgotten(RESTORED, f"it was open in the copy of {format_instant(copied_at)}")
+    for kind, of_kind in by_kind.items():
+        keeper = seams.keepers.get(kind)
+        if keeper is None:
+            continue  # nobody here knows this kind; whoever does will rescue it
+        locked = keeper.lock(tx, of_kind)
+        held = tx.runs.lock([row.run_id for row in of_kind])
+        conclude(tx, seams, keeper, locked, [(held[row.run_id], ending) for row in of_kind], now=now)
+        closed += len(of_kind)
+    return closed
+
+
+def _forgo(tx: Tx, compilations: Compilations, written: str, after: str, now: Instant) -> tuple[str | None, int]:
+    """One step over the schedules in slug order; answers where to go on, and how many instants were missed."""
+    if _is_done(tx, written):
+        return None, 0
+    schedules = tx.schedules.page(after=after or None, limit=STEP)
+    if not schedules:
+        return None, 0
+    cadences = tx.cadences.lock([schedule.schedule_id for schedule in schedules])
+    compiled: Mapping[int, object] = compilations.of(tx, [(c.schedule_id, c.version) for c in cadences.values()])
+    plans = [
+        decided(forgo(cadence, known.rules, RESTORED, now=now, taken=taken_ahead(tx, cadence, now)), known)
+        for schedule_id, cadence in sorted(cadences.items())
+        if isinstance(known := compiled.get(schedule_id), Compiled) and cadence.planned_through < now
+    ]
+    if plans:
+        record(tx, plans, now=now)
+    counted = sum(row.instants for plan in plans for row in plan.rows if isinstance(row, Gap))
+    return schedules[-1].slug, counted

@@ -1,0 +1,32 @@
+"""What holds for all schedules, and may change while they run."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.features.schedules.checks import ScheduleLimits, minimum_interval_text
+from wakeful.features.schedules.compiled import AGENT_LANE, Compiled
+
+AgentLane: TypeAlias = Literal["serial", "parallel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Read anew at every decision (`ports.live`)."""
+
+    limits: ScheduleLimits = field(default_factory=ScheduleLimits)
+    default_zone: str = "UTC"  # of what is written without one
+    is_standby: bool = False  # every instant is skipped
+    agent_lane: AgentLane = "serial"  # whether an agent works on one run at a time
+
+    def is_lifted(self, lane: str) -> bool:
+        """Whether a lane holds nobody back: those of agents do not, once agents may work in parallel."""
+        return self.agent_lane == "parallel" and lane.startswith(AGENT_LANE)
+
+    def too_often(self, compiled: Compiled) -> str | None:
+        """Why a schedule asks its agent too often: the limit may have been raised after it was written."""
+        if not isinstance(compiled.definition.action, Prompt):
+            return None
+        gap, least = shortest_gap(compiled.rules.timing), self.limits.agent_interval_min
+        return minimum_interval_text(least) if gap is not None and gap < least else None

@@ -1,0 +1,73 @@
+"""What daylight saving did to an instant, in words.
+
+The rules are those of `core.wallclock`: a fixed time inside a gap runs once right after it, a repeated one the first
+time only. Here they are only recognised again, so that people are told which of them was at work.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from wakeful.core.time.instants import SECOND, Instant, format_instant
+from wakeful.core.time.timing import Cron, Times, Timing, wall_pattern
+from wakeful.core.time.wall_pattern import WallPattern, count_walls, next_wall
+from wakeful.core.time.wallclock import GAP_MAX
+from wakeful.core.time.zones import Segment, segment_at
+
+Effect: TypeAlias = Literal["madeUp", "firstOfTwo", "secondOfTwo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """An instant next to a change of the clock."""
+
+    effect: Effect
+    wall: str  # the wall time at issue, HH:MM (or HH:MM:SS)
+    day: str  # YYYY-MM-DD
+    zone: str
+    other_at: Instant | None = None  # the other instant at which the clock shows the same
+
+    @property
+    def sentence(self) -> str:
+        """Why the instant is where it is."""
+        match self.effect:
+            case "madeUp":
+                return f"{self.wall} does not exist on {self.day} in {self.zone}, so it is due right after the gap"
+            case "firstOfTwo":
+                return f"{self.wall} comes twice on {self.day} in {self.zone}, and it is due the first time only"
+            case "secondOfTwo":
+                return f"{self.wall} comes twice on {self.day} in {self.zone}, and it was due the first time only"
+
+
+def saving_at(timing: Timing, at: Instant) -> Saving | None:
+    """The effect of daylight saving on an instant, whether the timing has it or not; None where there is none."""
+    if not isinstance(timing, Cron | Times) or timing.timezone is None:
+        return None
+    pattern, zone, second = wall_pattern(timing), timing.timezone, at // SECOND
+    segment = segment_at(zone, second)
+    if second == segment.start and segment.offset > segment.before:
+        return _after_gap(pattern, zone, segment)
+    wall = second + segment.offset
+    if not pattern.runs_once or count_walls(pattern, wall, wall + 1) == 0 or at % SECOND:
+        return None
+    if wall < segment.seen:
+        return Saving("secondOfTwo", *_shown(wall), zone, (wall - segment.before) * SECOND)
+    following = segment_at(zone, segment.end)
+    if following.offset < segment.offset and wall >= segment.end + following.offset:
+        return Saving("firstOfTwo", *_shown(wall), zone, (wall - following.offset) * SECOND)
+    return None
+
+
+def _after_gap(pattern: WallPattern, zone: str, segment: Segment) -> Saving | None:
+    """The first instant after a gap stands for what the gap left out."""
+    closes, opens = segment.start + segment.before, segment.start + segment.offset
+    if not pattern.makes_up or opens - closes > GAP_MAX or count_walls(pattern, closes, opens) == 0:
+        return None
+    if count_walls(pattern, opens, opens + 1):
+        return None  # it would have been due there anyway
+    return Saving("madeUp", *_shown(next_wall(pattern, closes - 1)), zone)
+
+
+def _shown(wall: int) -> tuple[str, str]:
+    """A wall time as (HH:MM, YYYY-MM-DD)."""
+    text = format_instant(wall * SECOND)
+    return text[11:19].removesuffix(":00"), text[:10]

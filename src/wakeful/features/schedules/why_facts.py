@@ -1,0 +1,289 @@
+"""What the store knows that bears on the question why. Reading only; the words are in `why_words`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wakeful.core.refusals import NotFound
+from wakeful.core.run.runs import NOT_RUN, Attempt, Run
+from wakeful.core.schedule.cadence import Cadence, due_at
+from wakeful.core.time.active_hours import is_active
+from wakeful.core.time.instants import MINUTE, SECOND, Instant
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after
+from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
+from wakeful.features.schedules.resets import informed
+from wakeful.features.schedules.rules import Terms
+from wakeful.features.schedules.why_dst import Saving, saving_at
+from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
+from wakeful.ports.names import names_of
+from wakeful.ports.store import Node, Schedule, Tx
+
+# How many schedules of one slug that were removed are looked at, the newest first.
+REMOVED_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the asker knows and the store does not."""
+
+    terms: Terms  # those that hold now
+    ledger_days: int = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Clockwork:
+    """Who ticks."""
+
+    live: Sequence[Node]
+    last: Node | None  # the one heard of last, alive or not
+    down_from: Instant | None = None  # around the instant asked about nobody ticked, from here
+    down_until: Instant | None = None  # to here
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every node that ticks has all it may have under way."""
+        return bool(self.live) and all(node.running >= node.capacity for node in self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A run and the slug of its schedule."""
+
+    run: Run
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A planned instant next to the one asked about, with its row if it has one."""
+
+    at: Instant
+    row: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything known about one question."""
+
+    slug: str
+    now: Instant
+    asked_at: Instant | None  # None: about how it stands now
+    instant: Instant | None  # the planned instant, or manual request, the answer is about
+    zone: str
+    circumstances: Circumstances
+    schedule: Schedule
+    cadence: Cadence
+    compiled: Compiled | Broken
+    timing: Timing | None  # in force at the instant; None: not known any more
+    row: Run | None
+    attempts: Sequence[Attempt]
+    blocker: Named | None  # the run that a skipped one was blocked by, or that a queued one waits for
+    holder: Named | None  # the run that holds the lane it waits for
+    is_parked: bool
+    meanwhile: Run | None  # what was under way at an instant that is none of its own
+    before: Neighbour | None
+    after: Neighbour | None
+    saving: Saving | None
+    clockwork: Clockwork
+    oldest_row_at: Instant | None  # the oldest instant the rows looked at speak of
+
+    @property
+    def subject_at(self) -> Instant:
+        """The time the answer is about."""
+        if self.instant is not None:
+            return self.instant
+        return self.now if self.asked_at is None else self.asked_at
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the instant lies beyond what is in the ledger."""
+        return self.row is None and self.subject_at > self.cadence.planned_through
+
+    @property
+    def is_removed(self) -> bool:
+        return self.schedule.deleted_at is not None
+
+    @property
+    def due_at(self) -> Instant:
+        """When the instant is due: its stagger is added."""
+        return self.subject_at + self.offset
+
+    @property
+    def offset(self) -> int:
+        return self.compiled.rules.offset if isinstance(self.compiled, Compiled) else 0
+
+    @property
+    def next_due_at(self) -> Instant | None:
+        """When its alarm rings next."""
+        return due_at(self.cadence, self.compiled.rules) if isinstance(self.compiled, Compiled) else None
+
+    @property
+    def is_outside_active_hours(self) -> bool:
+        hours = self.compiled.definition.active_hours if isinstance(self.compiled, Compiled) else None
+        return hours is not None and not is_active(hours, self.subject_at)
+
+
+def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstances: Circumstances) -> Case:
+    """Look everything up. Raises `NotFound` for a slug that never was."""
+    schedule = _find(tx, slug, at)
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    rows = rows_around(tx, schedule.schedule_id, now if at is None else at)
+    timing = _timing_at(tx, schedule, compiled, rows, at)
+    if at is None:
+        row, instant = _standing(tx, cadence, rows)
+    else:
+        row, instant = _subject(timing, compiled, rows, at)
+        if row is None and cadence.ran_through > 0:  # the clock came back once: ids are out of order
+            rows = walk(tx, schedule.schedule_id)
+            row, instant = _subject(timing, compiled, rows, at)
+    parked = {} if row is None else tx.alarms.by_refs("run", [row.run_id])
+    is_parked = any(alarm.parked for alarm in parked.values())
+    subject_at = instant if instant is not None else at if at is not None else now
+    before, after = _neighbours(tx, schedule.schedule_id, timing, rows, subject_at)
+    return Case(
+        slug=slug,
+        now=now,
+        asked_at=at,
+        instant=instant,
+        zone=_zone_of(timing) or circumstances.terms.default_zone,
+        circumstances=circumstances,
+        schedule=schedule,
+        cadence=cadence,
+        compiled=compiled,
+        timing=timing,
+        row=row,
+        attempts=() if row is None else tx.runs.attempts([row.run_id]).get(row.run_id, ()),
+        blocker=_named(tx, _blocker_id(row, cadence)),
+        holder=_named(tx, None if row is None or row.lane is None else tx.lanes.holders().get(row.lane)),
+        is_parked=is_parked,
+        meanwhile=None if row is not None else under_way(rows, subject_at),
+        before=before,
+        after=after,
+        saving=None if timing is None else saving_at(timing, subject_at),
+        clockwork=_clockwork(tx, subject_at, now),
+        oldest_row_at=min((one.planned_at for one in rows), default=None),
+    )
+
+
+def _find(tx: Tx, slug: str, at: Instant | None) -> Schedule:
+    """The schedule of that name: the living one, or one that was removed if that is the one meant."""
+    living = tx.schedules.by_slugs([slug]).get(slug)
+    if living is not None and (at is None or at >= living.created_at):
+        return living
+    removed = [
+        one
+        for one in tx.schedules.removed_by_slug(slug, limit=REMOVED_MAX)
+        if at is None or living is None or one.created_at <= at
+    ]
+    if living is not None:
+        lived_then = [one for one in removed if at is not None and one.created_at <= at <= (one.deleted_at or at)]
+        return lived_then[0] if lived_then else living
+    if not removed:
+        raise NotFound(f"there is no schedule {slug!r}")
+    lived_then = [one for one in removed if at is not None and one.created_at <= at]
+    return lived_then[0] if lived_then else removed[0 if at is None else -1]
+
+
+def _timing_at(
+    tx: Tx, schedule: Schedule, compiled: Compiled | Broken, rows: Sequence[Run], at: Instant | None
+) -> Timing | None:
+    """The timing in force at an instant: an edit may have changed it since."""
+    current = informed(tx, compiled.rules).timing if isinstance(compiled, Compiled) else None
+    if at is None or schedule.version == 1 or at >= schedule.updated_at:
+        return current
+    then = next((row for row in rows if row.trigger != "manual" and row.planned_at <= at), None)
+    following = [row for row in rows if row.trigger != "manual" and row.planned_at > at]
+    version = then.version if then is not None else following[-1].version if following else schedule.version
+    if version == schedule.version:
+        return current
+    own = next((row.definition for row in rows if row.version == version and row.definition is not None), None)
+    text = own or tx.runs.kept_definition(schedule.schedule_id, version)
+    old = None if text is None else read_stored(schedule.schedule_id, version, text)
+    return old.rules.timing if isinstance(old, Compiled) else None
+
+
+def _standing(tx: Tx, cadence: Cadence, rows: Sequence[Run]) -> tuple[Run | None, Instant | None]:
+    """How it stands now: its open run, else the newest row."""
+    open_id = cadence.open_run_id
+    row = tx.runs.lock([open_id]).get(open_id) if open_id is not None else (rows[0] if rows else None)
+    return row, None if row is None else reach(row)
+
+
+def _subject(
+    timing: Timing | None, compiled: Compiled | Broken, rows: Sequence[Run], at: Instant
+) -> tuple[Run | None, Instant | None]:
+    """The instant meant and its row. People say 09:00 and mean the instant in that minute, or the time it was due."""
+    offset = compiled.rules.offset if isinstance(compiled, Compiled) else 0
+    for start, end in ((at, at + 1), (at - offset, at - offset + 1), (at, at + _precision(at))):
+        planned = None if timing is None else next_after(timing, start - 1)
+        if planned is not None and planned < end:
+            return covering(rows, planned, planned + 1), planned
+        row = covering(rows, start, end)
+        if row is not None and (row.instants == 1 or timing is None):
+            return row, max(row.planned_at, start)
+        manual = manual_in(rows, start, end)
+        if manual is not None:
+            return manual, manual.planned_at
+    return None, None
+
+
+def _precision(at: Instant) -> int:
+    """How exactly a time was given, as far as it shows."""
+    return MINUTE if at % MINUTE == 0 else SECOND if at % SECOND == 0 else 1
+
+
+def _neighbours(
+    tx: Tx, schedule_id: int, timing: Timing | None, rows: Sequence[Run], at: Instant
+) -> tuple[Neighbour | None, Neighbour | None]:
+    """The planned instants on both sides, with their rows."""
+    if timing is None:
+        planned = [row for row in rows if row.trigger != "manual"]
+        earlier = max((row for row in planned if reach(row) < at), key=reach, default=None)
+        later = min((row for row in planned if row.planned_at > at), key=lambda row: row.planned_at, default=None)
+        return (
+            None if earlier is None else Neighbour(reach(earlier), earlier),
+            None if later is None else Neighbour(later.planned_at, later),
+        )
+    before, after = latest_until(timing, at - 1), next_after(timing, at)
+    return _neighbour(tx, schedule_id, rows, before), _neighbour(tx, schedule_id, rows, after)
+
+
+def _neighbour(tx: Tx, schedule_id: int, rows: Sequence[Run], at: Instant | None) -> Neighbour | None:
+    if at is None:
+        return None
+    return Neighbour(at, covering(rows, at, at + 1) or covering(rows_around(tx, schedule_id, at), at, at + 1))
+
+
+def _blocker_id(row: Run | None, cadence: Cadence) -> int | None:
+    if row is None:
+        return cadence.open_run_id
+    if row.outcome == "waiting" and row.reason == "queued":
+        return cadence.open_run_id
+    return row.blocked_by if row.outcome in NOT_RUN else None
+
+
+def _named(tx: Tx, run_id: int | None) -> Named | None:
+    run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)
+    if run is None:
+        return None
+    return Named(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a schedule that is gone"))
+
+
+def _clockwork(tx: Tx, at: Instant, now: Instant) -> Clockwork:
+    nodes = tx.nodes.all()
+    live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
+    last = max(nodes, key=lambda node: node.last_tick_at, default=None)
+    seen = max((node.last_tick_at for node in nodes if node.started_at <= at), default=None)
+    back = min((node.started_at for node in nodes if node.started_at > at), default=None)
+    if seen is None or seen >= at:
+        return Clockwork(live, last)
+    return Clockwork(live, last, seen, back)
+
+
+def _zone_of(timing: Timing | None) -> str | None:
+    match timing:
+        case Cron(timezone=zone) | Times(timezone=zone) | Once(timezone=zone) | Every(timezone=zone):
+            return zone
+        case _:
+            return None

@@ -1,0 +1,55 @@
+"""Rehearsing: everything about a workflow is tried before any of it is written."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.run.runs import RungName
+from wakeful.core.workflow.answers import WrongAnswer, read_prepared
+from wakeful.core.workflow.definition import Consumer, Producer, WorkflowDefinition
+from wakeful.features.workflows.handler_calls import Answers, Question, Trouble
+from wakeful.ports.action import Fire, Process
+
+
+class _Unrecorded:
+    """A ladder for what has no line in the ledger."""
+
+    async def climb(self, rung: RungName, *, process: Process | None = None) -> None: ...
+
+
+async def rehearse(definition: WorkflowDefinition, states: Mapping[str, Any], answers: Answers, *, force: bool) -> None:
+    """Call each `prepare` once, dry and without messages. Raises `Invalid` naming every handler that fails.
+
+    `force` lets a handler pass that cannot be reached; one that answers the wrong shape never does."""
+    errors: list[FieldError] = []
+    for handler in definition.handlers:
+        kind = "producers" if isinstance(handler, Producer) else "consumers"
+        place = f"{kind}.{handler.name}.handler"
+        wrong = answers.check(handler.answerer)
+        if wrong is None and isinstance(handler, Consumer):
+            wrong = await _try_prepare(definition.name, handler, states.get(handler.name), answers, force=force)
+        if wrong is not None:
+            errors.append(FieldError(place, wrong))
+    if errors:
+        raise Invalid(*errors)
+
+
+async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: Answers, *, force: bool) -> str | None:
+    question = Question(
+        workflow, consumer.name, "0", "prepare", state, True, {"messages": {topic: [] for topic in consumer.subscribe}}
+    )  # fmt: skip
+    fire = Fire(0, 0, f"workflow:{workflow}", 0, 0, "manual", 1, f"dry-{workflow}-{consumer.name}")
+    try:
+        prepared = read_prepared(
+            await answers.ask(consumer, question, fire, _Unrecorded()), subscribe=consumer.subscribe
+        )
+    except Trouble as trouble:
+        if force and trouble.is_transient:
+            return None
+        cure = "; deploy with force to let it pass" if trouble.is_transient else ""
+        return f"its dry prepare failed: {trouble}{cure}"
+    except WrongAnswer as wrong:
+        return f"its dry prepare {wrong}"
+    if prepared.size:
+        return "its dry prepare reserved messages although it was shown none; reserve what you are shown"
+    return None

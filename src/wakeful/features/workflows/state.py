@@ -1,0 +1,163 @@
+"""Where workflows stand: read as a whole under their lock, changed as values, written back where they changed."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from wakeful.core.run.runs import Run, unplanned
+from wakeful.core.time.instants import Instant
+from wakeful.core.workflow.rows import (
+    Handler,
+    HandlerRun,
+    Message,
+    MessageStatus,
+    Phase,
+    SessionResult,
+    Subscription,
+    Workflow,
+)
+from wakeful.core.workflow.rules import Flow, moved, rings_at
+from wakeful.ports.store import Report, Tx
+from wakeful.ports.workflows import ALARM_WORKFLOW
+
+STREAM: Final = "workflows"
+HANDLER: Final = "handler"
+"""What names the producer in a row of the ledger that has no run of it."""
+
+
+def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, Flow]:
+    """These workflows, which the caller holds, with their handlers, topics and subscriptions: three queries for all."""
+    rows = {one.workflow_id: one for one in workflows}
+    handlers, topics, subscriptions = (
+        tx.workflows.handlers(rows),
+        tx.workflows.topics(rows),
+        tx.workflows.subscriptions(rows),
+    )
+    return {
+        workflow_id: Flow(
+            workflow,
+            {one.name: one for one in handlers.get(workflow_id, ())},
+            {one.name: one for one in topics.get(workflow_id, ())},
+            {(one.topic, one.consumer): one for one in subscriptions.get(workflow_id, ())},
+        )
+        for workflow_id, workflow in rows.items()
+    }
+
+
+def save_flows(tx: Tx, pairs: Iterable[tuple[Flow, Flow]], now: Instant) -> None:
+    """Write back what changed of each, from before to after, and put their alarms where the facts say."""
+    changed = [(before, after) for before, after in pairs if after is not before]
+    workflows = [after.workflow for before, after in changed if after.workflow != before.workflow]
+    handlers = [
+        row for before, after in changed for name, row in after.handlers.items() if before.handlers.get(name) != row
+    ]
+    topics = [row for before, after in changed for name, row in after.topics.items() if before.topics.get(name) != row]
+    subscriptions = [
+        row
+        for before, after in changed
+        for key, row in after.subscriptions.items()
+        if before.subscriptions.get(key) != row
+    ]
+    if workflows:
+        tx.workflows.save_many(sorted(workflows))
+    if handlers:
+        tx.workflows.save_handlers(handlers)
+    if topics:
+        tx.workflows.save_topics(topics)
+    if subscriptions:
+        tx.workflows.save_subscriptions(subscriptions)
+    touch(tx, [after for _, after in changed], now)
+
+
+def touch(tx: Tx, flows: Iterable[Flow], now: Instant) -> None:
+    """Put alarms where the facts say."""
+    moves = [(flow.workflow.workflow_id, rings_at(flow, now)) for flow in flows]
+    if moves:
+        tx.alarms.move_many(ALARM_WORKFLOW, moves)
+
+
+def with_workflow(flow: Flow, **changes: Any) -> Flow:
+    """The flow with some of its row changed."""
+    return flow._replace(workflow=flow.workflow._replace(**changes))
+
+
+def with_handler(flow: Flow, handler: Handler) -> Flow:
+    """The flow with one handler changed; one it does not have (any more) changes nothing."""
+    if handler.name not in flow.handlers:
+        return flow
+    return flow._replace(handlers={**flow.handlers, handler.name: handler})
+
+
+def with_subscriptions(flow: Flow, subscriptions: Iterable[Subscription]) -> Flow:
+    """The flow with some subscriptions changed."""
+    changed = {(one.topic, one.consumer): one for one in subscriptions}
+    return flow._replace(subscriptions={**flow.subscriptions, **changed})
+
+
+def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
+    """The run in another phase, with the time noted."""
+    phases: dict[str, Instant] = json.loads(run.phases)
+    return moved(run, phase)._replace(phases=json.dumps({**phases, phase: now}, separators=(",", ":")))
+
+
+def release(tx: Tx, flow: Flow, run_id: int, now: Instant) -> Flow:
+    """Give back what a run reserved: pending again, one attempt more, under a new sequence of its topic.
+
+    So its consumer is dirty again, and looks at them once more; other consumers of the topic are not."""
+    topics, subscriptions = dict(flow.topics), dict(flow.subscriptions)
+    released: list[Message] = []
+    for message in tx.messages.of_run(run_id):
+        topic = topics[message.topic]
+        topics[message.topic] = topic = topic._replace(published=topic.published + 1)
+        key = (message.topic, message.consumer)
+        if key in subscriptions:  # else its consumer is gone
+            subscriptions[key] = subscriptions[key]._replace(published=topic.published)
+        row = message._replace(status="pending", attempt=message.attempt + 1, seq=topic.published, run_id=None)
+        released.append(row._replace(updated_at=now))
+    if not released:
+        return flow
+    tx.messages.save_many(released)
+    return flow._replace(topics=topics, subscriptions=subscriptions)
+
+
+def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) -> int:
+    """What a run reserved is consumed, or skipped, for good; answers how many."""
+    rows = [one._replace(status=status, updated_at=now) for one in tx.messages.of_run(run_id)]
+    if rows:
+        tx.messages.save_many(rows)
+    return len(rows)
+
+
+def of_handler(row: Run, handler: str) -> Run:
+    """A row of the ledger for times at which a producer did not run, with the producer's name. Several producers may
+    have had the same instant."""
+    return row._replace(
+        occurrence=unplanned(row.run_id, row.planned_at), result=json.dumps({HANDLER: handler}, separators=(",", ":"))
+    )
+
+
+def end_session(tx: Tx, flow: Flow, result: SessionResult, error: str | None, now: Instant) -> Flow:
+    """The session under way is over."""
+    session_id = flow.workflow.session_id
+    if session_id is None:
+        return flow
+    session = tx.sessions.by_ids([session_id]).get(session_id)
+    if session is not None:
+        tx.sessions.save_many([session._replace(ended_at=now, result=result, error=error)])
+    return with_workflow(flow, session_id=None)
+
+
+def tell(
+    tx: Tx,
+    workflow: Workflow,
+    what: str,
+    text: str | None = None,
+    *,
+    level: Literal["debug", "info", "warn", "error"] = "info",
+    data: Mapping[str, object] | None = None,
+) -> None:
+    """Report something of a workflow, once it is committed."""
+    said = None if text is None else f"workflow {workflow.name}: {text}"
+    tx.report(
+        Report(STREAM, what, {"workflow": workflow.name, **(data or {})}, said, level, f"workflow:{workflow.name}")
+    )

@@ -1,0 +1,150 @@
+"""The call action: a Python callable.
+
+Three ways, by what the callable is. An async one runs on the event loop and ends by being cancelled. A sync one runs
+in a thread, which nothing can end: when its time is up it is said to be still running, and it is. With `isolate:
+process` it runs in a process of its own, which can be killed.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from wakeful.core.run.results import Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import ActionSpec, Call
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions.child import Children
+from wakeful.integrations.actions.fire import view_of
+from wakeful.integrations.actions.invoke import Misfit, OnError, begin, fill, finish, is_async, own_traceback
+from wakeful.integrations.actions.isolation import Unsendable, pack, perform_isolated
+from wakeful.integrations.actions.registry import CallRegistry, Unresolved
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.actions.spec import expect
+from wakeful.integrations.system.threads import Threads
+from wakeful.ports.action import Fire, Ladder, StillRunning
+
+__all__ = ["CallAction", "CallRegistry"]
+
+log = logging.getLogger("wakeful")
+
+
+class CallAction:
+    """Performs `Call`."""
+
+    is_local = True
+
+    def __init__(self, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
+        self._registry = registry
+        self._grace = grace
+        self._children = Children(grace=grace)
+        self._threads = Threads()
+
+    def proves(self, spec: ActionSpec) -> RungName:
+        return "finished"
+
+    def check(self, spec: ActionSpec) -> str | None:
+        call = expect(spec, Call)
+        try:
+            target = self._registry.resolve(call.target)
+            fill(target, None, call.args)
+            if call.isolate:
+                pack(self._registry.registered(call.target) or call.target, call, None)
+        except (Unresolved, Misfit, Unsendable) as error:
+            return str(error)
+        return None
+
+    def is_here(self, call: Call) -> bool:
+        """Whether this process can have it: it was registered, or can be looked for by import."""
+        return ":" in call.target or self._registry.registered(call.target) is not None
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        call = expect(spec, Call)
+        if call.isolate:
+            target = self._registry.registered(call.target) or call.target
+            result = await perform_isolated(target, call, fire, ladder, self._children)
+            if isinstance(result, Failed):
+                log.error("%s\n%s", _failed(fire, result.error), result.output or "")
+            return result
+        # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
+        await ladder.climb("started")
+        at_hand = self._registry.at_hand(call.target)
+        if at_hand is not None and is_async(at_hand):
+            begun = begin(lambda: at_hand, view_of(fire), call.args, partial(_log, fire))
+        else:
+            begun = await self._begin_in_thread(call, fire)
+        return await _on_loop(begun, partial(_log, fire)) if inspect.isawaitable(begun) else begun
+
+    async def close(self) -> None:
+        self._threads.close()
+        await self._children.close()
+
+    async def _begin_in_thread(self, call: Call, fire: Fire) -> Result | Awaitable[Any]:
+        """Because it blocks: the callable itself, or the import that finds it."""
+        resolve = partial(self._registry.resolve, call.target)
+        try:
+            running = self._threads.run(lambda: begin(resolve, view_of(fire), call.args, partial(_log, fire)))
+        except RuntimeError as error:
+            return Failed(f"{error}; lower the concurrency, or raise the limit")
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.done():
+                return _at_the_last_moment(running.result())
+            message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process to make it so"
+            raise StillRunning(message, _ended(running)) from None
+
+
+async def _on_loop(awaitable: Awaitable[Any], heard: OnError) -> Result:
+    """Await it here, in the attempt's own task: a second one would cost as much as all the rest of a call.
+
+    One that swallows the cancellation and goes on is seen by the engine, which waits for the task; one that swallows
+    it and then returns was ended by us all the same."""
+    task = asyncio.current_task()
+    try:
+        result = await finish(awaitable, heard)
+    except asyncio.CancelledError:
+        if task is not None and task.cancelling():
+            raise
+        return Failed("CancelledError: it cancelled itself")
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+    return result
+
+
+def _log(fire: Fire, error: BaseException) -> None:
+    """A program that embeds us sees the failures of its functions without asking for them."""
+    log.error("%s", _failed(fire, type(error).__name__), exc_info=(type(error), error, own_traceback(error)))
+
+
+def _failed(fire: Fire, what: str) -> str:
+    return f"{fire.slug}: attempt {fire.attempt} of run {fire.run_id} failed: {what}"
+
+
+def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:
+    """Cancelled in the same breath as the thread returned: what has ended has ended, what has not begun must not."""
+    if isinstance(begun, Result):
+        return begun
+    _discard(begun)
+    raise asyncio.CancelledError
+
+
+def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
+    """Resolved when the leftover is."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def resolve(leftover: "asyncio.Future[Any]") -> None:
+        if not leftover.cancelled() and leftover.exception() is None:
+            _discard(leftover.result())
+        if not ended.done():
+            ended.set_result(None)
+
+    leftover.add_done_callback(resolve)
+    return ended
+
+
+def _discard(begun: object) -> None:
+    if inspect.iscoroutine(begun):
+        begun.close()

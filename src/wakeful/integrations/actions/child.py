@@ -1,0 +1,264 @@
+"""A child process from its start to its proven end.
+
+Theory of operation
+-------------------
+One daemon thread starts the child, waits for it and reaps it, so nothing depends on the event loop's own child
+watching: that differs between Python versions, event loops and embedding programs, and some of it gives up outside the
+main thread. The child's status is asked for by pid; if someone else took it (a program that ignores SIGCHLD, or waits
+for all children) it is lost, and a lost status is never read as success.
+
+The child does nothing before its standard input says so (see `gate`): it is written to only after the process is
+recorded.
+
+When the leader has ended, so has the run. What it left behind in its session and group is given a moment to finish
+and is then ended: a lane that is free again must not have yesterday's run still working in it. A program that is meant
+to outlive the run makes a session of its own (`setsid`, a service manager) and is left alone; it should not keep the
+output open, because nobody reads on.
+"""
+
+import asyncio
+import errno
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+from wakeful.core.time.instants import SECOND, Duration
+from wakeful.integrations.actions.cancellation import see_through
+from wakeful.integrations.actions.deadline import Patience, happens_within, pause
+from wakeful.integrations.actions.processes import identify
+from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
+from wakeful.integrations.system.threads import call_on
+from wakeful.ports.action import Ladder, Process, StillRunning
+
+LEFTOVER_GRACE: Final[Duration] = 1 * SECOND
+"""How long what a leader left behind may take to finish by itself."""
+
+_WATCH_EVERY: Final[Duration] = 1 * SECOND
+_POLL: Final[Duration] = 20
+_LATER_ERRORS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+
+
+class Spawn(NamedTuple):
+    """What to start."""
+
+    argv: list[str]
+    env: Mapping[str, str]
+    stdin: bytes  # what opens the gate, and all that follows
+    cwd: str | None = None
+    merges_stderr: bool = True
+    stderr_sink: Callable[[bytes], None] | None = None  # where it goes if it is not merged; None: where ours goes
+
+
+class Exit(NamedTuple):
+    """How a child ended."""
+
+    code: int | None  # negative: the signal that ended it; None: lost
+    is_clean: bool  # nothing it left behind is still there
+
+
+class CannotStart(Exception):
+    """The system refused to start it."""
+
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+
+
+class Children:
+    """Runs child processes, and goes on watching those that could not be ended."""
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._grace = grace
+        self._watches: set[asyncio.Task[None]] = set()
+
+    async def run(self, spawn: Spawn, ladder: Ladder, sink: Callable[[bytes], None]) -> Exit:
+        """Start it, record it, let it go and wait for its end; what it prints goes to `sink`.
+
+        Raises `CannotStart`; `StillRunning` if it had to be ended and could not be.
+        """
+        child = _Child(spawn, sink, self._grace)
+        try:
+            process = await child.start()
+            await ladder.climb("started", process=process)
+            await child.let_go()
+            code = await child.wait()
+            return Exit(code, await see_through(child.clear_away()))
+        except (CannotStart, GeneratorExit):
+            raise
+        except BaseException:  # cancelled, fenced off, or the record failed: whatever it is, nothing may be left
+            if not await see_through(child.end()):
+                message = f"process {child.pid} could not be ended, not even by SIGKILL; look at what it waits for"
+                raise StillRunning(message, self._watch(child.pid)) from None
+            raise
+        finally:
+            child.close()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        for watch in self._watches:
+            watch.cancel()
+
+    def _watch(self, leader: int) -> "asyncio.Future[None]":
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        watch = asyncio.ensure_future(self._until_gone(leader, ended))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        return ended
+
+    async def _until_gone(self, leader: int, ended: "asyncio.Future[None]") -> None:
+        while not await is_session_gone(leader):
+            await pause(_WATCH_EVERY)
+        if not ended.done():
+            ended.set_result(None)
+
+
+class _Child:
+    """One child; made and used on the event loop, but for the thread that starts and reaps it."""
+
+    def __init__(self, spawn: Spawn, sink: Callable[[bytes], None], grace: Duration) -> None:
+        self._spawn = spawn
+        self._grace = grace
+        self._loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[_Started] = self._loop.create_future()
+        self._exited: asyncio.Future[int | None] = self._loop.create_future()
+        self._output = _Output(sink)
+        self._errors = None if spawn.stderr_sink is None else _Output(spawn.stderr_sink)
+        self._reader: asyncio.ReadTransport | None = None
+        self._error_reader: asyncio.ReadTransport | None = None
+        self._writer: asyncio.WriteTransport | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._started.result().popen.pid
+
+    async def start(self) -> Process:
+        """Start the gate, and read what is printed from now on."""
+        try:
+            threading.Thread(target=self._live, name="wakeful-child", daemon=True).start()
+        except RuntimeError as error:
+            raise CannotStart(f"{error}; lower the concurrency, or raise the limit", permanent=False) from None
+        popen, process = await asyncio.shield(self._started)
+        self._reader, _ = await self._loop.connect_read_pipe(lambda: self._output, popen.stdout)
+        if self._errors is not None and popen.stderr is not None:
+            errors = self._errors
+            self._error_reader, _ = await self._loop.connect_read_pipe(lambda: errors, popen.stderr)
+        return process
+
+    async def let_go(self) -> None:
+        """Open the gate."""
+        popen = self._started.result().popen
+        self._writer, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, popen.stdin)
+        self._writer.write(self._spawn.stdin)
+        self._writer.close()  # once everything is written
+
+    async def wait(self) -> int | None:
+        """The exit code of the leader."""
+        try:
+            return await asyncio.shield(self._exited)
+        except asyncio.CancelledError:
+            if self._exited.done():  # it ended in the same breath: that is what happened
+                return self._exited.result()
+            raise
+
+    async def clear_away(self) -> bool:
+        """After the leader: take the rest of the output, end the rest of the group; True when nothing is left."""
+        patience = Patience(LEFTOVER_GRACE)
+        await happens_within(LEFTOVER_GRACE, self._output.ended)
+        if self._error_reader is not None and self._errors is not None:
+            await happens_within(LEFTOVER_GRACE, self._errors.ended)
+        if not group_exists(self.pid):  # nearly always, and at the cost of one system call
+            return True
+        while not await is_session_gone(self.pid):
+            if patience.is_over:
+                return await end_session(self.pid, self._grace)
+            await pause(_POLL)
+        return True
+
+    async def end(self) -> bool:
+        """End it, wherever it is; True when nothing is left."""
+        try:
+            await asyncio.shield(self._started)
+        except CannotStart:
+            return True
+        if not await end_session(self.pid, self._grace):
+            return False
+        await asyncio.shield(self._exited)  # reaped
+        return True
+
+    def close(self) -> None:
+        """Let go of the pipes; a gate that is still waiting exits."""
+        if not self._started.done() or self._started.exception() is not None:
+            return
+        popen = self._started.result().popen
+        if self._reader is not None:
+            self._reader.close()
+        elif popen.stdout is not None:
+            popen.stdout.close()
+        if self._error_reader is not None:
+            self._error_reader.close()
+        elif popen.stderr is not None:
+            popen.stderr.close()
+        if self._writer is None and popen.stdin is not None:
+            popen.stdin.close()
+        elif self._writer is not None and self._writer.get_write_buffer_size():  # else it closes by itself
+            self._writer.abort()
+
+    def _live(self) -> None:
+        """In the thread: start, wait, reap."""
+        try:
+            popen = self._popen()
+        except Exception as error:
+            refusal = CannotStart(_cause(error), permanent=getattr(error, "errno", None) not in _LATER_ERRORS)
+            call_on(self._loop, partial(self._started.set_exception, refusal))
+            return
+        call_on(self._loop, partial(self._started.set_result, _Started(popen, identify(popen.pid))))
+        call_on(self._loop, partial(self._exited.set_result, _reap(popen)))
+
+    def _popen(self) -> "subprocess.Popen[bytes]":
+        argv, env, _, cwd, merges_stderr, stderr_sink = self._spawn
+        pipe = subprocess.PIPE
+        apart = None if stderr_sink is None else pipe
+        stderr = subprocess.STDOUT if merges_stderr else apart
+        return subprocess.Popen(  # noqa: S603 - running what the definition names is the purpose; never a shell line
+            argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=stderr, cwd=cwd, env=env, start_new_session=True
+        )
+
+
+class _Started(NamedTuple):
+    popen: "subprocess.Popen[bytes]"
+    process: Process
+
+
+class _Output(asyncio.Protocol):
+    """Hands on what is printed."""
+
+    def __init__(self, sink: Callable[[bytes], None]) -> None:
+        self._sink = sink
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._sink(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+
+def _reap(popen: "subprocess.Popen[bytes]") -> int | None:
+    # Not `popen.wait()`: it takes a status that someone else collected for 0, which is success.
+    code: int | None = None
+    with suppress(ChildProcessError):
+        code = os.waitstatus_to_exitcode(os.waitpid(popen.pid, 0)[1])
+    popen.returncode = 255 if code is None else code  # or it would be taken for still running when it is collected
+    return code
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.E2BIG:
+        return "its arguments and environment are longer than the system allows; pass the text over stdin"
+    if isinstance(error, OSError):
+        return f"it cannot be started: {error.strerror}" + (f" ({error.filename})" if error.filename else "")
+    return f"it cannot be started: {error}; correct argv, cwd or env"

@@ -1,0 +1,90 @@
+"""The command action: a program with its arguments, its output kept, its whole session ended when time is up."""
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import Final
+
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import ActionSpec, Command
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions import gate
+from wakeful.integrations.actions.child import CannotStart, Children, Exit, Spawn
+from wakeful.integrations.actions.environment import environment, withheld, withheld_note
+from wakeful.integrations.actions.program import Unstartable, check_command
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.actions.spec import expect
+from wakeful.integrations.system.text import HeadTail, last_line
+from wakeful.ports.action import Fire, Ladder
+
+_LEFT_BEHIND: Final = "\n[a process that it left behind could not be ended]"
+_STATUS_LOST: Final = (
+    "it ended, but its exit status was taken by another part of this program; "
+    "do not ignore SIGCHLD or wait for all children in a program that embeds Wakeful"
+)
+
+
+class CommandAction:
+    """Performs `Command`: never through a shell, in a session of its own, recorded before it runs."""
+
+    is_local = False
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._children = Children(grace=grace)
+
+    def proves(self, spec: ActionSpec) -> RungName:
+        return "finished"
+
+    def check(self, spec: ActionSpec) -> str | None:
+        command = expect(spec, Command)
+        try:
+            check_command(command, {**os.environ, **command.env})
+        except Unstartable as error:
+            return str(error)
+        return None
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        command = expect(spec, Command)
+        env = environment(fire, command.env, command.pass_env)
+        try:
+            cwd = check_command(command, env)
+        except Unstartable as error:
+            return Failed(str(error), permanent=True)
+        await ladder.climb("sent")
+        output = HeadTail(command.output_max)
+        try:
+            ending = await self._children.run(_spawn(command, env, cwd), ladder, output.feed)
+        except CannotStart as error:
+            return Failed(str(error), permanent=error.permanent)
+        return _result(ending, output.text(), withheld(fire.withholds, command.pass_env, command.env))
+
+    async def close(self) -> None:
+        await self._children.close()
+
+
+def _spawn(command: Command, env: dict[str, str], cwd: str | None) -> Spawn:
+    stdin = gate.OPEN + (command.stdin or "").encode("utf-8", "replace")
+    return Spawn(gate.gated(command.argv, env, has_stdin=command.stdin is not None), env, stdin, cwd)
+
+
+def _result(ending: Exit, output: str, kept_back: Sequence[str]) -> Result:
+    shown = output if ending.is_clean else output + _LEFT_BEHIND
+    if ending.code == 0:
+        return Done(output=shown)
+    return Failed(_error(ending.code, output), output=shown + withheld_note(kept_back, "passEnv"))
+
+
+def _error(code: int | None, output: str) -> str:
+    if code is None:
+        return _STATUS_LOST
+    said = last_line(output)
+    ended = f"killed by {_signal_name(-code)}" if code < 0 else f"exited with {code}"
+    return f"{ended}: {said}" if said else ended
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no name
+        return f"signal {number}"

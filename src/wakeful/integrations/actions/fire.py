@@ -1,0 +1,58 @@
+"""The fire as a user's callable sees it."""
+
+from datetime import datetime
+
+from wakeful.core.run.runs import Trigger
+from wakeful.core.time.timing_builders import as_datetime
+from wakeful.ports.action import Fire
+
+
+class FireView:
+    """One attempt at one run: what is due, since when, and the key that every attempt at this instant shares."""
+
+    __slots__ = ("_fire",)
+
+    def __init__(self, fire: Fire) -> None:
+        self._fire = fire
+
+    @property
+    def slug(self) -> str:
+        return self._fire.slug
+
+    @property
+    def planned_at(self) -> datetime:
+        return as_datetime(self._fire.planned_at)
+
+    @property
+    def due_at(self) -> datetime:
+        return as_datetime(self._fire.due_at)
+
+    @property
+    def attempt(self) -> int:
+        return self._fire.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        return self._fire.idempotency_key
+
+    @property
+    def run_id(self) -> int:
+        return self._fire.run_id
+
+    @property
+    def trigger(self) -> Trigger:
+        return self._fire.trigger
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FireView) and self._fire == other._fire
+
+    def __hash__(self) -> int:
+        return hash(self._fire)
+
+    def __repr__(self) -> str:
+        return f"<fire of {self.slug} planned at {self.planned_at.isoformat()}, attempt {self.attempt}>"
+
+
+def view_of(fire: Fire) -> FireView:
+    """The fire with its instants as aware datetimes in UTC, made when they are looked at."""
+    return FireView(fire)

@@ -1,0 +1,127 @@
+"""The http action: one request, one answer. How it is sent is `wakeful.integrations.net.exchange`'s business."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.schedule.actions import OUTPUT_MAX, ActionSpec, Http
+from wakeful.core.time.instants import format_instant
+from wakeful.integrations.actions.spec import expect
+from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
+from wakeful.integrations.system.text import one_line
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import About, ExchangeListener
+
+ACTION: Final = "http-request"
+READ_MAX: Final = 16 * 1024 * 1024
+"""Read on beyond what is kept, so that a target that streams its progress can finish; but not for ever."""
+
+REDIRECTS_MAX: Final = 5
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
+
+
+class HttpAction:
+    """Performs `Http`; any 2xx is success."""
+
+    is_local = False
+
+    def __init__(self, clock: Clock, listener: ExchangeListener | None = None) -> None:
+        self._clock = clock
+        self._exchanges = Exchanges(clock, listener)
+
+    def proves(self, spec: ActionSpec) -> RungName:
+        return "finished"
+
+    def check(self, spec: ActionSpec) -> str | None:
+        request = expect(spec, Http)
+        return _wrong_url(request.url) or _wrong_head(request.method, request.headers) or _wrong_body(request.body)
+
+    async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
+        request = expect(spec, Http)
+        wrong = self.check(request)
+        if wrong is not None:
+            return Failed(wrong, permanent=True)
+        await self._exchanges.prepare()
+        await ladder.climb("sent")
+        try:
+            response = await self._exchanges.send(_request(request, fire), About(ACTION, fire.slug))
+        except (NoConnection, NoAnswer) as error:
+            return Failed(str(error))
+        return self._result(response)
+
+    async def close(self) -> None:
+        await self._exchanges.close()
+
+    def _result(self, response: Response) -> Result:
+        text = response.text + response.body.note
+        if response.is_ok:
+            return Done(output=text)
+        until = response.come_back_at(self._clock.read().now)
+        if until is not None:
+            return Throttled(f"{response.line}: asked to come back at {format_instant(until)}", until)
+        said = one_line(text)
+        return Failed(f"{response.line}: {said}" if said else response.line, output=text)
+
+
+def _request(request: Http, fire: Fire) -> Request:
+    data, content_type = _payload(request.body)
+    headers = _headers(request.headers, content_type, fire)
+    return Request(request.method, request.url, headers, data, READ_MAX, OUTPUT_MAX, REDIRECTS_MAX)
+
+
+def _payload(body: Any) -> tuple[bytes | None, str | None]:
+    if body is None:
+        return None, None
+    if isinstance(body, str):
+        return body.encode(), "text/plain; charset=utf-8"
+    return json.dumps(body).encode(), "application/json"
+
+
+def _headers(given: Mapping[str, str], content_type: str | None, fire: Fire) -> dict[str, str]:
+    """The definition's, with ours in place of any of the same name: every attempt must show the same key."""
+    ours = {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": str(fire.run_id)}
+    names = {name.lower() for name in ours}
+    headers = {name: value for name, value in given.items() if name.lower() not in names} | ours
+    present = {name.lower() for name in headers}
+    if content_type is not None and "content-type" not in present:
+        headers["Content-Type"] = content_type
+    return headers
+
+
+def _wrong_url(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0  # reading the port checks it
+    except ValueError as error:
+        return f"url '{url}' cannot be read ({error}); write it like https://example.com/path"
+    if parts.scheme not in ("http", "https"):
+        return f"url '{url}' is not a web address; begin it with http:// or https://"
+    if not has_host or _UNSAFE.search(url):
+        return f"url '{url}' names no host, or holds spaces; write it like https://example.com/path"
+    return None
+
+
+def _wrong_head(method: str, headers: Mapping[str, str]) -> str | None:
+    if not _TOKEN.fullmatch(method):
+        return f"method '{method}' is none; write one such as POST"
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            return f"header name '{name}' holds what no name may; use letters, digits and hyphens"
+        if any(char in value for char in "\r\n\0"):
+            return f"header '{name}' runs over several lines; write it on one"
+    return None
+
+
+def _wrong_body(body: Any) -> str | None:
+    try:
+        _payload(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"body cannot be sent as JSON ({error}); use text, numbers, lists and objects"
+    return None

@@ -1,0 +1,162 @@
+"""How a Python callable is called, and what its ending means.
+
+The fire is passed first, the definition's `args` by name. A callable that has no room for the fire (it takes nothing,
+or `args` alone fill it) is called without, so any existing function can be a target.
+"""
+
+import asyncio
+import inspect
+import json
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache, partial
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.schedule.actions import OUTPUT_MAX
+from wakeful.core.schedule.policies import exception_name
+from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.registry import Target, Unresolved
+from wakeful.integrations.system.text import cap, one_line
+
+OnError: TypeAlias = Callable[[BaseException], None]
+
+# What most callables amount to.
+DONE: Final = Done()
+
+
+def is_async(target: Target) -> bool:
+    """Whether calling it gives a coroutine at once, without blocking."""
+    try:
+        return _is_async(target)
+    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+        return _is_async.__wrapped__(target)
+
+
+@lru_cache(maxsize=1024)
+def _is_async(target: Target) -> bool:
+    while isinstance(target, partial):
+        target = target.func
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+
+
+class Misfit(Exception):
+    """The callable cannot be called like this; the message says why and names the cure."""
+
+
+def unheard(_: BaseException) -> None:
+    """For those who do not ask what was raised."""
+
+
+def begin(
+    resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], heard: OnError = unheard
+) -> Result | Awaitable[Any]:
+    """Call it: how it ended, or what is still to be awaited. Never raises; `heard` is told what the callable raised."""
+    try:
+        target = resolve()
+        positional, named = fill(target, fire, args)
+        value = target(*positional, **named)
+        return value if inspect.isawaitable(value) else outcome_of(value)
+    except (Unresolved, Misfit) as error:
+        return Failed(str(error), permanent=True)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
+        heard(error)
+        return failure_of(error)
+
+
+async def finish(awaitable: Awaitable[Any], heard: OnError = unheard) -> Result:
+    """Await it: how it ended. Raises nothing but the cancellation; `heard` is told what else it raised."""
+    try:
+        return outcome_of(await awaitable)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
+        heard(error)
+        return failure_of(error)
+
+
+def outcome_of(value: object) -> Result:
+    """What a callable returned, as a result: one it made itself, or its value as text."""
+    if value is None:
+        return DONE
+    if isinstance(value, Result):
+        return value
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return Failed("it returned a generator, which ran nothing; return a value", permanent=True)
+    return Done(output=cap(_as_text(value), OUTPUT_MAX))
+
+
+def failure_of(error: BaseException) -> Failed:
+    """What a callable raised, as a result, with the traceback from the callable on as its output."""
+    try:
+        said = str(error)
+    except Exception:  # a broken __str__ must not hide that it failed
+        said = "(its message cannot be read)"
+    name = type(error).__name__
+    own = own_traceback(error)
+    trace = "".join(traceback.format_exception(type(error), error, own)) if own else None
+    raised = tuple(exception_name(kind) for kind in type(error).__mro__ if issubclass(kind, BaseException))
+    return Failed(one_line(f"{name}: {said}" if said else name), output=trace and cap(trace, OUTPUT_MAX), raised=raised)
+
+
+def own_traceback(error: BaseException) -> TracebackType | None:
+    """From the callable on: the first frame is ours."""
+    return error.__traceback__.tb_next if error.__traceback__ else None
+
+
+def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments to call it with. Raises `Misfit`."""
+    names = tuple(args)
+    try:
+        is_fire_taken = _takes_fire(target, names)
+    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+        is_fire_taken = _takes_fire.__wrapped__(target, names)
+    return ((fire,) if is_fire_taken else ()), dict(args)
+
+
+@lru_cache(maxsize=1024)
+def _takes_fire(target: Target, names: tuple[str, ...]) -> bool:
+    """Whether it takes the fire beside arguments of these names. Raises `Misfit`."""
+    args = dict.fromkeys(names)
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise Misfit(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-in callables have none to read
+        return True
+    wrong = _misfit(signature, (None,), args)
+    if wrong is None:
+        return True
+    if _misfit(signature, (), args) is None:
+        return False
+    raise Misfit(f"{_name(target)} cannot be called with the fire and {_names(args)} ({wrong}); correct its args")
+
+
+def _misfit(signature: inspect.Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str | None:
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return repr(value)
+    except Exception:  # it did its work; that its value cannot be shown is no failure
+        return f"<{type(value).__name__}>"
+
+
+def _name(target: Target) -> str:
+    return getattr(target, "__qualname__", type(target).__name__)
+
+
+def _names(args: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, args)) or "no args"

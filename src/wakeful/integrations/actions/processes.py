@@ -1,0 +1,54 @@
+"""Which process it is, and ending one that a dead incarnation left behind.
+
+A pid is a recycled number; a process is the number together with what the system says of its start. The system never
+gives a number out again while a session or group still bears it. So if the number now belongs to a process with
+another start, the whole old session is gone, and nothing may be signalled.
+"""
+
+from typing import Literal
+
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions.environment import RUN_ID
+from wakeful.integrations.actions.process_table import boot_id, has_variable, session_members, started_of, this_host
+from wakeful.integrations.actions.sessions import END_GRACE, end_session
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.action import OrphanFate, Process
+
+
+class SystemOrphans:
+    """Ends processes that a dead incarnation on this machine left behind."""
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._grace = grace
+
+    async def end(self, process: Process) -> OrphanFate:
+        """End the whole session if it is still that process's."""
+        if process.host != this_host():
+            return "elsewhere"
+        found = await in_thread(lambda: _find(process), name="orphan")
+        if found == "living":
+            return "gone" if await end_session(process.pid, self._grace) else "remains"
+        return "gone" if found == "gone" else "remains"
+
+
+def identify(pid: int) -> Process:
+    """The process as it can be recognised later, by another incarnation too."""
+    return Process(this_host(), pid, started_of(pid) or "")
+
+
+def _find(process: Process) -> Literal["gone", "living", "unknown"]:
+    """What became of it, as far as this machine can tell."""
+    boot, _, started = process.started.partition("/")
+    if process.pid <= 1 or not started:
+        return "unknown"
+    if boot != boot_id():
+        return "gone"  # nothing outlives a boot
+    now_started = started_of(process.pid)
+    if now_started is not None:
+        return "living" if now_started == process.started else "gone"
+    members = session_members(process.pid)
+    if not members:
+        return "gone"
+    # The leader is gone and someone bears its session. Most likely its children; but a stranger that was given the
+    # number later, and whose own leader is gone too, looks the same, and must not be killed.
+    return "living" if all(has_variable(member.pid, RUN_ID) for member in members) else "unknown"

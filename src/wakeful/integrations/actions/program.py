@@ -1,0 +1,59 @@
+"""Whether a command can be started here, found out before anything is."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from wakeful.core.schedule.actions import Command
+
+
+class Unstartable(Exception):
+    """The command cannot be started as it is written; the message says why and names the cure."""
+
+
+def check_command(spec: Command, env: Mapping[str, str]) -> str | None:
+    """The folder to run it in, if any. Raises `Unstartable`."""
+    if not spec.argv or not spec.argv[0]:
+        raise Unstartable('argv is empty; write the program and its arguments, such as ["make", "report"]')
+    for text in (*spec.argv, spec.cwd or "", *spec.env, *spec.env.values()):
+        if "\0" in text:
+            raise Unstartable(f"{text!r} holds a NUL character, which no program can be given; remove it")
+    cwd = None if spec.cwd is None else str(Path(spec.cwd).expanduser())
+    _check_folder(cwd)
+    if "/" in spec.argv[0]:
+        _check_file(spec.argv[0], Path(cwd or ".") / spec.argv[0])
+    else:
+        _check_name(spec.argv[0], cwd, env)
+    return cwd
+
+
+def _check_folder(cwd: str | None) -> None:
+    if cwd is None:
+        return
+    if not Path(cwd).is_dir():
+        raise Unstartable(f"cwd '{cwd}' is not a folder here; make it, or correct cwd")
+    if not os.access(cwd, os.X_OK):
+        raise Unstartable(f"cwd '{cwd}' may not be entered by this user; change its permissions, or correct cwd")
+
+
+def _check_file(name: str, path: Path) -> None:
+    if not path.exists():
+        raise Unstartable(f"'{name}' does not exist; correct argv, or cwd if it is relative to it")
+    if not path.is_file():
+        raise Unstartable(f"'{name}' is not a file; name the program itself")
+    if not os.access(path, os.X_OK):
+        raise Unstartable(f"'{name}' is not executable; run chmod +x on it, or name its interpreter first")
+
+
+def _check_name(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
+    folders = env.get("PATH", os.defpath)
+    # Folders of the PATH may be relative, and are then relative to where the program starts.
+    path = os.pathsep.join(str(Path(cwd or ".") / folder) for folder in folders.split(os.pathsep))
+    if shutil.which(name, path=path) is not None:
+        return
+    if any(map(str.isspace, name)):
+        raise Unstartable(
+            f'\'{name}\' is not a program; argv is a list of words, so write ["sh", "-c", "…"] for a shell line'
+        )
+    raise Unstartable(f"'{name}' was not found on the PATH ({folders}); install it, or write its full path")

@@ -1,0 +1,83 @@
+"""Python callables by name."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from wakeful.integrations.system.text import one_line
+
+Target: TypeAlias = Callable[..., Any]
+
+
+class Unresolved(Exception):
+    """No callable stands behind a name; the message says why and names the cure."""
+
+
+class CallRegistry:
+    """Callables registered under a name, and any other that `module:function` reaches by import."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, Target] = {}
+
+    def register(self, name: str, target: Target) -> None:
+        """Let `name` mean this callable; registering a name again replaces it, as a reloaded module does."""
+        self._registered[name] = target
+
+    def registered(self, name: str) -> Target | None:
+        """The callable registered under this name."""
+        return self._registered.get(name)
+
+    def at_hand(self, name: str) -> Target | None:
+        """The callable if it can be had without importing anything, which may take long or never end."""
+        registered = self._registered.get(name)
+        if registered is not None or name.partition(":")[0] not in sys.modules:
+            return registered
+        try:
+            return self.resolve(name)
+        except Unresolved:  # perhaps half imported by another thread: `resolve` waits for it, in a thread
+            return None
+
+    def resolve(self, name: str) -> Target:
+        """The callable behind the name, importing its module if need be. Raises `Unresolved`."""
+        registered = self._registered.get(name)
+        if registered is not None:
+            return registered
+        module_name, colon, path = name.partition(":")
+        if not (colon and module_name and path):
+            raise Unresolved(
+                f"no callable is registered as '{name}'; register it before the start, or write it as module:function"
+            )
+        return _walk(_import(module_name, name), path, name)
+
+
+def _import(module_name: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may do anything while it is imported, even exit
+        cause = one_line(f"{type(error).__name__}: {error}")
+        raise Unresolved(
+            f"'{module_name}' cannot be imported ({cause}); install it, or correct the target '{name}'"
+        ) from error
+
+
+def _walk(module: ModuleType, path: str, name: str) -> Target:
+    owner: Any = module
+    found: Any = module
+    for part in path.split("."):
+        owner = found
+        try:
+            found = getattr(owner, part)
+        except AttributeError:
+            raise Unresolved(f"'{module.__name__}' has no '{path}'; correct the target '{name}'") from None
+    if not callable(found):
+        raise Unresolved(f"'{name}' is {type(found).__name__}, which cannot be called; name a function")
+    if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, part, None)):
+        raise Unresolved(
+            f"'{name}' needs an instance; make it a classmethod or staticmethod, or register a bound method"
+        )
+    return found  # type: ignore[no-any-return]  # `callable` narrows Any to nothing more than Any

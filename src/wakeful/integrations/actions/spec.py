@@ -1,0 +1,14 @@
+"""Which spec an action was handed."""
+
+from typing import TypeVar
+
+from wakeful.core.schedule.actions import ActionSpec, Call, Command, Http
+
+Spec = TypeVar("Spec", Call, Command, Http)
+
+
+def expect(spec: ActionSpec, kind: type[Spec]) -> Spec:
+    """The spec as the kind this action performs; anything else was wired to the wrong action."""
+    if not isinstance(spec, kind):
+        raise TypeError(f"an action for {kind.__name__} was handed {type(spec).__name__}")
+    return spec

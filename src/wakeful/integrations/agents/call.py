@@ -1,0 +1,90 @@
+"""The call agent: a Python callable takes the prompt.
+
+It is called with the fire, `prompt`, `session_id` and `model`, or with as many of them as it has room for; only
+`prompt` it must take. It returns the reply as text, None for nothing to say, or a `Done` with reply, usage and
+session_id.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wakeful.core.run.results import Busy, Done, Failed, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import usage_of
+from wakeful.core.schedule.actions import Call
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.agents.one_shot import OneShot
+from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.action import Ladder
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+
+_TAKEN: Final = (("prompt", "session_id", "model"), ("prompt", "session_id"), ("prompt", "model"))
+"""What a callable may take, the most first."""
+
+
+class CallAgent:
+    """Performs turns through the call action, which knows threads, coroutines and how each ends."""
+
+    proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
+
+    def __init__(
+        self, target: str, registry: CallRegistry, *, model: str | None = None, grace: Duration = END_GRACE
+    ) -> None:
+        self._target = target
+        self._model = model
+        self._registry = registry
+        self._action = CallAction(registry, grace=grace)
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        return self._action.check(Call(self._target, self._args({"prompt": "", "session_id": None, "model": None})))
+
+    def begin(self, turn: Turn) -> Exchange:
+        async def send(ladder: Ladder) -> Answer:
+            args = await self._fitting(
+                {
+                    "prompt": marked(turn.prompt, turn.fire.slug),
+                    "session_id": turn.session_id,
+                    "model": turn.config.get("model") or self._model,
+                }
+            )
+            result = await self._action.perform(Call(self._target, args), turn.fire, ladder)
+            match result:
+                case Done():
+                    return _replied(result)
+                case Failed() | Busy() | Throttled():
+                    return result
+                case _:
+                    return Failed(f"it returned {type(result).__name__}, which is not for it to say", permanent=True)
+
+        return OneShot(send)
+
+    async def ask(self, turn: Turn) -> Fate:
+        return None
+
+    async def close(self) -> None:
+        await self._action.close()
+
+    async def _fitting(self, given: dict[str, Any]) -> dict[str, Any]:
+        if self._registry.at_hand(self._target) is not None:
+            return self._args(given)
+        # In a thread, because it has to be imported first, which may take long.
+        return await in_thread(lambda: self._args(given), name="import")
+
+    def _args(self, given: dict[str, Any]) -> dict[str, Any]:
+        # A callable that knows neither sessions nor models is as good an agent as one that does.
+        for names in _TAKEN:
+            args = {name: given[name] for name in names}
+            if self._action.check(Call(self._target, args)) is None:
+                return args
+        return {"prompt": given["prompt"]}
+
+
+def _replied(done: Done) -> Replied:
+    said = done.output if done.reply is None else done.reply
+    output = None if done.reply is None else done.output
+    return Replied(reply_of(said), session_id_of(done.session_id), usage_of(done.usage), output)

@@ -1,0 +1,188 @@
+"""What the chat agents have in common: one POST per turn, the transcript kept by us.
+
+A model behind such an endpoint remembers nothing. What was said is read from the transcript and sent again each time,
+bounded; an ephemeral session has no transcript. A turn is kept under its idempotency key, so an attempt after a crash
+finds what the model had already answered and does not pay for it twice. Turns of the heartbeat that end in silence are
+not kept: a month of them would be sent again with every beat.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.heartbeat.acknowledgement import judge
+from wakeful.core.run.results import Failed
+from wakeful.core.run.runs import RungName
+from wakeful.core.time.instants import MINUTE, Duration
+from wakeful.integrations.agents.client import Client
+from wakeful.integrations.agents.one_shot import OneShot
+from wakeful.integrations.agents.reply import marked, reply_of
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address
+from wakeful.ports.action import Fire, Ladder, NeverGot
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Spoken, Transcripts, Turn
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import About, ExchangeListener
+
+CUT: Final = "\n[cut off at the limit of tokens]"
+"""Stands at the end of a reply that the model could not finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """How a chat endpoint is reached."""
+
+    url: str
+    model: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    system: str | None = None
+    max_tokens: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    answer_within: Duration = 10 * MINUTE  # for one request; the run's own timeout may end it sooner
+
+
+class Ask(NamedTuple):
+    """What is asked, in no dialect yet."""
+
+    model: str
+    system: str | None
+    max_tokens: int | None
+    earlier: Sequence[Spoken]
+    prompt: str
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation, in the form that both dialects share."""
+        said = [
+            message
+            for one in self.earlier
+            for message in ({"role": "user", "content": one.prompt}, {"role": "assistant", "content": one.reply})
+            if message["content"]  # some endpoints refuse an empty one
+        ]
+        return [*said, {"role": "user", "content": self.prompt}]
+
+
+class Dialect(NamedTuple):
+    """How one family of endpoints is spoken to."""
+
+    path: str
+    headers: Callable[[str | None], Mapping[str, str]]  # of the key
+    body: Callable[[Ask], dict[str, Any]]
+    answer: Callable[[Any], Replied | Failed]  # of the JSON that came back
+
+
+class ChatAgent:
+    """An agent behind a chat endpoint."""
+
+    proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str, "system": str, "maxTokens": int}
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        settings: ChatSettings,
+        clock: Clock,
+        transcripts: Transcripts,
+        listener: ExchangeListener | None = None,
+    ) -> None:
+        self._dialect = dialect
+        self._settings = settings
+        self._transcripts = transcripts
+        self._client = Client(clock, settings.url, {**dialect.headers(settings.api_key), **settings.headers}, listener)
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        if not is_web_address(self._settings.url):
+            return f"its url '{self._settings.url}' is not a web address; write it like https://example.com/v1"
+        if not (config.get("model") or self._settings.model):
+            return "no model is named; set model for the agent, or sessionConfig.model"
+        if config.get("maxTokens") is not None and config["maxTokens"] < 1:
+            return f"sessionConfig.maxTokens is {config['maxTokens']}; write 1 or more"
+        return None
+
+    def begin(self, turn: Turn) -> Exchange:
+        async def send(ladder: Ladder) -> Answer:
+            return await self._send(turn, ladder)
+
+        return OneShot(send)
+
+    async def ask(self, turn: Turn) -> Fate:
+        session_id = turn.session_id or _new_session(turn.fire)
+        for one in await self._transcripts.read(session_id) if turn.is_persistent else ():
+            if one.key == turn.fire.idempotency_key:
+                return Replied(reply_of(one.reply), session_id)
+        return NeverGot()  # it may have been asked and paid for, but it had no other effect
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _send(self, turn: Turn, ladder: Ladder) -> Answer:
+        fire = turn.fire
+        session_id = (turn.session_id or _new_session(fire)) if turn.is_persistent else None
+        earlier = await self._transcripts.read(session_id) if session_id is not None else ()
+        for one in earlier:
+            if one.key == fire.idempotency_key:
+                return Replied(reply_of(one.reply), session_id)
+        prompt = marked(turn.prompt, fire.slug)
+        await ladder.climb("sent")
+        answer = await self._post(self._ask(turn, earlier, prompt), fire)
+        if not isinstance(answer, Replied) or session_id is None:
+            return answer
+        spoken = _worth_keeping(turn, prompt, answer.text or "")
+        problem = None if spoken is None else await self._remember(session_id, spoken)
+        return Replied(answer.text, session_id, answer.usage, problem)
+
+    def _ask(self, turn: Turn, earlier: Sequence[Spoken], prompt: str) -> Ask:
+        settings, config = self._settings, turn.config
+        return Ask(
+            config.get("model") or settings.model or "",
+            config.get("system") or settings.system,
+            config.get("maxTokens") or settings.max_tokens,
+            earlier,
+            prompt,
+        )
+
+    async def _post(self, ask: Ask, fire: Fire) -> Answer:
+        headers = {"Idempotency-Key": fire.idempotency_key}
+        try:
+            response = await self._client.request(
+                "POST",
+                self._dialect.path,
+                About("agent-message", fire.slug),
+                json_body=self._dialect.body(ask),
+                headers=headers,
+                limit=self._settings.answer_within,
+            )
+        except (NoConnection, NoAnswer) as error:
+            return Failed(str(error))
+        if not response.is_ok:
+            return self._client.failure(response)
+        return await self._read(response)
+
+    async def _read(self, response: Response) -> Replied | Failed:
+        if not response.is_whole:
+            return Failed(f"the answer is longer than {response.body.size} bytes; ask for less, or set max_tokens")
+        value = await response.json()
+        if not isinstance(value, dict):
+            return Failed("the answer is no JSON object; check that the url is that of a chat endpoint")
+        return self._dialect.answer(value)
+
+    async def _remember(self, session_id: str, spoken: Spoken) -> str | None:
+        try:
+            await self._transcripts.add(session_id, spoken)
+        except OSError as error:  # the model answered: that is not undone by a full disk
+            return f"the transcript could not be kept ({error.strerror}); the agent will not remember this turn"
+        return None
+
+
+def _worth_keeping(turn: Turn, prompt: str, reply: str) -> Spoken | None:
+    """What the transcript keeps of a turn; None: nothing."""
+    key, memory = turn.fire.idempotency_key, turn.memory
+    if memory is None:
+        return Spoken(key, prompt, reply)
+    is_silent = judge(reply, memory.silence).text is None
+    return None if is_silent else Spoken(key, marked(memory.text, turn.fire.slug), reply)
+
+
+def _new_session(fire: Fire) -> str:
+    """Made from the run's key, so that another attempt at the run finds the same one."""
+    return f"{fire.slug}-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:12]}"

@@ -1,0 +1,250 @@
+"""The command agent: any CLI agent run headless, one process a turn, read as its settings say.
+
+The prompt goes where argv says `{prompt}`, else over stdin; the key and all other facts of the run are in the
+environment. What is printed on stdout is the reply, or, if `reply_path` says so, a part of the JSON that is printed:
+one value (`json`), or one on each line (`jsonl`), where the last line that holds what is looked for counts. A session
+id found there is handed to `resume` the next time. stderr is never part of the reply.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
+
+from wakeful.core.run.results import Failed, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import usage_of
+from wakeful.core.time.instants import Duration, Instant, format_instant
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
+from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.one_shot import OneShot
+from wakeful.integrations.agents.paths import Path, walk
+from wakeful.integrations.agents.patterns import Matches, TooSlow, search, wrong_pattern
+from wakeful.integrations.agents.presets.preset import Launch, Printed
+from wakeful.integrations.agents.printed import loaded, message_in, plain
+from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.system.text import last_line, one_line
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.action import Ladder
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+from wakeful.ports.clock import Clock
+
+PROMPT: Final = "{prompt}"
+SESSION: Final = "{session}"
+MODEL: Final = "{model}"
+
+Format = Literal["text", "json", "jsonl"]
+
+_LINES_MAX: Final = 10_000
+_PATTERNS: Final = ("session_pattern", "lost_pattern", "error_pattern", "limit_pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """How a CLI agent is run, and how its output is read. Paths name a place in JSON, as in `result` or `a.0.b`."""
+
+    argv: tuple[str, ...]
+    resume: tuple[str, ...] = ()  # appended when there is a session to go on with, e.g. ("--resume", "{session}")
+    resume_argv: tuple[str, ...] | None = None  # or, used instead of argv then
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
+    model: str | None = None  # for `{model}` in argv
+    format: Format | None = None  # None: json or jsonl, whichever is found, if a path is given
+    stdin: bool | None = None  # None: if argv does not say where the prompt goes
+    session_pattern: str | None = None  # its first group, or all it matches, is the session id
+    session_path: str | Path | None = None
+    reply_path: str | Path | None = None
+    usage_path: str | Path | None = None
+    error_path: str | Path | None = None  # anything there but null, false and "" is an error
+    lost_pattern: str | None = None  # printed when a session is not known any more: it is run once more without
+    error_pattern: str | None = None  # printed when the turn failed, whatever the exit code
+    limit_pattern: str | None = None  # printed when a limit is used up; its group says when it resets
+    zone: str = "UTC"  # in which it prints times of day
+
+
+class CommandAgent:
+    """Performs turns by starting a program, and ends all it started when its time is up."""
+
+    proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
+
+    def __init__(self, settings: CommandSettings, clock: Clock, *, grace: Duration = END_GRACE) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._headless = Headless(grace=grace)
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        settings = self._settings
+        for name in _PATTERNS:
+            wrong = wrong_pattern(name, getattr(settings, name))
+            if wrong is not None:
+                return wrong
+        if settings.resume and not any(SESSION in word for word in settings.resume):
+            return f"resume does not say where the session goes; write {SESSION} into it"
+        if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
+            return f"argv asks for {MODEL}; set model for the agent, or sessionConfig.model"
+        return wrong_launch(Launch(settings.argv), settings.cwd, settings.env)
+
+    def begin(self, turn: Turn) -> Exchange:
+        return OneShot(partial(self._send, turn))
+
+    async def ask(self, turn: Turn) -> Fate:
+        return None  # what it left running is ended by the rescue; what it had done, nobody can tell
+
+    async def close(self) -> None:
+        await self._headless.close()
+
+    async def _send(self, turn: Turn, ladder: Ladder) -> Answer:
+        # Checked again: it goes onto a command line, where a leading hyphen would be an option.
+        session_id = session_id_of(turn.session_id) if turn.is_persistent else None
+        settings = self._settings
+        printed = await self._run(turn, session_id, ladder)
+        if isinstance(printed, Failed):
+            return printed
+        matches = await self._matched(printed)
+        note = None
+        if session_id is not None and printed.code != 0 and matches.found.get("lost_pattern") is not None:
+            note = f"[the program does not know the session {session_id} any more: a new one was started]"
+            session_id = None
+            printed = await self._run(turn, None, ladder)
+            if isinstance(printed, Failed):
+                return printed
+            matches = await self._matched(printed)
+        read = partial(read_printed, settings, printed, matches, session_id, self._clock.read().now)
+        answer = await in_thread(read, name="reading")
+        if isinstance(answer, Failed):
+            shown = with_withheld(answer.output, turn.fire, settings.pass_env, settings.env)
+            answer = replace(answer, output=shown)
+        return _with_note(answer, note, is_persistent=turn.is_persistent)
+
+    async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Printed | Failed:
+        settings = self._settings
+        launch = launched(
+            settings, marked(turn.prompt, turn.fire.slug), session_id, turn.config.get("model") or settings.model
+        )
+        return await self._headless.run(
+            launch, settings.cwd, settings.env, turn.fire, ladder, pass_env=settings.pass_env
+        )
+
+    async def _matched(self, printed: Printed) -> "_Matched":
+        """What the patterns find on either stream; the session's id is looked for on stdout first."""
+        patterns = {name: text for name in _PATTERNS if (text := getattr(self._settings, name)) is not None}
+        try:
+            return _Matched(await search(patterns, plain(f"{printed.stderr}\n{printed.stdout}")))
+        except TooSlow as slow:
+            return _Matched({}, str(slow))
+
+
+class _Matched(NamedTuple):
+    found: Matches
+    problem: str | None = None  # a pattern took too long: then nothing is known
+
+
+def launched(settings: CommandSettings, prompt: str, session_id: str | None, model: str | None) -> Launch:
+    """The command line of one turn."""
+    words = settings.argv + (settings.resume if session_id is not None else ())
+    if session_id is not None and settings.resume_argv is not None:
+        words = settings.resume_argv
+    values = {MODEL: model or "", SESSION: session_id or "", PROMPT: prompt}
+    is_piped = not any(PROMPT in word for word in words) if settings.stdin is None else settings.stdin
+    return Launch(tuple(_filled(word, values) for word in words), prompt if is_piped else None)
+
+
+def read_printed(
+    settings: CommandSettings, printed: Printed, matched: _Matched, session_id: str | None, now: Instant
+) -> Answer:
+    """What a turn's output means: a function of what was printed."""
+    shown = reply_of(for_people(printed))
+    if matched.problem is not None:  # whether it failed cannot be told: that is no success
+        return Failed(matched.problem, permanent=True, output=shown)
+    program, values = settings.argv[0].rpartition("/")[2], _values(settings, printed.stdout)
+    usage = usage_of(_at(values, settings.usage_path))
+    limited = matched.found.get("limit_pattern")
+    until = None if limited is None else reset_at(limited, now, settings.zone)
+    if until is not None:
+        error = f"{program}: its usage limit is used up, and resets at {format_instant(until)}"
+        return Throttled(error, until, session_id, "quota", shown, usage)
+    failure = _failure(settings, printed, matched.found, values)
+    if failure is not None:
+        return Failed(f"{program}: {failure}", output=shown, usage=usage)
+    text = printed.stdout.strip() if settings.reply_path is None else _at(values, settings.reply_path)
+    if settings.reply_path is not None and not isinstance(text, str):
+        missing = f"it printed no text at '{settings.reply_path}'; correct reply_path, or let it print JSON"
+        return Failed(missing, output=shown, usage=usage)
+    found = session_id_of(_at(values, settings.session_path)) or session_id_of(matched.found.get("session_pattern"))
+    # No word at all is nothing to deliver; an empty reply it would be only if it said so in JSON.
+    reply = None if settings.reply_path is None and not text else reply_of(text)
+    stderr = for_people(Printed("", printed.stderr, 0))
+    return Replied(reply, found or session_id, usage, reply_of(stderr))
+
+
+def _failure(settings: CommandSettings, printed: Printed, found: Matches, values: Sequence[Any]) -> str | None:
+    """The failure a turn ended in, in one line; None if it shows none."""
+    said = found.get("limit_pattern") or found.get("error_pattern")
+    if said is not None:
+        return f"it reported an error: {_message(said)}"
+    error = _at(values, settings.error_path)
+    if error not in (None, False, ""):
+        said = error if isinstance(error, str) else _at(values, settings.reply_path)
+        said = said if isinstance(said, str) else last_line(printed.stdout)
+        return f"it reported an error: {_message(said)}"
+    if printed.code == 0:
+        return None
+    said = last_line(plain(printed.stderr)) or last_line(plain(printed.stdout))
+    ended = "its exit status was lost" if printed.code is None else f"exited with {printed.code}"
+    if printed.code is not None and printed.code < 0:
+        ended = f"was ended by signal {-printed.code}"
+    return f"{ended}: {_message(said)}" if said else ended
+
+
+def _message(said: str) -> str:
+    """The words inside what was said, which may be JSON."""
+    return re.sub(r"[{}]", "", one_line(message_in(said)[0])).strip() or "without a message; see the run's output"
+
+
+def _with_note(answer: Answer, note: str | None, *, is_persistent: bool) -> Answer:
+    match answer:
+        case Replied(text, session_id, usage, output):
+            shown = "\n".join(part for part in (note, output) if part) or None
+            return Replied(text, session_id if is_persistent else None, usage, shown)
+        case Failed() if note is not None:
+            return Failed(
+                answer.error, answer.permanent, answer.rung, f"{note}\n{answer.output or ''}", None, answer.usage
+            )
+        case _:
+            return answer
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """The word with its placeholders filled, in one pass: a prompt that says `{session}` keeps it.
+
+    A prompt never becomes an option: a word that would begin with a hyphen because of it begins with a blank."""
+    filled = re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word)
+    return f" {filled}" if word.startswith(PROMPT) and filled.startswith("-") else filled
+
+
+def _values(settings: CommandSettings, output: str) -> list[Any]:
+    """The JSON that was printed, latest first: all of it as one value, or each line that is one."""
+    paths = (settings.session_path, settings.reply_path, settings.usage_path, settings.error_path)
+    if settings.format == "text" or (settings.format is None and all(path is None for path in paths)):
+        return []
+    whole = loaded(output) if settings.format != "jsonl" else None
+    if isinstance(whole, dict | list):
+        return [whole]
+    if settings.format == "json":
+        return []
+    lines = output.splitlines()[-_LINES_MAX:]
+    values = (loaded(line) for line in reversed(lines) if line.lstrip().startswith("{"))
+    return [value for value in values if value is not None]
+
+
+def _at(values: Sequence[Any], path: str | Path | None) -> Any:
+    """What is found at the path in the first of the values that has it."""
+    for value in values if path is not None else ():
+        found = walk(value, path or "")
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,86 @@
+"""Running a command-line agent headless: one process, stdout and stderr read apart, both bounded."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from wakeful.core.run.results import Failed
+from wakeful.core.schedule.actions import Command
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions import gate
+from wakeful.integrations.actions.child import CannotStart, Children, Spawn
+from wakeful.integrations.actions.environment import environment, withheld, withheld_note
+from wakeful.integrations.actions.program import Unstartable, check_command
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.agents.presets.preset import Launch, Printed
+from wakeful.integrations.system.text import HeadTail, cap, fit
+from wakeful.ports.action import Fire, Ladder
+
+STDOUT_MAX: Final = 8 * 1024 * 1024
+STDERR_MAX: Final = 256 * 1024
+KEPT_MAX: Final = 16 * 1024
+"""How much of each stream is kept for people on a failed run."""
+
+
+class Headless:
+    """Starts programs as the command action does: recorded before they run, ended with all they started."""
+
+    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+        self._children = Children(grace=grace)
+
+    async def run(
+        self,
+        launch: Launch,
+        cwd: str | None,
+        env: Mapping[str, str],
+        fire: Fire,
+        ladder: Ladder,
+        *,
+        pass_env: Sequence[str] = (),
+    ) -> Printed | Failed:
+        """What it printed; Failed if it could not be started."""
+        command = Command(launch.argv, cwd, {**env, **launch.env})
+        surroundings = environment(fire, command.env, pass_env)
+        try:
+            folder = check_command(command, surroundings)
+        except Unstartable as error:
+            return Failed(str(error), permanent=True)
+        await ladder.climb("sent")
+        stdout, stderr = HeadTail(STDOUT_MAX), HeadTail(STDERR_MAX)
+        stdin = gate.OPEN + (launch.stdin or "").encode("utf-8", "replace")
+        argv = gate.gated(launch.argv, surroundings, has_stdin=launch.stdin is not None)
+        spawn = Spawn(argv, surroundings, stdin, folder, merges_stderr=False, stderr_sink=stderr.feed)
+        try:
+            ended = await self._children.run(spawn, ladder, stdout.feed)
+        except CannotStart as error:
+            return Failed(str(error), permanent=error.permanent)
+        return Printed(stdout.text(), stderr.text(), ended.code)
+
+    async def close(self) -> None:
+        await self._children.close()
+
+
+def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str | None:
+    """Why this command line cannot be started here, with the PATH that was searched; None if it can."""
+    given = {**env, **launch.env}
+    try:
+        check_command(Command(launch.argv, cwd, given), {**os.environ, **given})
+    except Unstartable as error:
+        return str(error)
+    return None
+
+
+def with_withheld(output: str | None, fire: Fire, pass_env: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The output of a failed turn, and which variables its program was not given."""
+    note = withheld_note(withheld(fire.withholds, pass_env, env), "pass_env of this agent")
+    return f"{output or ''}{note}".strip("\n") if note else output
+
+
+def for_people(printed: Printed) -> str | None:
+    """Both streams, the end of each, for a person who wants to know what was printed."""
+    parts = [
+        f"[{name}]\n{cap(fit(text.strip()), KEPT_MAX)}"
+        for name, text in (("stdout", printed.stdout), ("stderr", printed.stderr))
+        if text.strip()
+    ]
+    return "\n".join(parts) or None

@@ -1,0 +1,60 @@
+"""The openai agent: any endpoint that speaks OpenAI's chat completions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.core.run.results import Failed
+from wakeful.core.run.usage import usage_of
+from wakeful.integrations.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
+from wakeful.integrations.agents.reply import reply_of
+from wakeful.integrations.system.text import one_line
+from wakeful.ports.agent import Replied, Transcripts
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+
+
+def openai_agent(
+    settings: ChatSettings, clock: Clock, transcripts: Transcripts, listener: ExchangeListener | None = None
+) -> ChatAgent:
+    """An agent behind `{url}/chat/completions`."""
+    return ChatAgent(Dialect("/chat/completions", _headers, _body, _answer), settings, clock, transcripts, listener)
+
+
+def _headers(api_key: str | None) -> Mapping[str, str]:
+    return {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+
+
+def _body(ask: Ask) -> dict[str, Any]:
+    system = [{"role": "system", "content": ask.system}] if ask.system else []
+    body: dict[str, Any] = {"model": ask.model, "messages": [*system, *ask.messages]}
+    return body if ask.max_tokens is None else {**body, "max_tokens": ask.max_tokens}
+
+
+def _answer(value: Any) -> Replied | Failed:
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        return Failed("the answer holds no message; check that the url is that of a chat endpoint")
+    reason = choice.get("finish_reason")
+    if reason == "content_filter":
+        return Failed("the provider's content filter stopped the answer; change the prompt")
+    if isinstance(message.get("refusal"), str) and message["refusal"]:
+        return Failed(f"the model refused: {one_line(message['refusal'])}")
+    text = _text(message.get("content"))
+    if text is None or (reason == "length" and not text.strip()):
+        return Failed(
+            f"the model gave no text (finish reason {str(reason)[:50]}); raise max_tokens, or take away tools"
+        )
+    return Replied(reply_of(text + CUT if reason == "length" else text), usage=usage_of(value.get("usage")))
+
+
+def _text(content: Any) -> str | None:
+    """The content: text, or a list of parts of which some are text."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    parts = [part.get("text") for part in content if isinstance(part, dict)]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "".join(texts) if texts else None

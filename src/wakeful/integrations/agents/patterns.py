@@ -1,0 +1,95 @@
+"""Regular expressions of the settings, held against what a program printed: bounded, and never on the event loop.
+
+Python's matching holds the interpreter's lock, so a pattern that takes long stops every thread of this process: the
+clock, the answers, even the handling of SIGTERM. So patterns run in a process of their own, over a bounded tail, one
+line at a time, and that process is ended when its time is up.
+"""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, TypeAlias
+
+from wakeful.integrations.system.threads import in_thread
+
+TAIL_MAX: Final = 256 * 1024
+LINE_MAX: Final = 8 * 1024
+WITHIN: Final = 5.0
+"""Seconds all patterns of one turn may take together, the start of the process included."""
+
+Matches: TypeAlias = Mapping[str, str | None]
+"""For each name what its pattern found, its first group or all of it; None: nothing."""
+
+# Each line is tried from the last to the first: what a program says at its end counts.
+_MATCHER: Final = """
+import json, re, signal, sys
+signal.alarm(ALARM)  # it ends by itself if nobody is left to end it
+asked = json.load(sys.stdin)
+lines = asked["lines"]
+for name, pattern in asked["patterns"].items():
+    compiled, found = re.compile(pattern), None
+    for line in reversed(lines):
+        found = compiled.search(line)
+        if found is not None:
+            break
+    text = None if found is None else (found[1] if compiled.groups and found[1] is not None else found[0])
+    print(json.dumps([name, text]), flush=True)
+"""
+
+
+class TooSlow(Exception):
+    """A pattern did not come to an end in time; `name` is the setting it stands in."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} took longer than {WITHIN:g} s over the output; write a simpler pattern")
+        self.name = name
+
+
+async def search(patterns: Mapping[str, str], text: str) -> Matches:
+    """What each pattern finds in the lines of a text, its end if it is long. Raises `TooSlow`."""
+    if not patterns:
+        return {}
+    asked = json.dumps({"patterns": dict(patterns), "lines": bounded_lines(text)}).encode("utf-8", "replace")
+    printed = await in_thread(partial(_match, asked), name="patterns")
+    found: dict[str, str | None] = dict(json.loads(line) for line in printed.splitlines())
+    missing = next((name for name in patterns if name not in found), None)
+    if missing is not None:
+        raise TooSlow(missing)
+    return found
+
+
+def _match(asked: bytes) -> bytes:
+    """In a thread: what the other process found before its time was up."""
+    argv = [sys.executable, "-I", "-S", "-c", _MATCHER.replace("ALARM", str(math.ceil(WITHIN) + 5))]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            argv,
+            input=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=WITHIN,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as late:  # it was ended
+        whole, _, _ = (late.output or b"").rpartition(b"\n")
+        return bytes(whole)
+    return done.stdout
+
+
+def bounded_lines(text: str) -> list[str]:
+    """The last lines of a text, each cut: no line and no output is long enough to matter."""
+    return [line[:LINE_MAX] for line in text[-TAIL_MAX:].splitlines()]
+
+
+def wrong_pattern(name: str, pattern: str | None) -> str | None:
+    """Why a pattern cannot be used; None if it can."""
+    try:
+        re.compile(pattern or "")
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"{name} '{pattern}' cannot be read ({error}); correct the regular expression"
+    return None

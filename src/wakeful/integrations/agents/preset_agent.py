@@ -1,0 +1,250 @@
+"""A command-line agent that a preset describes: one process a turn.
+
+The order of a turn: a limit that is known to last is not asked against; the program is started, in its session if it
+has one; what it printed is read off the event loop; a session it does not know any more is replaced by a new one, once,
+and the run says so. Usage is that of this turn: of totals, the difference to what was noted with the session.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.run.results import Failed, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import Usage, since
+from wakeful.core.time.instants import Duration, Instant, format_instant
+from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
+from wakeful.integrations.agents.one_shot import OneShot
+from wakeful.integrations.agents.presets.preset import Ask, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.agents.session_notes import Note, SessionNotes
+from wakeful.integrations.agents.troubles import trouble
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+from wakeful.ports.clock import Clock
+
+TOOLS_MAX: Final = 20
+TOOL_MAX: Final = 200
+"""How many refused tools are reported with a run, and how much of each: Codex names whole commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class PresetSettings:
+    """How one such agent is run."""
+
+    preset: Preset
+    program: str
+    cwd: str | None = None
+    model: str | None = None
+    permissions: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
+    zone: str = "UTC"  # in which the program prints times of day
+
+
+class _Limit(NamedTuple):
+    """A limit that is used up."""
+
+    error: str
+    until: Instant
+
+
+class PresetAgent:
+    """Performs turns by starting the program."""
+
+    proves: RungName = "finished"
+    knows: Mapping[str, type] = {"model": str}
+
+    def __init__(
+        self, settings: PresetSettings, clock: Clock, notes: SessionNotes, *, grace: Duration = END_GRACE
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._notes = notes
+        self._headless = Headless(grace=grace)
+        self._limits: dict[str | None, _Limit] = {}  # by model: one may be used up while another is not
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        settings = self._settings
+        wrong = _wrong_permissions(settings.preset, settings.permissions)
+        if wrong is not None:
+            return wrong
+        launch = settings.preset.launch(self._ask("x", None, None, config))
+        return wrong_launch(launch, settings.cwd, self._env())
+
+    def begin(self, turn: Turn) -> Exchange:
+        return OneShot(partial(self._send, turn))
+
+    async def ask(self, turn: Turn) -> Fate:
+        return None  # what it left running is ended by the rescue; it cannot be asked what it had done
+
+    async def close(self) -> None:
+        await self._headless.close()
+
+    async def _send(self, turn: Turn, ladder: Ladder) -> Answer:
+        limit = self._limit(turn)
+        if limit is not None:
+            return Throttled(limit.error, limit.until, reason="quota")
+        # Checked again: it goes onto a command line, where a leading hyphen would be an option.
+        session_id = session_id_of(turn.session_id) if turn.is_persistent and self._settings.preset.resumes else None
+        notes: list[str] = []
+        if session_id is not None and not await self._is_here(turn, session_id):
+            notes.append(_not_here(turn, session_id))
+            session_id = None
+        outcome = await self._run(turn, session_id, ladder)
+        if isinstance(outcome, tuple) and outcome[1].kind == "lost" and session_id is not None:
+            notes.append(await self._lost(session_id))
+            session_id = None
+            outcome = await self._run(turn, None, ladder)
+        if isinstance(outcome, Failed):
+            return outcome
+        printed, reading = outcome
+        return await self._answer(turn, session_id, printed, reading, notes)
+
+    async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Failed | tuple[Printed, Reading]:
+        settings = self._settings
+        prompt = marked(turn.prompt, turn.fire.slug)
+        new = _new_session(turn.fire) if turn.is_persistent and session_id is None else None
+        launch = settings.preset.launch(self._ask(prompt, session_id, new, turn.config))
+        if settings.preset.names_sessions and new is not None:
+            await in_thread(partial(_make_folder, self._notes.folder), name="agent")
+        printed = await self._headless.run(
+            launch, settings.cwd, self._env(), turn.fire, ladder, pass_env=settings.pass_env
+        )
+        if isinstance(printed, Failed):
+            return printed
+        now = Now(self._clock.read().now, settings.zone)
+        return printed, await in_thread(partial(self._read, printed, now), name="reading")
+
+    def _read(self, printed: Printed, now: Now) -> Reading:
+        """What the output means. The exact time of a reset may be on disk, not in the output."""
+        preset = self._settings.preset
+        reading = preset.read(printed, now)
+        if reading.kind != "limited" or preset.exact_reset is None:
+            return reading
+        exact = preset.exact_reset(reading, {**os.environ, **self._env()})
+        return reading if exact is None else replace(reading, reset_at=exact)
+
+    async def _answer(
+        self, turn: Turn, session_id: str | None, printed: Printed, reading: Reading, notes: list[str]
+    ) -> Answer:
+        preset, model = self._settings.preset, self._model(turn.config)
+        now_in = self._session_after(turn, session_id, reading)
+        usage = await self._usage(session_id, now_in, reading)
+        refused = tuple(reply_of(name[:TOOL_MAX]) or "" for name in reading.refused[:TOOLS_MAX])
+        if refused:
+            notes.append(
+                f"[{preset.program} refused these tools for lack of permission: {', '.join(refused)}; "
+                "set permissions or args of this agent to allow them]"
+            )
+        if reading.kind == "answered":  # what it printed besides is for programs: events, warnings about colours
+            self._limits.pop(model, None)
+            return Replied(reply_of(reading.text), now_in, usage, reply_of("\n".join(notes) or None), refused)
+        shown = reply_of("\n".join((*notes, for_people(printed) or "")).strip() or None)
+        if reading.kind == "limited" and reading.reset_at is not None:
+            error = f"{preset.program}: its usage limit is used up, and resets at {format_instant(reading.reset_at)}"
+            self._limits[model] = _Limit(error, reading.reset_at)
+            return Throttled(error, reading.reset_at, now_in, "quota", shown, usage)
+        wrong = trouble(preset, reading.text, reading.status, printed.code)
+        shown = with_withheld(shown, turn.fire, self._settings.pass_env, self._env())
+        return Failed(wrong.sentence, wrong.permanent, None, shown, now_in, usage, refused)
+
+    def _session_after(self, turn: Turn, session_id: str | None, reading: Reading) -> str | None:
+        """The session the schedule goes on with. One that a failed turn began is not kept: nothing was said in it."""
+        preset = self._settings.preset
+        if not turn.is_persistent or not preset.resumes:
+            return None
+        if session_id is not None or reading.kind != "answered":
+            return session_id
+        return _new_session(turn.fire) if preset.names_sessions else session_id_of(reading.session_id)
+
+    async def _usage(self, session_id: str | None, now_in: str | None, reading: Reading) -> Usage | None:
+        """What this turn used, and a note of what its session has used in all."""
+        usage = reading.usage
+        if reading.totals is not None:
+            known = None if session_id is None else await self._notes.read(session_id)
+            # A session that was not begun here has a total, and nothing tells how much of it is this turn's.
+            is_known = session_id is None or (known is not None and known.totals is not None)
+            usage = since(reading.totals, known.totals if known is not None else None) if is_known else None
+        noted = now_in or session_id
+        if noted is not None and (reading.totals is not None or session_id is None):
+            await self._note(noted, Note(reading.totals))
+        return usage
+
+    async def _note(self, session_id: str, note: Note) -> None:
+        try:
+            await self._notes.write(session_id, note, self._clock.read().now)
+        except OSError:  # a full disk does not undo an answer; the next turn's usage is unknown then
+            return
+
+    async def _is_here(self, turn: Turn, session_id: str) -> bool:
+        """Whether this machine's disk has the session, as far as we know: if in doubt, the program is asked."""
+        history = self._settings.preset.history
+        if history:  # its program would begin a new one without a word
+            return await in_thread((self._notes.folder / history.format(session=session_id)).exists, name="agent")
+        return turn.session_node is None or await self._notes.read(session_id) is not None
+
+    async def _lost(self, session_id: str) -> str:
+        """What the run says about a session that is gone."""
+        known = await self._notes.read(session_id)
+        where = "any more" if known is not None else "; it may lie on another node"
+        program = self._settings.preset.program
+        return f"[{program} does not know the session {session_id} {where}: a new one was started]".replace(" ;", ";")
+
+    def _limit(self, turn: Turn) -> _Limit | None:
+        """A limit that still lasts. A person who asks is not held back by what is remembered."""
+        limit = self._limits.get(self._model(turn.config))
+        if limit is None or turn.fire.trigger == "manual" or limit.until <= self._clock.read().now:
+            return None
+        return limit
+
+    def _ask(self, prompt: str, session_id: str | None, new: str | None, config: Mapping[str, Any]) -> Ask:
+        settings = self._settings
+        return Ask(
+            program=settings.program,
+            prompt=prompt,
+            session_id=session_id,
+            new_session_id=new,
+            model=self._model(config),
+            permissions=settings.permissions,
+            args=settings.args,
+            folder=str(self._notes.folder),
+        )
+
+    def _model(self, config: Mapping[str, Any]) -> str | None:
+        return config.get("model") or self._settings.model
+
+    def _env(self) -> dict[str, str]:
+        defaults = {name: value for name, value in self._settings.preset.env.items() if name not in os.environ}
+        return {**defaults, **self._settings.env}
+
+
+def _wrong_permissions(preset: Preset, permissions: str | None) -> str | None:
+    if permissions is None or permissions in preset.permissions:
+        return None
+    if not preset.permissions:
+        return f"{preset.program} takes no permissions; remove them, or use args"
+    if preset.takes_other_permissions:
+        return None
+    return f"{preset.program} has no permissions '{permissions}'; write {' or '.join(preset.permissions)}"
+
+
+def _not_here(turn: Turn, session_id: str) -> str:
+    where = "is not on this node" if turn.session_node is None else f"is on the node {turn.session_node}, not here"
+    return f"[the session {session_id} {where}: a new one was started]"
+
+
+def _new_session(fire: Fire) -> str:
+    """Made from the run's key, so that another attempt at the run names the same one."""
+    return f"wakeful-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:16]}"
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)

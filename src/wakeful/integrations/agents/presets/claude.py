@@ -1,0 +1,98 @@
+"""Claude Code. The prompt goes over stdin; the stream tells of the usage limit and its reset before the reply does."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from wakeful.core.run.usage import Usage, added, is_cost, usage_of
+from wakeful.core.time.instants import SECOND, Instant
+from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.presets.claude_stream import Events, result_of
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
+
+_LOST: Final = "No conversation found"
+_LIMIT: Final = ("hit your", "usage limit reached", "limit · resets")
+
+
+def launch(ask: Ask) -> Launch:
+    argv = [ask.program, "-p", "--output-format", "stream-json", "--verbose"]
+    argv += ["--resume", ask.session_id] if ask.session_id else []
+    argv += ["--no-session-persistence"] if not ask.session_id and not ask.new_session_id else []
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--permission-mode", ask.permissions] if ask.permissions else []
+    return Launch((*argv, *ask.args), ask.prompt)
+
+
+def read(printed: Printed, now: Now) -> Reading:
+    events = objects(printed.stdout)
+    usage, totals = _usage(events)
+    reading = result_of(printed, events, usage, totals)
+    if reading.kind != "failed":
+        return reading
+    said = reading.text or ""
+    if _LOST in said or _LOST in printed.stderr:
+        return replace(reading, kind="lost")
+    reset = _reset(events, said, now)
+    return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
+
+
+def _reset(events: Events, said: str, now: Now) -> Instant | None:
+    """The event first: it is exact. `overageStatus: rejected` under `status: allowed` is no rejection."""
+    for event in reversed(list(of_type(events, "rate_limit_event"))):
+        info = event.get("rate_limit_info")
+        resets = at(info, "resetsAt")
+        if text_at(info, "status") == "rejected" and isinstance(resets, int):
+            return resets * SECOND
+    if any(words in said for words in _LIMIT):
+        return reset_at(said, now.at, now.zone)
+    return None
+
+
+def _usage(events: Events) -> tuple[Usage | None, Usage | None]:
+    """Of this turn, and what a session has cost in all: a version that has no figure for the turn alone reports that.
+
+    All models are added up, because helpers of the agent may use others."""
+    result = last(events, "result")
+    if result is None:
+        return None, None
+    turn = _models(result.get("model_usage_since_last_result"))
+    if turn is not None:
+        return turn, None
+    usage: dict[str, Any] = dict(usage_of(result.get("usage")) or {})
+    session = _models(result.get("modelUsage"))
+    if session is not None and "model" in session:
+        usage["model"] = session["model"]
+    cost = result.get("total_cost_usd")
+    if not usage.get("total") or not is_cost(cost):
+        return (usage_of(usage) if usage.get("total") else None), None
+    if session is None or session.get("total") == usage.get("total"):  # the session is this turn
+        return usage_of({**usage, "cost": cost}), None
+    return None, usage_of({**session, "cost": cost})
+
+
+def _models(by_model: Any) -> Usage | None:
+    if not isinstance(by_model, dict):
+        return None
+    total: Usage | None = None
+    for model, counts in by_model.items():
+        total = added(total, usage_of({**counts, "model": model}) if isinstance(counts, dict) else None)
+    return total
+
+
+PRESET: Final = Preset(
+    name="claude",
+    program="claude",
+    launch=launch,
+    read=read,
+    login="log in with `claude` or set ANTHROPIC_API_KEY",
+    pass_env=(
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ),
+    permissions=("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"),
+    # Its own ten retries take three minutes, on a wrong key too. Five take twenty seconds.
+    env={"CLAUDE_CODE_MAX_RETRIES": "5"},
+)

@@ -1,0 +1,77 @@
+"""Codex. The prompt goes over stdin (`-`); usage is the total of the session."""
+
+from dataclasses import replace
+from typing import Final
+
+from wakeful.core.run.usage import usage_of
+from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.presets.codex_rollout import stored_reset
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.printed import last, objects, of_type, text_at
+from wakeful.integrations.agents.reply import session_id_of
+from wakeful.integrations.agents.troubles import told
+
+_LOST: Final = "no rollout found"
+_LIMIT: Final = "usage limit"
+_SANDBOXED: Final = ("Read-only file system", "Operation not permitted", "Permission denied")
+
+
+def launch(ask: Ask) -> Launch:
+    argv = [ask.program, "exec"]
+    # `resume` takes no sandbox option, only the setting behind it.
+    argv += ["resume"] if ask.session_id else []
+    argv += ["--json", "--skip-git-repo-check"]
+    argv += ["--ephemeral"] if not ask.session_id and not ask.new_session_id else []
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["-c", f'sandbox_mode="{ask.permissions}"'] if ask.permissions else []
+    argv += ask.args
+    argv += [ask.session_id] if ask.session_id else []
+    return Launch((*argv, "-"), ask.prompt)
+
+
+def read(printed: Printed, now: Now) -> Reading:
+    events = objects(printed.stdout)
+    session_id = next((session_id_of(one.get("thread_id")) for one in of_type(events, "thread.started")), None)
+    completed, failed = last(events, "turn.completed"), last(events, "turn.failed")
+    totals = usage_of(completed.get("usage")) if completed else None
+    text = _reply(events)
+    refused = _refused(events)
+    if completed is not None and failed is None and text is not None and printed.code == 0:
+        return Reading("answered", text, None, session_id, None, totals, refused)
+    said = text_at(failed, "error", "message") or text_at(last(events, "error"), "message") or told(printed.stderr)
+    if failed is None and completed is not None and text is None:
+        said = "it finished its turn without a word"
+    if _LOST in said:
+        return Reading("lost", said)
+    reset = reset_at(said, now.at, now.zone) if _LIMIT in said else None
+    reading = Reading("failed", said, None, session_id, None, totals, refused)
+    return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
+
+
+def _reply(events: list[dict[str, object]]) -> str | None:
+    """The last message of the agent; earlier ones are what it said while it worked."""
+    items = [event.get("item") for event in of_type(events, "item.completed")]
+    said = [text_at(item, "text") for item in items if text_at(item, "type") == "agent_message"]
+    return said[-1] if said else None
+
+
+def _refused(events: list[dict[str, object]]) -> tuple[str, ...]:
+    """Commands that were declined, or that its sandbox did not let through."""
+    found: list[str] = []
+    for event in of_type(events, "item.completed"):
+        status, output = text_at(event, "item", "status"), text_at(event, "item", "aggregated_output") or ""
+        if status == "declined" or (status == "failed" and any(words in output for words in _SANDBOXED)):
+            found.append(text_at(event, "item", "command") or text_at(event, "item", "type") or "a command")
+    return tuple(dict.fromkeys(found))
+
+
+PRESET: Final = Preset(
+    name="codex",
+    program="codex",
+    launch=launch,
+    read=read,
+    login="run `codex login` or set the key that its model provider names",
+    pass_env=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
+    permissions=("read-only", "workspace-write", "danger-full-access"),
+    exact_reset=stored_reset,
+)

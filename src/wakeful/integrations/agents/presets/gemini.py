@@ -1,0 +1,101 @@
+"""Gemini CLI. The prompt goes over stdin. The answer is one JSON object on stdout; errors are one on stderr, after many
+lines of warnings and stacks, so the two are never read together."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from wakeful.core.run.usage import Usage, added, is_count, usage
+from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.printed import at, loaded, text_at
+from wakeful.integrations.agents.reply import session_id_of
+from wakeful.integrations.agents.troubles import told
+
+_LOST: Final = ("Error resuming session", "Invalid session identifier", "No previous sessions found")
+_NO_AUTH: Final = 41
+_TOO_MANY: Final = 429
+_LIMIT: Final = re.compile(r"quota|exhausted|limit", re.IGNORECASE)
+_RETRY: Final = re.compile(r"retry (?:in|after) [^\n'\"]{1,40}", re.IGNORECASE)
+
+
+def launch(ask: Ask) -> Launch:
+    argv = [ask.program, "--output-format", "json", "--skip-trust"]
+    argv += ["--resume", ask.session_id] if ask.session_id else []
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--approval-mode", ask.permissions] if ask.permissions else []
+    return Launch((*argv, *ask.args), ask.prompt)
+
+
+def read(printed: Printed, now: Now) -> Reading:
+    answer, error = _object(printed.stdout), _object(printed.stderr)
+    session_id = session_id_of(at(answer, "session_id"))
+    used, refused, text = _usage(answer), _refused(answer), text_at(answer, "response")
+    if text and printed.code == 0 and at(answer, "error") is None:
+        return Reading("answered", text, None, session_id, used, None, refused)
+    if any(words in printed.stderr for words in _LOST):
+        return Reading("lost", told(printed.stderr))
+    said = text_at(answer, "error", "message") or text_at(error, "error", "message") or told(printed.stderr)
+    if answer is not None and printed.code == 0:
+        said = "it finished its turn without a word"
+    status = 401 if printed.code == _NO_AUTH else _http(at(answer or error, "error", "code"))
+    failed = Reading("failed", said, status, session_id, used, None, refused)
+    reset = _reset(said, status, printed.stderr, now)
+    return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
+
+
+def _object(text: str) -> Mapping[str, Any] | None:
+    """The JSON object at the end of a text; what stands before it is warnings."""
+    begins = [found.start() for found in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
+    for begin in reversed(begins):
+        value = loaded(text[begin:])
+        if isinstance(value, dict):
+            return value
+    value = loaded(text)
+    return value if isinstance(value, dict) else None
+
+
+def _http(code: Any) -> int | None:
+    return code if isinstance(code, int) and 400 <= code <= 599 else None
+
+
+def _usage(answer: Mapping[str, Any] | None) -> Usage | None:
+    """Of all models that were asked; thoughts are counted beside the answer."""
+    models, total = at(answer, "stats", "models"), None
+    for model, about in models.items() if isinstance(models, dict) else ():
+        counts = [at(about, "tokens", name) for name in ("prompt", "cached", "candidates", "thoughts", "total")]
+        if not all(map(is_count, counts)) or not counts[-1]:
+            continue
+        sent, cached, answered, thought, both = counts
+        one = usage(
+            input=sent, cachedInput=cached, output=answered + thought, reasoning=thought, total=both, model=model
+        )
+        total = added(total, one)
+    return total
+
+
+def _refused(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
+    tools = at(answer, "stats", "tools", "byName")
+    if not isinstance(tools, dict):
+        return ()
+    return tuple(name for name, about in tools.items() if at(about, "decisions", "reject"))
+
+
+def _reset(said: str, status: int | None, stderr: str, now: Now) -> int | None:
+    """The last message says that a quota is used up; when it resets stands among the lines before it."""
+    if status != _TOO_MANY or not _LIMIT.search(said):
+        return None
+    found = _RETRY.findall(f"{stderr}\n{said}")
+    return reset_at(found[-1], now.at, now.zone) if found else reset_at(said, now.at, now.zone)
+
+
+PRESET: Final = Preset(
+    name="gemini",
+    program="gemini",
+    launch=launch,
+    read=read,
+    login="log in with `gemini` or set GEMINI_API_KEY",
+    pass_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"),
+    permissions=("default", "auto_edit", "yolo", "plan"),
+)

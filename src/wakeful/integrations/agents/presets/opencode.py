@@ -1,0 +1,110 @@
+"""OpenCode. The prompt goes over stdin; tokens come with every step and are added up."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from wakeful.core.run.usage import Usage, added, is_cost, is_count, usage
+from wakeful.core.time.instants import MINUTE
+from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
+from wakeful.integrations.agents.reply import session_id_of
+from wakeful.integrations.agents.troubles import told
+
+_LOST: Final = "Session not found"
+_AUTO: Final = "auto"
+_REJECTED: Final = ("rejected permission", "permission", "denied")
+
+
+def launch(ask: Ask) -> Launch:
+    # Without a title it asks the model for one, and does not report what that costs.
+    argv = [ask.program, "run", "--format", "json", "--title", "Wakeful"]
+    argv += ["--session", ask.session_id] if ask.session_id else []
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--auto"] if ask.permissions == _AUTO else []
+    return Launch((*argv, *ask.args), ask.prompt)
+
+
+def read(printed: Printed, now: Now) -> Reading:
+    events = objects(printed.stdout)
+    session_id = next((session_id_of(one.get("sessionID")) for one in events), None)
+    used, refused, text = _usage(events), _refused(events), _reply(events)
+    error = last(events, "error")
+    if error is None and text is not None and printed.code == 0:
+        return Reading("answered", text, None, session_id, used, None, refused)
+    said = text_at(error, "error", "data", "message") or text_at(error, "error", "name") or told(printed.stderr)
+    if error is None and printed.code == 0:
+        said = "it stopped because a tool was refused" if refused else "it finished its turn without a word"
+    if _LOST in said:
+        return Reading("lost", said)
+    status = at(error, "error", "data", "statusCode")
+    status = status if isinstance(status, int) else None
+    failed = Reading("failed", said, status, session_id, used, None, refused)
+    reset = _reset(error, said, now)
+    return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
+
+
+def _reply(events: list[dict[str, Any]]) -> str | None:
+    """What it said after its last tool."""
+    said: list[str] = []
+    for event in events:
+        if event.get("type") == "tool_use":
+            said = []
+        elif event.get("type") == "text":
+            said.append(text_at(event, "part", "text") or "")
+    text = "\n".join(said)
+    return text if text.strip() else None
+
+
+def _usage(events: list[dict[str, Any]]) -> Usage | None:
+    total: Usage | None = None
+    for event in of_type(events, "step_finish"):
+        tokens, cost = at(event, "part", "tokens"), at(event, "part", "cost")
+        counts = [
+            at(tokens, *path)
+            for path in (("input",), ("cache", "read"), ("cache", "write"), ("output",), ("reasoning",))
+        ]
+        if not all(map(is_count, counts)):
+            continue
+        fresh, read, written, output, reasoning = counts
+        step = usage(
+            input=fresh + read + written,
+            cachedInput=read,
+            output=output + reasoning,
+            reasoning=reasoning,
+            cost=cost if is_cost(cost) and cost > 0 else None,  # 0 stands for a model without a price
+        )
+        total = added(total, step)
+    return total
+
+
+def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
+    found: list[str] = []
+    for event in of_type(events, "tool_use"):
+        error = text_at(event, "part", "state", "error") or ""
+        if text_at(event, "part", "state", "status") == "error" and any(word in error for word in _REJECTED):
+            found.append(text_at(event, "part", "tool") or "a tool")
+    return tuple(dict.fromkeys(found))
+
+
+def _reset(error: dict[str, Any] | None, said: str, now: Now) -> int | None:
+    """A server that says "in a second" slows us down; one that says more has a limit."""
+    if at(error, "error", "data", "statusCode") != 429:
+        return None
+    after = text_at(error, "error", "data", "responseHeaders", "retry-after") or ""
+    stamp = at(error, "timestamp")
+    since = min(stamp, now.at) if isinstance(stamp, int) else now.at  # a length of time counts from when it was said
+    reset = reset_at(after, since, now.zone) or reset_at(said, since, now.zone)
+    return reset if reset is not None and reset >= now.at + MINUTE else None
+
+
+PRESET: Final = Preset(
+    name="opencode",
+    program="opencode",
+    launch=launch,
+    read=read,
+    takes_other_permissions=False,
+    login="run `opencode auth login` or set the key of its provider",
+    pass_env=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_API_KEY"),
+    permissions=(_AUTO,),
+)

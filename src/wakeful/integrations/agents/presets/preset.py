@@ -1,0 +1,95 @@
+"""What a preset says about a command-line agent: how it is started, and what its output means.
+
+A preset is data and two functions. `launch` turns what is asked into a command line; `read` turns what was printed into
+one `Reading`. Both are pure, so a recording of what a real program printed can be read again in a test. The prompt goes
+over stdin wherever the program allows it; where it does not, it follows `--` and can never become an option.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from wakeful.core.run.usage import Usage
+from wakeful.core.time.instants import Instant
+
+
+class Ask(NamedTuple):
+    """One turn, as a program is asked for it."""
+
+    program: str
+    prompt: str
+    session_id: str | None = None  # the session to continue; None: begin one
+    new_session_id: str | None = None  # for programs that let the caller name the session; None: keep none
+    model: str | None = None
+    permissions: str | None = None
+    args: tuple[str, ...] = ()
+    folder: str = "."  # where a preset may keep what its program does not keep itself
+
+
+class Launch(NamedTuple):
+    """A command line and what goes with it."""
+
+    argv: tuple[str, ...]
+    stdin: str | None = None
+    env: Mapping[str, str] = {}
+
+
+class Printed(NamedTuple):
+    """What a program printed, and how it ended; stdout and stderr are never mixed."""
+
+    stdout: str
+    stderr: str
+    code: int | None  # None: lost; negative: the signal that ended it
+
+
+class Now(NamedTuple):
+    """When the output was read, and the zone in which programs on this machine print times of day."""
+
+    at: Instant
+    zone: str = "UTC"
+
+
+ReadingKind: TypeAlias = Literal["answered", "failed", "limited", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the output of one turn means.
+
+    `answered` is said only on evidence of an answer. `limited`: a usage limit is used up until `reset_at`. `lost`: the
+    program does not know the session any more."""
+
+    kind: ReadingKind
+    text: str | None = None  # the reply, or what the program said about its trouble
+    status: int | None = None  # the HTTP status behind a failure, if it is known
+    session_id: str | None = None
+    usage: Usage | None = None  # of this turn
+    totals: Usage | None = None  # of the whole session so far, for programs that report nothing else
+    refused: tuple[str, ...] = ()  # tools it did not run for lack of permission
+    reset_at: Instant | None = None
+
+
+Read: TypeAlias = Callable[[Printed, Now], Reading]
+ExactReset: TypeAlias = Callable[[Reading, Mapping[str, str]], Instant | None]
+"""The reset of a limit to the second, read from what the program stores on disk; given its environment. May block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One command-line agent."""
+
+    name: str
+    program: str
+    launch: Callable[[Ask], Launch]
+    read: Read
+    login: str  # how its user gets access: the cure of a 401
+    pass_env: tuple[str, ...]  # variables with secrets that its program needs
+    permissions: tuple[str, ...] = ()  # the values its own flag takes; empty: it has none
+    takes_other_permissions: bool = True  # a value that a newer version has is handed on as it is
+    resumes: bool = True
+    names_sessions: bool = False  # the caller chooses the session's id
+    history: str = ""  # the file with its sessions, of ours, in `Ask.folder`: with {session}
+    reports_usage: bool = True
+    documented_only: bool = False  # written from its documentation, never run
+    exact_reset: ExactReset | None = None  # for programs that print the minute of a reset and store the second
+    env: Mapping[str, str] = field(default_factory=dict)  # defaults for running headless; the daemon's own values win

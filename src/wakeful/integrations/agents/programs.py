@@ -1,0 +1,110 @@
+"""Command-line agents on this machine: which are installed, where, and in which version."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wakeful.config import agents as written
+from wakeful.integrations.agents.presets.catalogue import PRESETS
+
+VERSION_WITHIN: Final = 60.0
+"""Seconds that a program gets to print its version: some unpack themselves at their first start."""
+
+_VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]{1,40})?")
+_OUTPUT_MAX: Final = 4_096
+# Enough to start an interpreter, and nothing secret.
+_PASSED: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
+
+
+class Installed(NamedTuple):
+    """A program that was found."""
+
+    adapter: str
+    program: str
+    path: str
+
+
+def installed(search: str | None = None) -> list[Installed]:
+    """The known agents that are on the PATH, in the order of preference for `default`."""
+    found = ((name, preset.program, find_program(preset.program, search)) for name, preset in PRESETS.items())
+    return [Installed(adapter, program, path) for adapter, program, path in found if path is not None]
+
+
+def find_program(program: str, search: str | None = None) -> str | None:
+    """Where a program is, given its name or path; None: nowhere on the PATH, or it cannot be run."""
+    return shutil.which(str(Path(program).expanduser()) if os.sep in program else program, path=search)
+
+
+def missing(program: str, search: str | None = None) -> str | None:
+    """A sentence about a program that is not found, with the cure; None: it is there."""
+    if find_program(program, search) is not None:
+        return None
+    if os.sep in program:
+        return f"there is no program {program}; install it there, or correct its path"
+    folders = search if search is not None else os.environ.get("PATH", os.defpath)
+    return (
+        f"the program {program!r} was not found on the PATH ({folders}); install it, or write its full path as program"
+    )
+
+
+def program_of(agent: written.Agent) -> str | None:
+    """The program that an agent runs; None: it runs none."""
+    if isinstance(agent, written.CommandAgent):
+        return agent.argv[0]
+    if isinstance(agent, written.PresetAgent):
+        return agent.program or PRESETS[agent.adapter].program
+    return None
+
+
+class Versions:
+    """Asks programs for their version, and again when their file has changed. Blocks: call it in a thread."""
+
+    def __init__(self, *, within: float = VERSION_WITHIN) -> None:
+        self._within = within
+        self._known: dict[str, tuple[float, str | None]] = {}
+
+    def of(self, path: str) -> str | None:
+        """What the program prints as its version; None: nothing readable in time."""
+        try:
+            changed = Path(path).stat().st_mtime
+        except OSError:
+            return None
+        known = self._known.get(path)
+        if known is not None and known[0] == changed:
+            return known[1]
+        printed = _asked([path, "--version"], self._within)
+        if printed is None:  # too slow this time, perhaps; it is asked again
+            return None
+        found = _VERSION.search(printed)
+        version = None if found is None else found[0]
+        self._known[path] = (changed, version)
+        return version
+
+
+def _asked(argv: Sequence[str], within: float) -> str | None:
+    env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the program that the settings name
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            printed, _ = process.communicate(timeout=within)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return None
+    return printed[:_OUTPUT_MAX].decode(errors="replace")

@@ -1,0 +1,55 @@
+"""An action whose target was given the address of its receipt: what it posts there belongs to its result.
+
+A command ends by itself, and its exit status proves that much. Only the command knows what it did: one that reports an
+error has failed although it exits with 0, and what it reports as its reply and its usage is the run's.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from wakeful.core.errors import FieldError
+from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.run.runs import RungName
+from wakeful.integrations.agents.receipts import Receipt, Receipts
+from wakeful.ports.action import Action, Fire, Ladder
+
+
+class Receipted:
+    """Another action, with an ear for receipts while it performs."""
+
+    def __init__(self, action: Action, receipts: Receipts) -> None:
+        self._action = action
+        self._receipts = receipts
+
+    @property
+    def is_local(self) -> bool:
+        return self._action.is_local
+
+    def proves(self, spec: Any) -> RungName:
+        return self._action.proves(spec)
+
+    def check(self, spec: Any) -> str | FieldError | None:
+        return self._action.check(spec)
+
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
+        with self._receipts.expecting(fire.run_id) as inbox:
+            if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
+                return inbox.receipt.result()
+            result = await self._action.perform(spec, fire, ladder)
+            return result if inbox.receipt is None else _beside(result, inbox.receipt)
+
+    async def close(self) -> None:
+        await self._action.close()
+
+
+def _beside(result: Result, receipt: Receipt) -> Result:
+    """A result beside a receipt: an error counts whoever tells it."""
+    match result:
+        case Done(output=output) if receipt.error is not None:
+            return Failed(receipt.error, rung="finished", output=output)
+        case Done():
+            return replace(result, reply=receipt.text, usage=receipt.usage)
+        case Failed(error=error) if receipt.error is not None:
+            return replace(result, error=f"{receipt.error} ({error})")
+        case _:
+            return result

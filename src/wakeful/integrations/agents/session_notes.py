@@ -1,0 +1,77 @@
+"""What is known of the sessions that lie on this machine's disk: how much each has used so far.
+
+A program that reports the total of its session gives the usage of one turn only as a difference, so the last total is
+kept beside it, in a file of the home folder: where the session is, its note is. A session without a note was begun by
+another node, by a person, or before notes were kept.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.run.usage import Usage, usage_of
+from wakeful.core.time.instants import Instant
+from wakeful.integrations.system.threads import in_thread
+
+NOTES_MAX: Final = 1_000
+"""How many sessions of one agent are remembered; the ones used longest ago go first."""
+
+
+class Note(NamedTuple):
+    """One session: what it has used in all."""
+
+    totals: Usage | None = None
+
+
+class SessionNotes:
+    """The notes of one agent, in one small file that is replaced as a whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "sessions.json"
+        self._lock = asyncio.Lock()
+
+    async def read(self, session_id: str) -> Note | None:
+        """What is known of a session; None: it was not begun here."""
+        kept = (await in_thread(self._load, name="notes")).get(session_id)
+        return None if not isinstance(kept, dict) else Note(usage_of(kept.get("totals")))
+
+    async def write(self, session_id: str, note: Note, now: Instant) -> None:
+        """Remember it. Raises OSError."""
+        async with self._lock:
+            await in_thread(lambda: self._store(session_id, note, now), name="notes")
+
+    async def forget(self, session_id: str) -> None:
+        async with self._lock:
+            await in_thread(lambda: self._drop(session_id), name="notes")
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return kept if isinstance(kept, dict) else {}
+
+    def _store(self, session_id: str, note: Note, now: Instant) -> None:
+        kept = self._load()
+        kept.pop(session_id, None)
+        kept[session_id] = {"totals": note.totals, "at": now}
+        self._save(dict(list(kept.items())[-NOTES_MAX:]))
+
+    def _drop(self, session_id: str) -> None:
+        kept = self._load()
+        if kept.pop(session_id, None) is not None:
+            self._save(kept)
+
+    def _save(self, kept: dict[str, Any]) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self._file.with_suffix(".new")
+        opener: Callable[[str, int], int] = lambda path, flags: os.open(path, flags, 0o600)  # noqa: E731 - an opener
+        with open(beside, "w", encoding="utf-8", opener=opener) as file:
+            json.dump(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._file)

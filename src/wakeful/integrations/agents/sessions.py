@@ -1,0 +1,319 @@
+"""The sessions agent: a server that keeps sessions and takes messages for them over HTTP.
+
+The server answers 200 before its model is called, so 200 is `accepted` and no more. The end of a turn is proven by its
+history alone: our message and an answer to it, or a terminal event under our key. Busy is a sign of life. Busy and then
+idle proves nothing: a turn that failed, or was never begun, ends like that too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.core.run.results import Busy, Failed, Throttled
+from wakeful.core.run.runs import RungName
+from wakeful.core.time.instants import SECOND, Duration
+from wakeful.integrations.agents.history import Story, tell
+from wakeful.integrations.agents.history_places import Mark
+from wakeful.integrations.agents.reply import marked
+from wakeful.integrations.agents.session_server import SessionServer, SessionsSettings, State
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address, within
+from wakeful.ports.action import AtWork, Ladder, NeverGot
+from wakeful.ports.agent import (
+    Accepted,
+    Answer,
+    Broken,
+    Exchange,
+    Fate,
+    Finished,
+    Gone,
+    Quiet,
+    Replied,
+    Sight,
+    Turn,
+    Unseen,
+    WentIdle,
+    Working,
+)
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+
+__all__ = ["SessionsAgent", "SessionsSettings"]
+
+BUSY_TEXT: Final = "Session busy"
+"""The words clients of the session scheduler know."""
+
+CANCEL_WITHIN: Final[Duration] = 8 * SECOND
+
+_CANCEL_POLL: Final[Duration] = 200
+
+
+class SessionsAgent:
+    """An agent behind a server of sessions."""
+
+    knows: Mapping[str, type] = {"model": str, "cwd": str}
+
+    def __init__(
+        self,
+        settings: SessionsSettings,
+        clock: Clock,
+        listener: ExchangeListener | None = None,
+        records: Path | None = None,
+    ) -> None:
+        self._settings = settings
+        self._server = SessionServer(settings, clock, listener, records)
+
+    @property
+    def proves(self) -> RungName:
+        return "started" if self._settings.proves == "idle" else self._settings.proves
+
+    def check(self, config: Mapping[str, Any]) -> str | None:
+        if not is_web_address(self._settings.url):
+            return f"its url '{self._settings.url}' is not a web address; write it like http://127.0.0.1:53000"
+        return None
+
+    def begin(self, turn: Turn) -> Exchange:
+        return _Exchange(self._server, turn)
+
+    async def ask(self, turn: Turn) -> Fate:
+        known = [] if turn.session_id is None else [turn.session_id]
+        try:
+            # The session may have been made in the attempt that was cut off, and its name lost with it.
+            made = await self._server.made_for(turn.fire.slug, is_persistent=turn.is_persistent)
+            fates = [await self._ask(turn, session_id) for session_id in dict.fromkeys([*known, *made])]
+        except (NoConnection, NoAnswer):
+            return None
+        telling = [fate for fate in fates if fate is not None and not isinstance(fate, NeverGot)]
+        if telling:
+            return telling[0]
+        return NeverGot() if fates and None not in fates else None
+
+    async def _ask(self, turn: Turn, session_id: str) -> Fate:
+        """What one session tells of the turn."""
+        slug, key = turn.fire.slug, turn.fire.idempotency_key
+        # The state first: what the history then shows is at least as new.
+        is_busy = (await self._server.state(session_id, slug)).is_busy
+        mark = await self._server.sent(session_id, key)
+        events = await self._server.history.since(session_id, mark or (), slug)
+        if events is None:
+            return None
+        story = tell(events, key, () if mark is None else _texts(turn))
+        if not story.is_found:
+            return NeverGot() if story.has_keys else None
+        if not (story.is_proven or story.error or (story.is_answered and is_busy is False)):
+            return AtWork() if is_busy else None
+        if not turn.is_persistent:
+            await self._server.delete(session_id, slug)
+        return Replied(story.reply, session_id, story.usage) if story.error is None else Broken(story.error)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+class _Exchange:
+    """One turn with a session of the server."""
+
+    def __init__(self, server: SessionServer, turn: Turn) -> None:
+        self._server = server
+        self._turn = turn
+        self._slug = turn.fire.slug
+        self._session_id = turn.session_id if turn.is_persistent else None
+        self._is_fresh = False
+        self._is_missing = False  # the server does not know the session it was asked to go on with
+        self._is_kept = False
+        self._is_sent = False
+        self._is_accepted = False
+        self._mark: Mark = ()
+        self._earlier: Mark | None = None  # an earlier attempt sent our message, and the history ended here before
+        self._seen: Story | None = None  # in the last look at an idle session
+        self._was_known = False
+        self._was_busy = False
+        self._was_away = False
+
+    async def send(self, ladder: Ladder) -> Answer:
+        if self._session_id is None:  # or a session that was made before a crash, and whose name was lost with it
+            self._session_id = await self._server.sent_to(self._turn)
+        if self._session_id is None:
+            refusal = await self._renew()
+            if refusal is not None:
+                return refusal
+        answer = await self._message(ladder)
+        if self._is_missing and not self._is_fresh:
+            await self._server.forget(self._session_id or "")
+            refusal = await self._renew()
+            if refusal is not None:
+                return refusal
+            answer = await self._message(ladder)
+        return self._with_session(await self._answer(answer))
+
+    async def look(self) -> Sight:
+        session_id = self._session_id or ""
+        try:
+            # The state first: what the history then shows is at least as new.
+            state = await self._server.state(session_id, self._slug)
+            story = await self._story(session_id)
+        except (NoConnection, NoAnswer):
+            self._was_away = True
+            return Unseen()
+        return self._judge(state, story)
+
+    async def cancel(self) -> bool:
+        if self._session_id is None or not self._is_sent:
+            return True
+        try:
+            return await within(self._server.clock, CANCEL_WITHIN, self._until_idle(self._session_id))
+        except TimeoutError:
+            return False
+
+    async def clean_up(self, *, is_over: bool) -> None:
+        if self._session_id is None:
+            return
+        self._server.in_use.discard(self._session_id)
+        await self._server.records.found(self._server.history.finding)
+        is_unused = self._is_fresh and not self._is_accepted and not self._is_kept
+        if is_unused or (is_over and not self._turn.is_persistent):
+            await self._server.delete(self._session_id, self._slug)
+
+    def _with_session(self, answer: Answer) -> Answer:
+        """A new session that did not take the prompt now is the one to go on with, if it is there at all."""
+        self._is_kept = self._turn.is_persistent and self._is_fresh and not self._is_missing
+        if self._is_kept and isinstance(answer, Failed | Busy | Throttled):
+            return replace(answer, session_id=self._session_id)
+        return answer
+
+    async def _renew(self) -> Failed | Throttled | None:
+        made = await self._server.create(self._turn)
+        if not isinstance(made, str):
+            return made
+        self._session_id, self._is_fresh, self._mark = made, True, ()
+        return None
+
+    async def _message(self, ladder: Ladder) -> Response | NoConnection | NoAnswer:
+        session_id = self._session_id or ""
+        self._server.in_use.add(session_id)
+        if not self._is_fresh:
+            self._earlier = await self._server.sent(session_id, self._turn.fire.idempotency_key)
+            self._mark = await self._server.history.mark(session_id, self._slug)
+        await ladder.climb("sent")
+        self._is_sent = True
+        try:
+            response = await self._server.message(session_id, self._turn, self._mark)
+        except (NoConnection, NoAnswer) as error:
+            return error
+        self._is_missing = response.status == 404
+        return response
+
+    async def _answer(self, answer: Response | NoConnection | NoAnswer) -> Answer:
+        match answer:
+            case NoConnection():
+                return await self._refused(Failed(str(answer)))
+            case NoAnswer():
+                # It may have been accepted all the same. If the session shows our message, it was.
+                return self._accepted() if await self._shows_ours() else Failed(str(answer))
+            case Response(status=409):
+                return self._accepted() if await self._is_busy_with_ours() else await self._refused(Busy(BUSY_TEXT))
+            case Response(is_ok=True):
+                return await self._read(answer)
+            case _:
+                return await self._refused(self._server.failure(answer))
+
+    async def _refused(self, answer: Answer) -> Answer:
+        """Nothing of ours is at work there."""
+        self._is_sent = False
+        await self._server.refused(self._session_id or "", self._turn)
+        return answer
+
+    async def _is_busy_with_ours(self) -> bool:
+        """Whether the session is busy with our own message, which was sent before a crash of ours. Its history shows it
+        under our key, or as its last message, not answered yet; or we know that we sent it, and the list shows our
+        schedule at work."""
+        session_id, earlier = self._session_id or "", self._earlier
+        if earlier is None and self._turn.fire.attempt == 1:
+            return False
+        self._mark = earlier or ()
+        try:
+            story = await self._story(session_id)
+            if story is not None and story.is_found and (story.has_keys or earlier is not None or not story.is_over):
+                return True
+            return earlier is not None and await self._server.is_busy_for(session_id, self._slug)
+        except (NoConnection, NoAnswer):
+            return False
+
+    async def _read(self, response: Response) -> Answer:
+        value = await response.json()
+        if isinstance(value, dict) and value.get("ok") is False:
+            said = str(value.get("error"))[:200]
+            return await self._refused(Failed(f"the server did not take the prompt: {said}"))
+        return self._accepted()
+
+    def _accepted(self) -> Accepted:
+        self._is_accepted = True
+        return Accepted(self._session_id or "", self._server.settings.confirm_within)
+
+    async def _shows_ours(self) -> bool:
+        try:
+            story = await self._story(self._session_id or "")
+        except (NoConnection, NoAnswer):
+            return False
+        return story is not None and story.is_found
+
+    async def _story(self, session_id: str) -> Story | None:
+        """What the history tells since the mark; None if it cannot be read."""
+        events = await self._server.history.since(session_id, self._mark, self._slug)
+        return None if events is None else tell(events, self._turn.fire.idempotency_key, _texts(self._turn))
+
+    def _judge(self, state: State, story: Story | None) -> Sight:
+        if story is not None and story.error is not None:
+            return Broken(story.error)
+        if story is not None and (story.is_proven or self._is_settled(state, story)):
+            return Finished(story.reply, story.usage)
+        if not state.is_known and self._was_known:
+            return Gone("its session is no longer on the server, and nothing shows how the turn ended")
+        self._was_known = self._was_known or state.is_known
+        has_moved = story is not None and story.is_alive and story != self._seen
+        self._seen = None if state.is_busy else story
+        if state.is_busy:
+            self._was_busy, self._was_away = True, False
+        if state.is_busy or has_moved or (state.is_busy is None and story is not None and story.is_alive):
+            return Working()
+        is_end = story is None and state.is_busy is False and self._was_busy and not self._was_away
+        if is_end and self._server.settings.proves == "idle":
+            return WentIdle()
+        return Quiet(self._missing(story))
+
+    def _is_settled(self, state: State, story: Story) -> bool:
+        """An answer, and nothing came after it: it was there at the last look, and the session was not busy since. One
+        look is not enough, because a server may be late to say that it is busy."""
+        return story.is_answered and not state.is_busy and story == self._seen
+
+    def _missing(self, story: Story | None) -> str | None:
+        """What keeps the turn from being proven."""
+        if story is None:
+            finding = self._server.history.finding
+            away = "the server was away while it worked, and " if self._was_away and self._was_busy else ""
+            why = "" if finding is None or finding.is_readable else f" ({finding.words})"
+            return f"{away}its history cannot be read{why}"
+        return "its history holds our message and no answer" if story.is_found else "our message is not in its history"
+
+    async def _until_idle(self, session_id: str) -> bool:
+        """Tell it to stop, and wait until it has."""
+        is_told = False
+        while True:
+            try:
+                is_told = is_told or await self._server.cancel(session_id, self._slug)
+                sight = await self.look()
+                state = await self._server.state(session_id, self._slug)
+            except (NoConnection, NoAnswer):
+                return False
+            if isinstance(sight, Finished | WentIdle | Broken):
+                return True
+            if is_told and state.is_busy is False:
+                return True
+            if not is_told and not isinstance(sight, Working):
+                return False
+            await self._server.clock.sleep(_CANCEL_POLL)
+
+
+def _texts(turn: Turn) -> tuple[str, str]:
+    """Our message as a history may show it: as it was sent, or marked by the server."""
+    return turn.prompt, marked(turn.prompt, turn.fire.slug)

@@ -1,0 +1,103 @@
+"""Transcripts in files of one folder, one file a session.
+
+What is kept is bounded three ways: turns of a session, bytes of a session, and sessions. The oldest go first; that only
+costs an agent some of its memory. A file is replaced as a whole, so a crash leaves the old one or the new one.
+"""
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.agent import Spoken
+
+TURNS_MAX: Final = 50
+BYTES_MAX: Final = 256 * 1024
+SESSIONS_MAX: Final = 50
+
+_FILE_MAX: Final = 4 * BYTES_MAX  # JSON may write a character as six
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\.[A-Za-z0-9_-]{1,50})*", re.ASCII)
+_SUFFIX: Final = ".json"
+
+
+class FileTranscripts:
+    """Keeps what was said in a folder that only its owner can read."""
+
+    def __init__(self, folder: Path, *, sessions_max: int = SESSIONS_MAX, turns_max: int = TURNS_MAX) -> None:
+        self._folder = folder
+        self._sessions_max = sessions_max
+        self._turns_max = turns_max
+
+    async def read(self, session_id: str) -> Sequence[Spoken]:
+        return await in_thread(partial(self._read, session_id), name="transcript")
+
+    async def add(self, session_id: str, spoken: Spoken) -> None:
+        await in_thread(partial(self._add, session_id, spoken), name="transcript")
+
+    def _read(self, session_id: str) -> list[Spoken]:
+        try:
+            with self._path(session_id).open("rb") as file:
+                entries = json.loads(file.read(_FILE_MAX))
+        except (OSError, ValueError, RecursionError):  # not there, or spoilt: an agent can begin anew
+            return []
+        return [spoken for entry in entries if (spoken := _spoken(entry))] if isinstance(entries, list) else []
+
+    def _add(self, session_id: str, spoken: Spoken) -> None:
+        earlier = [one for one in self._read(session_id) if one.key != spoken.key]
+        self._write(self._path(session_id), _bounded([*earlier, spoken], self._turns_max))
+        self._forget_oldest()
+
+    def _write(self, path: Path, transcript: list[Spoken]) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
+        text = json.dumps([one._asdict() for one in transcript], ensure_ascii=False)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+    def _forget_oldest(self) -> None:
+        aged = sorted((_age(path), path) for path in self._folder.glob(f"*{_SUFFIX}"))
+        for _, path in aged[: max(len(aged) - self._sessions_max, 0)]:
+            with suppress(OSError):
+                path.unlink()
+
+    def _path(self, session_id: str) -> Path:
+        # A session id may come from a file that a person edited: it must not lead out of the folder.
+        is_plain = _PLAIN.fullmatch(session_id) is not None and len(session_id) <= 150
+        name = session_id if is_plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
+        return self._folder / (name + _SUFFIX)
+
+
+def _bounded(transcript: list[Spoken], turns_max: int) -> list[Spoken]:
+    """The latest turns that fit; the very last one always does, as its parts are bounded."""
+    kept: list[Spoken] = []
+    room = BYTES_MAX
+    for spoken in reversed(transcript[-turns_max:]):
+        room -= len(spoken.prompt.encode("utf-8", "replace")) + len(spoken.reply.encode("utf-8", "replace"))
+        if kept and room < 0:
+            break
+        kept.append(spoken)
+    return kept[::-1]
+
+
+def _spoken(entry: Any) -> Spoken | None:
+    if not isinstance(entry, dict):
+        return None
+    parts = [entry.get(name) for name in Spoken._fields]
+    return Spoken(*map(str, parts)) if all(isinstance(part, str) for part in parts) else None
+
+
+def _age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

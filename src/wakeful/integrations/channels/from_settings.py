@@ -1,0 +1,55 @@
+"""Channels as the settings file describes them."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from wakeful.config import channels as written
+from wakeful.integrations.channels.apprise import AppriseChannel
+from wakeful.integrations.channels.console import ConsoleChannel
+from wakeful.integrations.channels.inbox import AnotherInbox
+from wakeful.integrations.channels.telegram import Bot, TelegramChannel
+from wakeful.integrations.channels.telegram_listening import ListeningTelegramChannel
+from wakeful.integrations.channels.webhook import WebhookChannel
+from wakeful.ports.channel import Channel
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeListener
+
+
+class ChannelBook:
+    """Makes channels; one whose description did not change stays the same object, and goes on listening."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[written.AnyChannel, Channel]] = {}
+
+    def channels(
+        self, described: Mapping[str, written.AnyChannel], clock: Clock, listener: ExchangeListener | None
+    ) -> dict[str, Channel]:
+        """One for each `[channels.NAME]`; the inbox itself is there without one."""
+        made: dict[str, tuple[written.AnyChannel, Channel]] = {}
+        for name, one in described.items():
+            if isinstance(one, written.InboxChannel) and name == "inbox":
+                continue
+            known = self._made.get(name)
+            made[name] = known if known is not None and known[0] == one else (one, _make(one, clock, listener))
+        self._made = made
+        return {name: channel for name, (_, channel) in made.items()}
+
+
+def _make(one: written.AnyChannel, clock: Clock, listener: ExchangeListener | None) -> Channel:
+    match one:
+        case written.WebhookChannel():
+            token = None if one.token is None else one.token.reveal()
+            return WebhookChannel(one.url.reveal(), clock, listener, token=token, allow_private=one.allow_private)
+        case written.TelegramChannel():
+            bot = Bot(one.token.reveal(), one.base_url, clock, listener)
+            if not one.inbound:
+                return TelegramChannel(bot, one.chat, clock)
+            return ListeningTelegramChannel(bot, one.chat, clock, frozenset(one.senders))
+        case written.ConsoleChannel():
+            return ConsoleChannel()
+        case written.AppriseChannel():
+            return AppriseChannel(one.url.reveal())
+        case written.InboxChannel():
+            return AnotherInbox()
+        case _:
+            assert_never(one)

@@ -1,0 +1,276 @@
+"""The HTTP exchange: one request, one bounded answer, an error in a user's words.
+
+Everything of ours that speaks to someone over the web does it here: the http action, agents, channels, providers of
+quota. No retries, no cookies, no kept connections: a retry is a policy's decision, a cookie would tie one schedule to
+another, and a connection kept since the last time is often closed by the next, which would look like an error of the
+target. No redirects either unless they are asked for: a redirected POST becomes a GET, which would look like an answer.
+
+How long an exchange may take is measured by the clock port, and who listens hears of each under a flow id of its own.
+A request that is cancelled leaves nothing of ours behind; what the target still does with it, nobody here can know.
+"""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.integrations.net.body import Body
+from wakeful.integrations.net.guard import check_literal, public_resolver, public_socket
+from wakeful.integrations.net.retry_after import retry_after
+from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NotAllowed, host, no_answer, translated
+from wakeful.integrations.system.text import one_line
+from wakeful.integrations.system.threads import in_thread
+from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import About, ExchangeListener, Flow
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = ["Exchanges", "NoAnswer", "NoConnection", "NotAllowed", "Request", "Response"]
+
+T = TypeVar("T")
+
+READ_MAX: Final = 1024 * 1024
+"""How much of an answer is read, unless more is asked for."""
+
+_CHUNK: Final = 64 * 1024
+_THREAD_FROM: Final = 256 * 1024  # parsing more than this at once would be felt by the clock
+_COME_BACK: Final = frozenset({429, 503, 529})
+
+
+class Request(NamedTuple):
+    """What to ask for, and how much of the answer is wanted."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = {}
+    data: bytes | None = None
+    read_max: int = READ_MAX  # reading stops there; a packed answer counts as it is unpacked
+    keep_max: int | None = None  # its beginning and its end are kept up to this; None: all that is read
+    redirects_max: int = 0
+    shown: str | None = None  # what the log may say of the address; None: all but login and query
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer: its status, and as much of its body as was wanted."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str] = field(repr=False)  # names in lower case
+    body: Body = field(repr=False)
+    charset: str | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_whole(self) -> bool:
+        return self.body.is_whole
+
+    @property
+    def text(self) -> str:
+        return self.body.text(self.charset)
+
+    @property
+    def line(self) -> str:
+        """Its status line."""
+        return f"HTTP {self.status} {self.reason}".rstrip()
+
+    async def json(self) -> Any:
+        """The body as JSON; None for whatever is none."""
+        if self.body.size < _THREAD_FROM:
+            return parse_json(self.text)
+        return await in_thread(lambda: parse_json(self.text), name="json")
+
+    def said(self) -> str:
+        """What it says about an error, in one line: the usual fields of JSON, else its text."""
+        text = self.text[:_CHUNK]
+        value = parse_json(text)
+        for _ in range(2):
+            if isinstance(value, dict):
+                value = value.get("error") or value.get("message") or value.get("detail")
+        return one_line(value if isinstance(value, str) else text)
+
+    def come_back_at(self, now: Instant) -> Instant | None:
+        """When it asks to be asked again, if it does."""
+        return retry_after(self.headers.get("retry-after"), now) if self.status in _COME_BACK else None
+
+
+def parse_json(text: str) -> Any:
+    """The value a text stands for; None for whatever is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_web_address(url: str) -> bool:
+    """Whether requests can be sent there."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0  # reading the port checks it
+    except ValueError:
+        return False
+    has_blanks = any(char.isspace() or not char.isprintable() for char in url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and has_port and not has_blanks
+
+
+async def within(clock: Clock, duration: Duration, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result. Raises `TimeoutError` if it takes longer than `duration`, after ending it."""
+    bell = asyncio.Event()
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda _: bell.set())
+    try:
+        is_over = await clock.wait(bell, duration)
+    except GeneratorExit:  # this coroutine itself is thrown away: nothing can be awaited any more
+        task.cancel()
+        raise
+    except BaseException:
+        await _end(task)
+        raise
+    # After a machine slept, both may come at once: what has ended has ended, and is not thrown away.
+    if is_over or task.done():
+        return task.result()
+    await _end(task)
+    raise TimeoutError
+
+
+async def _end(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class Exchanges:
+    """Sends requests; an adapter makes one for itself and closes it with itself."""
+
+    def __init__(self, clock: Clock, listener: ExchangeListener | None = None, *, is_public_only: bool = False) -> None:
+        self._clock = clock
+        self._is_public_only = is_public_only  # see `guard`
+        self._listener = listener
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: Request, about: About, *, limit: Duration | None = None) -> Response:
+        """Ask and read the answer, whatever its status, within `limit`.
+
+        Raises `NoConnection` (it is certain that the target did not get it) and `NoAnswer`, each with a sentence."""
+        session = await self._open()
+        flow = self._begin(request, about)
+        try:
+            response = await self._ask(session, request, limit)
+        except BaseException as error:
+            if flow is not None:
+                flow.error(str(error) or "cancelled")
+            raise
+        if flow is not None:
+            flow.response(status=response.status, bytes=response.body.size)
+        return response
+
+    async def prepare(self) -> None:
+        """Do beforehand what takes time when the first request is sent."""
+        await self._open()
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _begin(self, request: Request, about: About) -> Flow | None:
+        if self._listener is None:
+            return None
+        flow = self._listener.flow(about.action, slug=about.slug, slot=about.slot)
+        flow.request(method=request.method, url=request.shown or _public(request.url))
+        return flow
+
+    async def _open(self) -> "aiohttp.ClientSession":
+        if self._session is not None:
+            return self._session
+        # In a thread: importing it takes a good part of a second, and the clock must not stand still meanwhile.
+        await in_thread(_import_aiohttp, name="import")
+        if self._session is None:  # another exchange may have been first
+            self._session = _session(is_public_only=self._is_public_only)
+        return self._session
+
+    async def _ask(self, session: "aiohttp.ClientSession", request: Request, limit: Duration | None) -> Response:
+        try:
+            if self._is_public_only:
+                check_literal(request.url)
+            asking = _exchange(session, request)
+            return await (asking if limit is None else within(self._clock, limit, asking))
+        except TimeoutError:
+            raise no_answer(request.url, f"no answer within {(limit or 0) / 1000:g} s") from None
+        except Exception as error:
+            raise translated(error, request.url, request.redirects_max) from error
+
+
+async def _exchange(session: "aiohttp.ClientSession", request: Request) -> Response:
+    async with session.request(
+        request.method,
+        request.url,
+        data=request.data,
+        headers=_headers(request.headers),
+        allow_redirects=request.redirects_max > 0,
+        max_redirects=request.redirects_max + 1,  # the library counts the one it refuses
+    ) as answer:
+        keep_max = request.read_max if request.keep_max is None else request.keep_max
+        body = Body(keep_max, request.read_max)
+        await body.read(answer.content.iter_chunked(_CHUNK), answer.headers.get("Content-Encoding", "").lower())
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Response(answer.status, answer.reason or "", headers, body, _charset(answer))
+
+
+def _headers(given: Mapping[str, str]) -> Mapping[str, str]:
+    if any(name.lower() == "accept-encoding" for name in given):
+        return given
+    return {**given, "Accept-Encoding": "identity"}  # packing saves nothing in what little is read
+
+
+def _charset(answer: "aiohttp.ClientResponse") -> str | None:
+    try:
+        return answer.charset
+    except ValueError:  # a header that cannot be parsed
+        return None
+
+
+def _public(url: str) -> str:
+    """The address without what may be secret in it: who logs in, and the query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{host(url)}{parts.path}"
+
+
+def _import_aiohttp() -> None:
+    import aiohttp  # noqa: F401 - only who sends requests pays for it
+
+
+def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            force_close=True,
+            limit=0,  # how many there are is their sender's business
+            resolver=public_resolver() if is_public_only else None,
+            socket_factory=public_socket if is_public_only else None,
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),  # and so is how long they take
+        auto_decompress=False,  # unpacked by `Body`, which knows when to stop
+        middlewares=(_once,),
+    )
+
+
+async def _once(request: "aiohttp.ClientRequest", send: "aiohttp.ClientHandlerType") -> "aiohttp.ClientResponse":
+    """Send it and, if the connection breaks, say so in a way that the library does not take for a reason to try again:
+    it repeats GET, PUT and DELETE by itself, and has no switch for it."""
+    import aiohttp
+
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise no_answer(str(request.url), "it closed the connection without an answer") from error

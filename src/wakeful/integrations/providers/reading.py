@@ -1,0 +1,135 @@
+"""What providers tell, read with care: anything may be missing, of another type, or not believable."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from wakeful.core.errors import Invalid
+from wakeful.core.slot.limits import Limit, Window, is_believable, pick
+from wakeful.core.slot.slot import ReadFailure, Reading
+from wakeful.core.time.instants import Instant, format_instant, parse_instant
+
+LIMITS_KEPT: Final = 20
+_SECONDS_BELOW: Final = 100_000_000_000  # as milliseconds that would be 1973
+
+
+def number_of(value: Any) -> float | None:
+    """A finite number; a text that is one counts."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+def instant_of(value: Any) -> Instant | None:
+    """A time: milliseconds since 1970, seconds, or a text with an offset; None for null and nothing.
+
+    Raises `ValueError` for what is none of them."""
+    if value is None or value == "":
+        return None
+    number = number_of(value)
+    if number is not None:
+        return int(number * 1000) if 0 < number < _SECONDS_BELOW else int(number)
+    if isinstance(value, str):
+        try:
+            return parse_instant(value)
+        except Invalid:
+            pass
+    raise ValueError(f"nextResetTime is not a time: {str(value)[:80]!r}")
+
+
+def walk(value: Any, path: str) -> Any:
+    """What stands at a place in JSON, as in `data.quota.0.used`."""
+    for part in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def believed(
+    window: Window, now: Instant, *, level: str | None = None, limits: Sequence[Any] = ()
+) -> Reading | ReadFailure:
+    """The reading, unless its reset cannot be."""
+    if not is_believable(window.reset_at, now):
+        told = "before 1970" if (window.reset_at or 0) <= 0 else _shown(window.reset_at or 0)
+        return ReadFailure("unreadable", f"nextResetTime cannot be right ({told}); see what the provider answers")
+    return Reading(window.percentage, window.reset_at, window.length, level, tuple(limits)[:LIMITS_KEPT])
+
+
+def plain_reading(data: Any, percentage_key: str, reset_key: str, now: Instant) -> Reading | ReadFailure:
+    """A reading from any JSON, by the places of its two figures."""
+    if not isinstance(data, Mapping | list):
+        return ReadFailure("unreadable", "the answer is not JSON; let it answer {percentage, nextResetTime}")
+    percentage = number_of(walk(data, percentage_key))
+    try:
+        reset_at = instant_of(walk(data, reset_key))
+    except ValueError as error:
+        return ReadFailure("unreadable", str(error))
+    if percentage is None and reset_at is None:
+        what = f"neither a number at '{percentage_key}' nor a time at '{reset_key}'"
+        return ReadFailure("unreadable", f"the answer has {what}; correct percentage_key and reset_key")
+    return believed(Window(percentage, reset_at), now)
+
+
+def glm_reading(data: Any, now: Instant) -> Reading | ReadFailure:
+    """A reading from the envelope of Z.ai and BigModel."""
+    if not isinstance(data, Mapping):
+        return ReadFailure("unreadable", "the answer is not JSON; check base_url")
+    code, inner = data.get("code"), data.get("data")
+    if code in (401, 403, "401", "403", 1000, 1001, 1002, 1003, 1004):
+        return ReadFailure("refused", f"the key was refused (code {code}): {_said(data)}")
+    if code != 200:
+        return ReadFailure("unreadable", f"the provider answered code {str(code)[:20]}: {_said(data)}")
+    limits = inner.get("limits") if isinstance(inner, Mapping) else None
+    if not isinstance(inner, Mapping) or not isinstance(limits, list):
+        return ReadFailure("unreadable", "the answer has no data.limits; check base_url")
+    try:
+        known = [limit_of(one) for one in limits if isinstance(one, Mapping)]
+    except ValueError as error:
+        return ReadFailure("unreadable", str(error))
+    window = pick(known)
+    if window is None:
+        return ReadFailure("unreadable", "the answer tells of no limit; see whether the key has a coding plan")
+    level = inner.get("level")
+    return believed(window, now, level=level if isinstance(level, str) else None, limits=limits)
+
+
+def limit_of(one: Mapping[str, Any]) -> Limit:
+    """One entry of `limits`. The reset of any but tokens is for statistics only, and may be what it likes."""
+    kind = str(one.get("type"))
+    unit, number = number_of(one.get("unit")), number_of(one.get("number"))
+    return Limit(
+        kind,
+        number_of(one.get("percentage")),
+        instant_of(one.get("nextResetTime")) if kind == "TOKENS_LIMIT" else None,
+        None if unit is None else int(unit),
+        None if number is None else int(number),
+        number_of(one.get("usage")),
+        number_of(one.get("currentValue")),
+    )
+
+
+def local_text(at: Instant, zone: Any) -> str:
+    """A moment as the statistics want it: local, without an offset."""
+    return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _said(data: Mapping[str, Any]) -> str:
+    said = data.get("msg") or data.get("message") or "no reason given"
+    return " ".join(str(said).split())[:300]
+
+
+def _shown(at: Instant) -> str:
+    try:
+        return format_instant(at)
+    except Invalid:
+        return f"{at} ms after 1970"

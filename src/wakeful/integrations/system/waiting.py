@@ -1,0 +1,17 @@
+"""Waiting for a bell, by the event loop's own time."""
+
+import asyncio
+
+from wakeful.core.time.instants import Duration
+
+
+async def rung_within(bell: asyncio.Event, duration: Duration) -> bool:
+    """Whether the bell was rung within that time."""
+    if bell.is_set():
+        return True
+    try:
+        async with asyncio.timeout(duration / 1000):
+            await bell.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""A store that tells: what a commit changed becomes facts, after the commit.
+
+Theory of operation
+-------------------
+`ToldStore` stands between everyone who writes and the real store. It hands each operation a transaction that notes
+which rows went in and which rows were read under lock before (`noting`). When the commit has been answered, the notes
+are compared (`comparing.facts_of`), and what moved is told.
+
+Because the facts come from the rows themselves, nobody can write to the ledger and forget to say so: engine, commands,
+recovery and whatever comes later are told alike. An operation the store runs again starts with empty notes; one that is
+rolled back is never told. As long as nobody listens, nothing is compared.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from wakeful.observe.comparing import facts_of
+from wakeful.observe.fan_out import FanOut
+from wakeful.observe.noting import NotedTx, Notes
+from wakeful.ports.clock import Clock
+from wakeful.ports.sink import Fact, Sink, Wrote
+from wakeful.ports.store import Store, StoreUnavailable, Tx
+
+log = logging.getLogger("wakeful.observe")
+
+T = TypeVar("T")
+
+
+class Guarded:
+    """A sink that cannot raise: the one inside is asked no more once it has."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink: Sink | None = sink
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody would hear of anything now."""
+        return self._sink.is_heard if isinstance(self._sink, FanOut) else self._sink is not None
+
+    def stir(self, is_ours: bool) -> None:
+        """Something was written, whether or not anybody wants to hear what."""
+        if isinstance(self._sink, FanOut):
+            self._sink.stir(is_ours)
+
+    def begin(self, store: Store) -> None:
+        self._guard(lambda sink: sink.begin(store))
+
+    def tell(self, facts: Sequence[Fact]) -> None:
+        self._guard(lambda sink: sink.tell(facts))
+
+    def _guard(self, telling: Callable[[Sink], None]) -> None:
+        if self._sink is None:
+            return
+        try:
+            telling(self._sink)
+        except Exception:
+            self._sink = None
+            log.exception("the sink failed and is not told anything any more")
+
+
+class ToldStore:
+    """See `ports.store.Store`; a sink hears of every commit made through it."""
+
+    def __init__(
+        self, store: Store, sink: Sink, clock: Clock, *, stopwatch: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._clock = clock
+        self._stopwatch = stopwatch  # measures, and decides nothing
+
+    async def write(self, operation: Callable[[Tx], T]) -> T:
+        notes = Notes()
+
+        def noted(tx: Tx) -> T:
+            notes.clear()
+            return operation(cast(Tx, NotedTx(tx, notes)))
+
+        began = self._stopwatch()
+        try:
+            answer = await self._store.write(noted)
+        except StoreUnavailable:
+            self._sink.tell([Wrote(self._clock.read().now, self._stopwatch() - began, False)])
+            raise
+        if not isinstance(self._sink, Guarded) or self._sink.is_heard:
+            self._tell(notes, self._stopwatch() - began)
+        if isinstance(self._sink, Guarded) and notes.is_any:
+            self._sink.stir(True)
+        return answer
+
+    def _tell(self, notes: Notes, seconds: float) -> None:
+        at = self._clock.read().now
+        try:
+            facts = facts_of(notes, at)
+        except Exception:  # it is committed: nothing about telling may make it look as if it were not (L7)
+            log.exception("what a commit changed cannot be told")
+            facts = []
+        self._sink.tell([*facts, Wrote(at, seconds, True)])
+
+    async def read(self, operation: Callable[[Tx], T]) -> T:
+        return await self._store.read(operation)
+
+    async def hold_clock(self) -> bool:
+        return await self._store.hold_clock()
+
+    async def release_clock(self) -> None:
+        await self._store.release_clock()
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self._store.is_exclusive
+
+    async def changed(self) -> bool:
+        is_news = await self._store.changed()
+        if is_news and isinstance(self._sink, Guarded):
+            self._sink.stir(False)
+        return is_news
+
+    def trouble(self) -> str | None:
+        return self._store.trouble()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)  # what one kind of store can do besides (check a file, say)

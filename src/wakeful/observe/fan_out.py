@@ -1,0 +1,163 @@
+"""From one sink to many listeners, each of which may break without anyone else noticing.
+
+Facts name schedules by id; listeners want slugs. A slug never changes under its id, so what was learnt once is known
+for good. Facts about a schedule not yet known wait for one read of the store, and whatever is told meanwhile waits
+behind them: order is kept. If the store cannot be read, they are passed on without the name.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from wakeful.ports.names import names_of
+from wakeful.ports.sink import (
+    Fact,
+    InstantsMissed,
+    InstantsSkipped,
+    RunsClaimed,
+    RunsRescued,
+    RunsSettled,
+    RunsWaiting,
+    SchedulesChanged,
+    Slugs,
+)
+from wakeful.ports.store import Store
+
+log = logging.getLogger("wakeful.observe")
+
+Listener: TypeAlias = Callable[[Sequence[Fact], Slugs], None]
+
+Stirred: TypeAlias = Callable[[bool], None]
+"""Called when this process has changed something (True), or another one may have (False)."""
+
+NAMES_MAX: Final = 200_000
+# Batches that may wait for a name; with more the store is in trouble, and names are the least of it.
+WAITING_MAX: Final = 1_000
+
+_OF_RUNS: Final = (RunsClaimed, RunsSettled, RunsWaiting, InstantsSkipped, InstantsMissed, RunsRescued)
+
+
+class FanOut:
+    """A sink that passes everything on to its listeners. The store may be given now or at `begin`."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store  # only ever read from
+        self._listeners: dict[int, Listener] = {}
+        self._next_key = 0
+        self._stirred: dict[int, Stirred] = {}
+        self._slugs: dict[int, str] = {}
+        self._nameless: set[int] = set()  # ids no store row answers to
+        self._waiting: deque[Sequence[Fact]] = deque()
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def slugs(self) -> Slugs:
+        """What is known so far."""
+        return self._slugs
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Pass facts on to it from now on; answers how to stop that. It is called on the event loop: be brief."""
+        key = self._next_key
+        self._next_key += 1
+        self._listeners[key] = listener
+
+        def stop() -> None:
+            self._listeners.pop(key, None)
+
+        return stop
+
+    def on_stir(self, stirred: Stirred) -> Callable[[], None]:
+        """Call it after a commit that changed something, whether or not anybody listens, and when others may have
+        written; answers how to stop that. It must not raise."""
+        key = self._next_key
+        self._next_key += 1
+        self._stirred[key] = stirred
+
+        def stop() -> None:
+            self._stirred.pop(key, None)
+
+        return stop
+
+    def stir(self, is_ours: bool) -> None:
+        """Something was written: by this process, or maybe by another."""
+        for stirred in self._stirred.values():
+            stirred(is_ours)
+
+    def begin(self, store: Store) -> None:
+        """Look names up here."""
+        self._store = store
+
+    def tell(self, facts: Sequence[Fact]) -> None:
+        """Pass them on, now or as soon as the schedules they speak of have a name."""
+        if not self._listeners:
+            return
+        unknown = self._unknown(facts)
+        if self._asking is None and not unknown:
+            self._pass_on(facts)
+            return
+        self._waiting.append(facts)
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask(), name="wakeful-telemetry-names")
+        elif len(self._waiting) > WAITING_MAX:
+            self._pass_on(self._waiting.popleft())
+
+    async def drained(self) -> None:
+        """Return when everything told so far was passed on."""
+        while self._asking is not None:
+            await asyncio.wait([self._asking])
+
+    def _unknown(self, facts: Sequence[Fact]) -> set[int]:
+        slugs = self._slugs
+        unknown: set[int] = set()
+        for fact in facts:
+            if isinstance(fact, SchedulesChanged):
+                self._learn({change.schedule_id: change.slug for change in fact.changes if change.slug is not None})
+                unknown.update(change.schedule_id for change in fact.changes if change.schedule_id not in slugs)
+            elif isinstance(fact, _OF_RUNS):
+                unknown.update(run.schedule_id for run in fact.runs if run.schedule_id not in slugs)
+        return unknown - self._nameless if unknown else unknown
+
+    def _learn(self, found: dict[int, str]) -> None:
+        if len(self._slugs) + len(found) > NAMES_MAX:
+            self._slugs.clear()
+        self._slugs.update(found)
+
+    async def _ask(self) -> None:
+        try:
+            while self._waiting:
+                unknown = self._unknown([fact for facts in self._waiting for fact in facts])
+                if unknown:
+                    await self._find(unknown)
+                while self._waiting and not self._unknown(self._waiting[0]):
+                    self._pass_on(self._waiting.popleft())
+        finally:
+            self._asking = None
+
+    async def _find(self, unknown: set[int]) -> None:
+        if self._store is None:
+            self._nameless.update(unknown)
+            return
+        try:
+            names = await self._store.read(lambda tx: names_of(tx, unknown))
+        except Exception as error:  # names are a courtesy: what happened is told in any case
+            log.warning("the names of %d schedules cannot be read: %s", len(unknown), error)
+            names = {}
+        self._learn(names)
+        if len(self._nameless) > NAMES_MAX:
+            self._nameless.clear()
+        self._nameless.update(unknown - set(names))
+
+    def _pass_on(self, facts: Sequence[Fact]) -> None:
+        for key, listener in list(self._listeners.items()):
+            try:
+                listener(facts, self._slugs)
+            except Exception:  # whoever listens must not be able to hold up what is done
+                self._listeners.pop(key, None)
+                log.exception("a listener failed and is not told anything any more")

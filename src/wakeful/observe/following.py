@@ -1,0 +1,137 @@
+"""The live stream also tells what others do who share the store, while somebody watches it.
+
+Theory of operation
+-------------------
+As long as the stream has subscribers, and `LINGER` longer, so that one who comes back finds nothing missing, this says
+in the store that somebody watches, and reads what the others tell there (`telemetry.relay`) from a number on. Their
+events are appended to the stream like its own: they get its ids and its numbers, stay in its ring, and resume alike.
+Each commit is told by the process that made it and by no other, so nothing comes twice.
+
+Where something may be missing, the stream says `reset`, and whoever watches reads the state anew: a sender says so, the
+numbers have a gap (what was told is no longer kept), our own row ran out before it was renewed, or a node is gone that
+may have died between a commit and telling of it. When following ends there is a `reset` as well, for those who come
+back later with an id from before.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.observe.events import Data, Told
+from wakeful.observe.fan_out import FanOut
+from wakeful.observe.stream import Stream
+from wakeful.ports.bus import Relayed
+from wakeful.ports.clock import Clock
+from wakeful.ports.sink import Fact, NodeLeft, Slugs
+from wakeful.ports.store import Store, StoreUnavailable
+
+log = logging.getLogger("wakeful.observe")
+
+READ_EVERY: Final[Duration] = SECOND // 2
+READ_MAX: Final = 50
+RENEW_EVERY: Final[Duration] = 10 * SECOND
+WATCH_FOR: Final[Duration] = 40 * SECOND
+"""How long our row says that somebody watches; several renewals may fail."""
+LINGER: Final[Duration] = MINUTE
+
+_MISSING: Final = "something that others did is not told here"
+_UNFOLLOWED: Final = "what others did meanwhile is not told here"
+_NODE_GONE: Final = "a node is gone, and what it did last may not be told"
+
+
+class Following:
+    """Follows for one stream. Lives beside the clock; `name` is that of the relay of the same process."""
+
+    def __init__(self, store: Store, clock: Clock, stream: Stream, fan_out: FanOut, name: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._stream = stream
+        self._fan_out = fan_out
+        self._name = name
+        self._seq = 0
+        self._until: Instant = 0
+        self._renew_at = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="wakeful-following")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            self._stream.arrival.clear()
+            if not self._stream.subscribers:
+                await self._stream.arrival.wait()
+            stop = self._fan_out.listen(self._hear)
+            try:
+                await self._follow()
+            except Exception:  # whatever it is, it concerns only those who look on
+                log.exception("what others do cannot be followed")
+                await self._clock.sleep(RENEW_EVERY)
+            finally:
+                stop()
+            self._stream.reset(_UNFOLLOWED)
+
+    async def _follow(self) -> None:
+        self._renew_at = self._until = 0
+        left_at = self._clock.read().monotonic
+        while self._stream.subscribers or self._clock.read().monotonic - left_at < LINGER:
+            if self._stream.subscribers:
+                left_at = self._clock.read().monotonic
+            is_more = False
+            try:
+                await self._renew()
+                is_more = await self._read()
+            except StoreUnavailable as error:
+                log.debug("what others do cannot be read now: %s", error)
+            if not is_more:
+                await self._clock.sleep(READ_EVERY)
+
+    async def _renew(self) -> None:
+        """Say that somebody watches, if it is time to."""
+        moment = self._clock.read()
+        now, monotonic = moment.now, moment.monotonic
+        if self._until and monotonic < self._renew_at and now + RENEW_EVERY < self._until:
+            return
+        until = now + WATCH_FOR
+        last = await self._store.write(lambda tx: tx.bus.watch(self._name, now=now, until=until))
+        if not self._until:
+            self._seq = last
+        elif self._until < now:
+            self._stream.reset(_MISSING)  # by our own row nobody watched, and nobody told
+        self._until, self._renew_at = until, monotonic + RENEW_EVERY
+
+    async def _read(self) -> bool:
+        """Tell what the others told; answers whether there may be more already."""
+        seq = self._seq
+        found = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
+        for one in found:
+            self._take(one)
+        return len(found) == READ_MAX
+
+    def _take(self, one: Relayed) -> None:
+        is_missing = one.seq != self._seq + 1
+        self._seq = one.seq
+        said: dict[str, Any] = {} if one.events is None else json.loads(one.events)
+        if is_missing or said.get("isMissing"):
+            self._stream.reset(_MISSING)
+        for (stream, at), events in groupby(said.get("events", ()), key=lambda event: (event[0], event[1])):
+            self._append(stream, at, [data for _, _, data in events])
+
+    def _append(self, stream: str, at: Instant, data: Sequence[Data]) -> None:
+        self._stream.append(Told(stream, "reported", at, len(data), lambda i: data[i]))
+        if stream == "nodes" and any(one.get("what") == "left" for one in data):
+            self._stream.reset(_NODE_GONE)
+
+    def _hear(self, facts: Sequence[Fact], _: Slugs) -> None:
+        if any(isinstance(fact, NodeLeft) for fact in facts):
+            self._stream.reset(_NODE_GONE)

@@ -1,0 +1,340 @@
+"""The log: what happened, as lines in files, written by a thread of its own.
+
+Theory of operation
+-------------------
+Nobody who logs ever waits: lines and batches of facts go into a bounded queue, and one thread turns them into text,
+takes the secrets out, and writes. When more comes than the thread can write, or the disk takes no more, lines are
+dropped, counted, and the first line that can be written again says how many are missing. The clock does not notice any
+of it.
+
+Secrets are taken out by value. Where JSON had to quote something, that is done before as well as after: a secret with a
+quote or a backslash in it looks different there.
+"""
+
+import json
+import logging
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from wakeful.core.time.instants import SECOND, Duration
+from wakeful.observe.log_files import DayFiles, ServerLog
+from wakeful.observe.log_lines import Level, Line, Phase, lines_of, stamp
+from wakeful.ports.clock import Clock
+from wakeful.ports.sink import (
+    Fact,
+    InstantsMissed,
+    InstantsSkipped,
+    RunsClaimed,
+    RunsClimbed,
+    RunsRescued,
+    RunsSettled,
+    RunsWaiting,
+    SchedulesChanged,
+    Slugs,
+    Ticked,
+    Wrote,
+)
+
+Redact: TypeAlias = Callable[[str], str]
+
+WAITING_MAX: Final = 50_000
+"""Lines that may wait to be written; a line takes some hundred bytes."""
+BATCH: Final = 1_000
+TRY_AGAIN: Final[Duration] = SECOND
+DEPTH_MAX: Final = 6
+CLOSE_WITHIN: Final = 5.0
+
+_LEVELS: Final[Mapping[int, Level]] = {10: "debug", 20: "info", 30: "warn", 40: "error", 50: "error"}
+
+
+class _Facts(NamedTuple):
+    """Facts not yet put into words: that is the thread's work."""
+
+    facts: Sequence[Fact]
+    slugs: Slugs
+    weight: int
+
+
+def no_redaction(text: str) -> str:
+    """What is used where there are no secrets."""
+    return text
+
+
+class Log:
+    """The log of one home folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        server_log: Path | None = None,
+        days: int = 7,
+        redact: Redact = no_redaction,
+        waiting_max: int = WAITING_MAX,
+    ) -> None:
+        self._clock = clock
+        self._redact = redact
+        self._waiting_max = waiting_max
+        self._days = DayFiles(folder, days)
+        self._server = None if server_log is None else ServerLog(server_log)
+        self._waiting: deque[Line | _Facts] = deque()
+        self._weight = 0
+        self._bell = threading.Condition()
+        self._is_closed = False
+        self._is_idle = True
+        self._dropped = 0  # not yet told in the log itself
+        self._lost = 0
+        self._silent_until: int | None = None  # after trouble with the disk, monotonic
+        self._trouble: str | None = None
+        self._thread = threading.Thread(target=self._drive, name="wakeful-log", daemon=True)
+        self._thread.start()
+
+    @property
+    def lost(self) -> int:
+        """How many lines were never written, since the start."""
+        return self._lost
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be written at the moment."""
+        return self._trouble
+
+    def keep(self, days: int) -> None:
+        """Keep that many days from now on."""
+        self._days.days = days
+
+    # --- saying ------------------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        action: str,
+        *,
+        level: Level = "info",
+        phase: Phase = "event",
+        flow_id: str | None = None,
+        duration_ms: int | None = None,
+        slug: str | None = None,
+        slot: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        text: str | None = None,
+    ) -> None:
+        """One line. Returns at once; whether it was written is the log's own trouble."""
+        at = self._clock.read().now
+        self._put(Line(at, level, action, phase, flow_id, duration_ms, slug, slot, details, text), 1)
+
+    def listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
+        """Take facts from a fan-out."""
+        weight = sum(map(_weight, facts))
+        if weight:
+            self._put(_Facts(facts, slugs, weight), weight)
+
+    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "Flow":
+        """An exchange with someone outside: its request and its answer share one flow id."""
+        return Flow(self, self._clock, action, slug, slot)
+
+    def _put(self, item: Line | _Facts, weight: int) -> None:
+        with self._bell:
+            if self._is_closed or self._weight + weight > self._waiting_max:
+                self._dropped += weight
+                self._lost += weight
+                return
+            self._waiting.append(item)
+            self._weight += weight
+            self._is_idle = False
+            self._bell.notify_all()
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def drain(self, within: float = CLOSE_WITHIN) -> bool:
+        """Wait until everything said so far is written or lost; False: it took longer than that."""
+        with self._bell:
+            return self._bell.wait_for(lambda: self._is_idle, within)
+
+    def close(self, within: float = CLOSE_WITHIN) -> None:
+        """Write what is left and end the thread; a disk that hangs is not waited for longer than `within`."""
+        with self._bell:
+            self._is_closed = True
+            self._bell.notify_all()
+        self._thread.join(within)
+
+    def _drive(self) -> None:
+        while True:
+            with self._bell:
+                if not self._waiting:
+                    self._is_idle = True
+                    self._bell.notify_all()
+                while not self._waiting and not self._is_closed:
+                    self._bell.wait()
+                if not self._waiting:
+                    break
+                items = self._take()
+            try:
+                self._write_batch([line for item in items for line in _spelt(item)])
+            except Exception as error:  # a line that cannot be put into words must not end the log
+                self._note_loss(sum(1 if isinstance(item, Line) else item.weight for item in items), error)
+        self._days.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _take(self) -> list[Line | _Facts]:
+        items: list[Line | _Facts] = []
+        taken = 0
+        while self._waiting and taken < BATCH:
+            item = self._waiting.popleft()
+            items.append(item)
+            taken += 1 if isinstance(item, Line) else item.weight
+        self._weight -= taken
+        return items
+
+    def _write_batch(self, lines: Sequence[Line]) -> None:
+        if self._silent_until is not None and self._clock.read().monotonic < self._silent_until:
+            self._note_loss(len(lines), None)
+            return
+        try:
+            self._write_lines(lines)
+        except OSError as error:
+            self._note_loss(len(lines), error)
+            self._silent_until = self._clock.read().monotonic + TRY_AGAIN
+            return
+        self._silent_until, self._trouble = None, None
+
+    def _write_lines(self, lines: Sequence[Line]) -> None:
+        dropped = self._dropped
+        if dropped and lines:
+            text = f"{dropped} lines of the log were lost" + (f": {self._trouble}" if self._trouble else "")
+            note = Line(lines[0].at, "warn", "log-lost", details={"lines": dropped, "why": self._trouble}, text=text)
+            lines = [note, *lines]
+        by_day: dict[str, list[str]] = {}
+        for line in lines:
+            by_day.setdefault(stamp(line.at)[:10], []).append(self._as_json(line))
+        for day, texts in by_day.items():
+            self._days.append(day, "".join(texts))
+        if self._server is not None:
+            said = "".join(self._as_text(line) for line in lines if line.text is not None)
+            if said:
+                self._server.append(said)
+        with self._bell:
+            self._dropped -= dropped
+
+    def _as_json(self, line: Line) -> str:
+        fields = line.to_json()
+        try:
+            text = _encode(fields)
+            is_as_it_was = "\\" not in text  # nothing had to be quoted: a secret in it looks like itself
+        except (TypeError, ValueError, RecursionError):  # something JSON does not know
+            is_as_it_was = False
+        if not is_as_it_was:
+            text = _encode(self._clean(fields, DEPTH_MAX))
+        return f"{self._redact(text)}\n"
+
+    def _as_text(self, line: Line) -> str:
+        words = self._redact((line.text or "").replace("\n", " "))
+        return f"{stamp(line.at)} {line.level.upper():<5} {words}\n"
+
+    def _clean(self, value: Any, depth: int) -> Any:
+        """The value with every secret taken out, in a shape JSON knows."""
+        if isinstance(value, str):
+            return self._redact(value)
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if depth > 0 and isinstance(value, Mapping):
+            return {self._redact(str(name)): self._clean(item, depth - 1) for name, item in value.items()}
+        if depth > 0 and isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+            return [self._clean(item, depth - 1) for item in value]
+        return self._redact(str(value))
+
+    def _note_loss(self, lines: int, error: Exception | None) -> None:
+        with self._bell:
+            self._dropped += lines
+            self._lost += lines
+        if error is not None:
+            self._trouble = self._redact(f"{type(error).__name__}: {error}")
+
+
+class Flow:
+    """One exchange: a request, then a response or an error, under one flow id."""
+
+    def __init__(self, log: Log, clock: Clock, action: str, slug: str | None, slot: str | None) -> None:
+        self.flow_id: Final = secrets.token_hex(8)
+        self._log = log
+        self._clock = clock
+        self._action = action
+        self._slug = slug
+        self._slot = slot
+        self._began = clock.read().monotonic
+
+    def request(self, **details: Any) -> None:
+        """It is about to be sent; the time counts from here."""
+        self._began = self._clock.read().monotonic
+        self._say("info", "request", None, details)
+
+    def response(self, **details: Any) -> None:
+        """It was answered."""
+        self._say("info", "response", self._took(), details)
+
+    def error(self, error: str, **details: Any) -> None:
+        """It was not, or badly."""
+        self._say("error", "error", self._took(), {"error": error, **details})
+
+    def _took(self) -> int:
+        return self._clock.read().monotonic - self._began
+
+    def _say(self, level: Level, phase: Phase, duration_ms: int | None, details: Mapping[str, Any]) -> None:
+        self._log.write(
+            self._action,
+            level=level,
+            phase=phase,
+            flow_id=self.flow_id,
+            duration_ms=duration_ms,
+            slug=self._slug,
+            slot=self._slot,
+            details=details,
+        )
+
+
+class LogHandler(logging.Handler):
+    """Takes what the program's own loggers say into the log; put it on the logger `wakeful`."""
+
+    def __init__(self, log: Log, level: int = logging.INFO) -> None:
+        super().__init__(level)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+            details: dict[str, Any] = {"logger": record.name, "message": message}
+            if record.exc_info is not None and record.exc_info[0] is not None:
+                details["error"] = logging.Formatter().formatException(record.exc_info)
+            level = _LEVELS.get(record.levelno // 10 * 10, "info")
+            self._log.write("log", level=level, details=details, text=f"{record.name}: {message}")
+        except Exception:
+            self.handleError(record)
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _spelt(item: Line | _Facts) -> Sequence[Line]:
+    return (item,) if isinstance(item, Line) else tuple(lines_of(item.facts, item.slugs))
+
+
+def _weight(fact: Fact) -> int:
+    """How many lines a fact may become."""
+    match fact:
+        case RunsClaimed(runs=rows) | RunsSettled(runs=rows) | RunsWaiting(runs=rows) | RunsRescued(runs=rows):
+            return len(rows)
+        case InstantsSkipped(runs=rows) | InstantsMissed(runs=rows):
+            return len(rows)
+        case RunsClimbed(marks=marks):
+            return len(marks)
+        case SchedulesChanged(changes=changes):
+            return len(changes)
+        case Ticked() | Wrote(is_kept=True):
+            return 0
+        case _:
+            return 1

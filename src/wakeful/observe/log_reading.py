@@ -1,0 +1,103 @@
+"""Reading the log of one run back from the files of its days.
+
+Lines stand in the order they were written, so those of a stretch of time are found by halving: a file of any size costs
+a few reads. What lies between is looked through up to a limit, because on a busy day much happens beside a long run.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant, format_instant
+
+LINES_MAX: Final = 500
+BYTES_MAX: Final = 16 * 1_048_576
+DAYS_MAX: Final = 400
+AROUND: Final[Duration] = MINUTE
+"""How far beside its times a line about a run may stand: clocks are set, and lines are written a little later."""
+
+_TS: Final = b'{"ts":"'
+_LINE_MAX: Final = 1_048_576
+_NEAR: Final = 64 * 1024
+"""So close to the place that is looked for, reading on is as good as halving once more."""
+
+
+class RunLog(NamedTuple):
+    """What the log says of one run, oldest first."""
+
+    lines: list[dict[str, Any]]
+    is_cut: bool  # there is more than this
+
+
+def read_run(folder: Path, run_id: int, *, since: Instant, until: Instant) -> RunLog:
+    """The lines about a run between two times; none where the files are gone."""
+    first, last = format_instant(since - AROUND).encode(), format_instant(until + AROUND).encode()
+    mark = f'"runId":{run_id}'.encode()
+    lines: list[dict[str, Any]] = []
+    left = BYTES_MAX
+    for path in _files(folder, since - AROUND, until + AROUND):
+        for raw in _between(path, first, last):
+            left -= len(raw)
+            if left < 0 or len(lines) == LINES_MAX:
+                return RunLog(lines, True)
+            if mark in raw and (line := _about(raw, run_id)) is not None:
+                lines.append(line)
+    return RunLog(lines, False)
+
+
+def _files(folder: Path, since: Instant, until: Instant) -> Iterator[Path]:
+    at = since
+    for _ in range(DAYS_MAX):
+        yield folder / f"{format_instant(at)[:10]}.jsonl"
+        if format_instant(at)[:10] >= format_instant(until)[:10]:
+            return
+        at += DAY
+
+
+def _between(path: Path, first: bytes, last: bytes) -> Iterator[bytes]:
+    """The lines from `first` to `last`; a file that is not there has none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(_begin(file, first))
+            while raw := file.readline(_LINE_MAX):
+                ts = _ts(raw)
+                if ts is not None and ts > last:
+                    return
+                if ts is not None and ts >= first:
+                    yield raw
+    except OSError:
+        return
+
+
+def _begin(file: BinaryIO, first: bytes) -> int:
+    """A place before which every line is older, at the beginning of one."""
+    low, high = 0, file.seek(0, 2)
+    while high - low > _NEAR:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline(_LINE_MAX)  # the rest of a line that was met in its middle
+        ts = _ts(file.readline(_LINE_MAX))
+        if ts is not None and ts < first:
+            low = middle
+        else:
+            high = middle
+    file.seek(low)
+    if low:
+        file.readline(_LINE_MAX)
+    return file.tell()
+
+
+def _ts(raw: bytes) -> bytes | None:
+    if not raw.startswith(_TS):
+        return None
+    return raw[len(_TS) : raw.find(b'"', len(_TS))]
+
+
+def _about(raw: bytes, run_id: int) -> dict[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):  # cut off by a crash
+        return None
+    details = line.get("details")
+    return line if isinstance(details, dict) and details.get("runId") == run_id else None

@@ -1,0 +1,291 @@
+"""Metrics in the format of Prometheus, in a registry of their own.
+
+Theory of operation: facts come in batches of rows, so they are counted in plain numbers here, a few additions per row,
+and become samples only when somebody asks (`collect`). What is a state and not an event (how many run, wait, are stuck)
+is not counted along, where it could drift, but looked up by whoever asks, and handed in as `Gauges`.
+
+The names are in `METRICS`, one line each; the page docs/metrics.md has the same table, and a test holds them together.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import SECOND, Instant
+from wakeful.observe.slot_gauges import SlotGauges
+from wakeful.ports.sink import (
+    ClockJumped,
+    Fact,
+    InstantsMissed,
+    InstantsSkipped,
+    LeaseLost,
+    Reported,
+    RunsClaimed,
+    RunsRescued,
+    RunsSettled,
+    RunsWaiting,
+    Slugs,
+    Ticked,
+    Wrote,
+)
+from wakeful.ports.store import Report
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Kind: TypeAlias = Literal["counter", "histogram", "gauge"]
+
+
+class MetricName(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    means: str
+
+
+METRICS: Final = (
+    MetricName("wakeful_runs_claimed", "counter", ("trigger",), "attempts begun, by what brought the run forth"),
+    MetricName("wakeful_runs_settled", "counter", ("outcome",), "runs closed, by outcome"),
+    MetricName("wakeful_runs_deferred", "counter", ("reason",), "times a run was made to wait, by reason"),
+    MetricName("wakeful_runs_rescued", "counter", (), "runs taken over from nodes that are gone"),
+    MetricName("wakeful_instants_skipped", "counter", ("reason",), "planned instants skipped, by reason"),
+    MetricName("wakeful_instants_missed", "counter", ("reason",), "planned instants missed, by reason"),
+    MetricName("wakeful_run_lateness_seconds", "histogram", (), "from due to the first attempt, planned runs"),
+    MetricName("wakeful_run_duration_seconds", "histogram", (), "from the first attempt to the end of a run"),
+    MetricName("wakeful_store_write_seconds", "histogram", (), "how long callers waited for a commit"),
+    MetricName("wakeful_store_refusals", "counter", (), "writes the store could not take"),
+    MetricName("wakeful_reports", "counter", ("what",), "what features reported, by the name it has in the log"),
+    MetricName("wakeful_alerts", "counter", ("incident",), "incidents reported to people, by kind"),
+    MetricName("wakeful_clock_jumps", "counter", (), "jumps of the wall clock, or suspends, that were noticed"),
+    MetricName("wakeful_leases_lost", "counter", (), "times this node was taken for dead"),
+    MetricName("wakeful_ticks", "counter", (), "looks of the engine"),
+    MetricName("wakeful_tick_lag_seconds", "gauge", (), "how late the latest run of the last look was"),
+    MetricName("wakeful_last_tick_timestamp_seconds", "gauge", (), "when this process last looked; 0: never"),
+    MetricName("wakeful_nodes_live", "gauge", (), "nodes with a live lease"),
+    MetricName("wakeful_runs_running", "gauge", (), "runs under way, on all nodes"),
+    MetricName("wakeful_runs_waiting", "gauge", (), "runs that wait for something"),
+    MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be ended"),
+    MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest alarm that should have rung is overdue"),
+    MetricName("wakeful_schedules_failing", "gauge", (), "schedules whose health is failing, 1000 at most"),
+    MetricName("wakeful_schedules_late", "gauge", (), "schedules whose health is late, 1000 at most"),
+    MetricName("wakeful_incidents_open", "gauge", (), "incidents that people were told of and that are not over"),
+    MetricName("wakeful_slot_percentage", "gauge", ("slot",), "how much of a quota slot's window is used, in per cent"),
+    MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window runs, as last read"),
+    MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "failed readings of a quota slot in a row"),
+    MetricName("wakeful_slot_wake_errors", "gauge", ("slot",), "failed or unconfirmed wakes of a quota slot in a row"),
+    MetricName(
+        "wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot, or waking it, is disabled by errors"
+    ),
+    MetricName("wakeful_deliveries_pending", "gauge", (), "deliveries on their way"),
+    MetricName("wakeful_deliveries_dead", "gauge", (), "dead letters that wait for a person"),
+    MetricName("wakeful_log_lines_lost", "counter", (), "lines of the log that could not be written"),
+    MetricName("wakeful_stream_subscribers", "gauge", (), "who watches the live stream"),
+)
+
+LATENESS: Final = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
+DURATIONS: Final = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 7200.0)
+WRITES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0)
+
+REASONS: Final = frozenset(
+    {
+        *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
+        *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
+        *("outside active hours", "outage", "clock", "suspended", "restored"),
+        *("turn", "budget", "replaced", "event evicted"),
+    }
+)
+"""Reasons that get a label of their own; whatever else a gate says is `other`: labels must stay few."""
+
+
+class Gauges(NamedTuple):
+    """How things stand, looked up by whoever asks."""
+
+    nodes_live: int = 0
+    running: int = 0
+    waiting: int = 0
+    stuck: int = 0
+    overdue_seconds: float = 0.0
+    failing: int = 0
+    late: int = 0
+    incidents_open: int = 0
+    log_lines_lost: int = 0
+    stream_subscribers: int = 0
+    deliveries_pending: int = 0
+    deliveries_dead: int = 0
+
+
+class Buckets:
+    """A histogram in plain numbers."""
+
+    __slots__ = ("_counts", "_sum", "_uppers")
+
+    def __init__(self, uppers: Sequence[float]) -> None:
+        self._uppers = uppers
+        self._counts = [0] * (len(uppers) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._uppers, value)] += 1
+        self._sum += value
+
+    def samples(self) -> tuple[list[tuple[str, float]], float]:
+        """Cumulated, with their upper edges as text, and the sum."""
+        total = 0
+        samples: list[tuple[str, float]] = []
+        for upper, count in zip((*map(str, self._uppers), "+Inf"), self._counts, strict=True):
+            total += count
+            samples.append((upper, total))
+        return samples, self._sum
+
+
+class Metrics(Collector):
+    """Counts facts, and renders them for `/metrics`."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {
+            metric.name: Counter() for metric in METRICS if metric.kind == "counter"
+        }
+        self._lateness = Buckets(LATENESS)
+        self._durations = Buckets(DURATIONS)
+        self._writes = Buckets(WRITES)
+        self._lag = 0.0
+        self._last_tick_at: Instant = 0
+        self._gauges = Gauges()
+        self._slots = SlotGauges()
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    # --- counting ----------------------------------------------------------------------------------------------------
+
+    def listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
+        """Take facts from a fan-out."""
+        counts = self._counts
+        for fact in facts:
+            match fact:
+                case Wrote(seconds=seconds, is_kept=is_kept):
+                    self._writes.observe(seconds)
+                    if not is_kept:
+                        counts["wakeful_store_refusals"][""] += 1
+                case Ticked(at, lag):
+                    counts["wakeful_ticks"][""] += 1
+                    self._lag, self._last_tick_at = lag / SECOND, at
+                case RunsClaimed(_, runs):
+                    self._claimed(runs)
+                case RunsSettled(_, runs):
+                    self._settled(runs)
+                case RunsWaiting(_, runs):
+                    counts["wakeful_runs_deferred"].update(_reason(run) for run in runs)
+                case InstantsSkipped(_, runs, instants):
+                    _add_instants(counts["wakeful_instants_skipped"], runs, instants)
+                case InstantsMissed(_, runs, instants):
+                    _add_instants(counts["wakeful_instants_missed"], runs, instants)
+                case RunsRescued(_, runs):
+                    counts["wakeful_runs_rescued"][""] += len(runs)
+                case Reported(_, reports):
+                    counts["wakeful_reports"].update(f"{report.stream}-{report.what}" for report in reports)
+                    counts["wakeful_alerts"].update(filter(None, map(_reported_incident, reports)))
+                    self._slots.listen(reports)
+                case ClockJumped():
+                    counts["wakeful_clock_jumps"][""] += 1
+                case LeaseLost():
+                    counts["wakeful_leases_lost"][""] += 1
+                case _:
+                    pass
+
+    def _claimed(self, runs: Sequence[Run]) -> None:
+        counter, observe = self._counts["wakeful_runs_claimed"], self._lateness.observe
+        for run in runs:
+            counter[run.trigger] += 1
+            if run.attempt == 1 and run.trigger == "schedule" and run.started_at is not None:
+                observe(max(run.started_at - run.due_at, 0) / SECOND)
+
+    def _settled(self, runs: Sequence[Run]) -> None:
+        counter, observe = self._counts["wakeful_runs_settled"], self._durations.observe
+        for run in runs:
+            counter[run.outcome] += 1
+            if run.started_at is not None and run.ended_at is not None:
+                observe(max(run.ended_at - run.started_at, 0) / SECOND)
+
+    # --- rendering ---------------------------------------------------------------------------------------------------
+
+    def render(self, gauges: Gauges | None = None) -> bytes:
+        """The text that `/metrics` answers with."""
+        if gauges is not None:
+            self._gauges = gauges
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric of the table, in its order."""
+        histograms = {
+            "wakeful_run_lateness_seconds": self._lateness,
+            "wakeful_run_duration_seconds": self._durations,
+            "wakeful_store_write_seconds": self._writes,
+        }
+        states = self._states()
+        for metric in METRICS:
+            if metric.kind == "histogram":
+                buckets, total = histograms[metric.name].samples()
+                histogram = HistogramMetricFamily(metric.name, metric.means)
+                histogram.add_metric([], buckets, total)
+                yield histogram
+            elif metric.kind == "gauge" and metric.labels:
+                yield self._slots.family(metric.name, metric.means)
+            elif metric.kind == "gauge":
+                yield GaugeMetricFamily(metric.name, metric.means, value=states[metric.name])
+            else:
+                yield self._counter(metric)
+
+    def _counter(self, metric: MetricName) -> Metric:
+        counter = CounterMetricFamily(metric.name, metric.means, labels=metric.labels)
+        counts = self._counts[metric.name]
+        if metric.name == "wakeful_log_lines_lost":
+            counter.add_metric([], self._gauges.log_lines_lost)
+        elif not metric.labels:
+            counter.add_metric([], counts[""])
+        for label, count in sorted(counts.items()):
+            if metric.labels:
+                counter.add_metric([label], count)
+        return counter
+
+    def _states(self) -> Mapping[str, float]:
+        gauges = self._gauges
+        return {
+            "wakeful_tick_lag_seconds": self._lag,
+            "wakeful_last_tick_timestamp_seconds": self._last_tick_at / SECOND,
+            "wakeful_nodes_live": gauges.nodes_live,
+            "wakeful_runs_running": gauges.running,
+            "wakeful_runs_waiting": gauges.waiting,
+            "wakeful_runs_stuck": gauges.stuck,
+            "wakeful_overdue_seconds": gauges.overdue_seconds,
+            "wakeful_schedules_failing": gauges.failing,
+            "wakeful_schedules_late": gauges.late,
+            "wakeful_incidents_open": gauges.incidents_open,
+            "wakeful_deliveries_pending": gauges.deliveries_pending,
+            "wakeful_deliveries_dead": gauges.deliveries_dead,
+            "wakeful_stream_subscribers": gauges.stream_subscribers,
+        }
+
+
+def _reported_incident(report: Report) -> str | None:
+    """The kind of an incident that was reported to people."""
+    if report.stream != "incidents" or report.what != "opened":
+        return None
+    return str(report.data["incident"]).partition(":")[0]
+
+
+def _add_instants(counter: Counter[str], runs: Sequence[Run], instants: Sequence[int]) -> None:
+    for run, count in zip(runs, instants, strict=True):
+        counter[_reason(run)] += count
+
+
+def _reason(run: Run) -> str:
+    if run.reason is None:
+        return "turn"
+    return run.reason if run.reason in REASONS else "other"

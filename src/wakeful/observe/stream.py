@@ -1,0 +1,281 @@
+"""The live stream: what happens, as it happens, for whoever watches.
+
+Theory of operation
+-------------------
+Events belong to named streams (`runs`, `schedules`, `nodes`, `alerts`, and whatever a feature publishes under a name of
+its own). Within a stream `seq` grows by one from event to event; over all streams `id` does, and it begins at the wall
+clock (milliseconds, shifted by 20 bits), so that it also grows from one process to the next without anything stored: a
+process would have to publish a million events each millisecond to overtake the clock.
+
+The last `kept_max` events stay in a ring. A subscriber is nothing but a cursor into that ring: it owns no queue, so any
+number of slow ones cost nothing, and publishing never waits. One that asks for events which are no longer there,
+because it was away too long (`Last-Event-ID`) or reads too slowly, is told so with a `reset` event that says how many
+it lost, and goes on with what is left. After a reset a watcher reads the state anew by ordinary requests.
+
+Batches stay batches: an event's JSON is made when it is first read (see `telemetry.events`).
+"""
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from wakeful.core.refusals import Conflict
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.observe.events import Told, told
+from wakeful.ports.clock import Clock
+from wakeful.ports.sink import Fact, Slugs
+
+log = logging.getLogger("wakeful.observe")
+
+KEPT_MAX: Final = 10_000
+SUBSCRIBERS_MAX: Final = 256
+READ_MAX: Final = 256
+ID_BITS: Final = 20
+RESET: Final = "reset"
+
+
+class Event(NamedTuple):
+    """Something that happened."""
+
+    id: int  # grows over all streams, and over restarts
+    stream: str
+    seq: int  # grows by one within its stream
+    at: Instant
+    what: str
+    data: Mapping[str, Any]
+
+
+Handler: TypeAlias = Callable[[Event], None]
+
+
+class _Batch(NamedTuple):
+    """Neighbours in the ring: like events of one stream under consecutive ids."""
+
+    first_id: int
+    first_seq: int
+    told: Told
+
+    def event(self, index: int) -> Event:
+        told = self.told
+        data = told.expand(index)
+        what = data.get("what", told.what)
+        return Event(self.first_id + index, told.stream, self.first_seq + index, told.at, what, data)
+
+
+class Stream:
+    """The bus of one process."""
+
+    def __init__(self, clock: Clock, *, kept_max: int = KEPT_MAX, first_id: int | None = None) -> None:
+        self._clock = clock
+        self._kept_max = kept_max
+        self._next_id = (clock.read().now << ID_BITS) + 1 if first_id is None else first_id
+        self._first_id = self._next_id  # the oldest event still kept, or the next one
+        self._born_id = self._next_id
+        self._next_seq: dict[str, int] = {}
+        self._lost_seq: dict[str, int] = {}  # per stream, the last event the ring has let go of
+        self._ring: deque[_Batch] = deque()
+        self._kept = 0
+        self._subscriptions: set[Subscription] = set()
+        self._handlers: dict[int, tuple[str | None, Handler]] = {}
+        self._next_key = 0
+        self.arrival = asyncio.Event()  # rung when somebody begins to watch
+
+    @property
+    def last_id(self) -> int:
+        """The id of the newest event; before there was one, an id that precedes all."""
+        return self._next_id - 1
+
+    @property
+    def subscribers(self) -> int:
+        return len(self._subscriptions)
+
+    # --- telling -----------------------------------------------------------------------------------------------------
+
+    def listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
+        """Take facts from a fan-out."""
+        for fact in facts:
+            batch = told(fact, slugs)
+            if batch is not None and batch.size:
+                self.append(batch)
+
+    def publish(self, stream: str, what: str, data: Mapping[str, Any]) -> None:
+        """One event under any stream's name: how a feature reports."""
+        self.append(Told(stream, what, self._clock.read().now, 1, lambda _: data))
+
+    def reset(self, reason: str) -> None:
+        """Tell everybody, whatever they watch, that something is missing at this place."""
+        data = _reset_data(reason, None)
+        self.append(Told(RESET, RESET, self._clock.read().now, 1, lambda _: data))
+
+    def append(self, batch: Told) -> None:
+        """Like events, next in line."""
+        seq = self._next_seq.get(batch.stream, 1)
+        kept = _Batch(self._next_id, seq, batch)
+        self._next_id += batch.size
+        self._next_seq[batch.stream] = seq + batch.size
+        self._ring.append(kept)
+        self._kept += batch.size
+        while self._kept - self._ring[0].told.size >= self._kept_max:
+            gone = self._ring.popleft()
+            self._kept -= gone.told.size
+            self._first_id = gone.first_id + gone.told.size
+            self._lost_seq[gone.told.stream] = gone.first_seq + gone.told.size - 1
+        if self._handlers:
+            self._hand_over(kept)
+        for subscription in self._subscriptions:
+            subscription.bell.set()
+
+    # --- listening in this process -----------------------------------------------------------------------------------
+
+    def on(self, handler: Handler, stream: str | None = None) -> Callable[[], None]:
+        """Call it with every event, or with those of one stream; answers how to stop. One that raises is dropped."""
+        key = self._next_key
+        self._next_key += 1
+        self._handlers[key] = (stream, handler)
+
+        def stop() -> None:
+            self._handlers.pop(key, None)
+
+        return stop
+
+    def _hand_over(self, batch: _Batch) -> None:
+        for key, (stream, handler) in list(self._handlers.items()):
+            if stream is not None and stream != batch.told.stream:
+                continue
+            try:
+                for index in range(batch.told.size):
+                    handler(batch.event(index))
+            except Exception:  # whoever listens must not be able to hold up what is done
+                self._handlers.pop(key, None)
+                log.exception("a handler of events failed and is not called any more")
+
+    # --- watching ----------------------------------------------------------------------------------------------------
+
+    def subscribe(self, streams: Iterable[str] | None = None, last_id: int | None = None) -> "Subscription":
+        """Events of these streams (all, if left out) after `last_id` (from now on, if left out)."""
+        if len(self._subscriptions) >= SUBSCRIBERS_MAX:
+            raise Conflict(f"{SUBSCRIBERS_MAX} watch already; close one of them first")
+        wanted = None if streams is None else frozenset(streams)
+        subscription = Subscription(self, wanted, self._next_id if last_id is None else last_id + 1)
+        self._subscriptions.add(subscription)
+        self.arrival.set()
+        subscription.is_late = subscription.next_id < self._first_id
+        if last_id is not None and not self._born_id - 1 <= last_id < self._next_id:
+            subscription.is_foreign = True
+        return subscription
+
+    def forget(self, subscription: "Subscription") -> None:
+        """It is closed."""
+        self._subscriptions.discard(subscription)
+
+    def read_after(self, subscription: "Subscription", limit: int) -> list[Event]:
+        """The next events for a subscription, which moves on; a `reset` comes first if some are lost."""
+        events: list[Event] = []
+        if subscription.is_foreign:
+            subscription.is_foreign = False
+            subscription.next_id = self._next_id
+            self._see_all(subscription)
+            return [self._reset(subscription, "the events after this id are not known here", None)]
+        if subscription.next_id < self._first_id:
+            missed = self._lost(subscription)
+            subscription.next_id = self._first_id
+            if missed != 0:
+                events.append(self._reset(subscription, "these events are no longer kept", missed))
+        at = bisect_right(self._ring, subscription.next_id, key=lambda batch: batch.first_id) - 1
+        for batch in islice(self._ring, max(at, 0), None):
+            if len(events) >= limit:
+                break
+            start = max(subscription.next_id - batch.first_id, 0)
+            stop = min(batch.told.size, start + limit - len(events))
+            if subscription.streams is None or batch.told.stream == RESET or batch.told.stream in subscription.streams:
+                events += [batch.event(index) for index in range(start, stop)]
+            else:
+                stop = batch.told.size
+            if stop > start:
+                subscription.next_id = batch.first_id + stop
+                subscription.seen[batch.told.stream] = batch.first_seq + stop - 1
+        return events
+
+    def _lost(self, subscription: "Subscription") -> int | None:
+        """How many events of its streams it did not get and never will; None: some, but nobody knows how many."""
+        if subscription.is_late:  # it came back after they were gone: only the ids still tell how many there were
+            subscription.is_late = False
+            subscription.seen.update(self._lost_seq)
+            return self._first_id - subscription.next_id if subscription.streams is None else None
+        missed = 0
+        for stream, lost in self._lost_seq.items():
+            seen = subscription.seen.get(stream, 0)
+            if lost > seen:
+                subscription.seen[stream] = lost
+                if subscription.streams is None or stream in subscription.streams:
+                    missed += lost - seen
+        return missed
+
+    def _see_all(self, subscription: "Subscription") -> None:
+        subscription.seen.update({stream: following - 1 for stream, following in self._next_seq.items()})
+
+    def seen_until(self, next_id: int) -> dict[str, int]:
+        """Per stream, the last event before an id, as far as the ring tells."""
+        seen = dict(self._lost_seq)
+        for batch in self._ring:
+            if batch.first_id >= next_id:
+                break
+            seen[batch.told.stream] = batch.first_seq + min(batch.told.size, next_id - batch.first_id) - 1
+        return seen
+
+    def _reset(self, subscription: "Subscription", reason: str, missed: int | None) -> Event:
+        at = self._clock.read().now
+        return Event(subscription.next_id - 1, RESET, 0, at, RESET, _reset_data(reason, missed))
+
+
+def _reset_data(reason: str, missed: int | None) -> Mapping[str, Any]:
+    return {"reason": f"{reason}; read the state anew", "missed": missed}
+
+
+class Subscription:
+    """A cursor into the ring. Iterate over it, or ask for what is new; close it when done."""
+
+    def __init__(self, stream: Stream, streams: frozenset[str] | None, next_id: int) -> None:
+        self.streams = streams
+        self.next_id = next_id
+        self.seen = stream.seen_until(next_id)
+        self.bell = asyncio.Event()
+        self.is_late = False  # what comes next for it was gone before it came
+        self.is_foreign = False  # it came with an id that this process never gave out
+        self._stream = stream
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    async def next(self, clock: Clock, within: Duration, limit: int = READ_MAX) -> list[Event]:
+        """What is new, waiting for it at most `within`; nothing came if the answer is empty."""
+        while not self._is_closed:
+            self.bell.clear()
+            events = self._stream.read_after(self, limit)
+            if events or not await clock.wait(self.bell, within):
+                return events
+        return []
+
+    def close(self) -> None:
+        """Watch no longer; whoever waits in `next` is let go."""
+        self._is_closed = True
+        self._stream.forget(self)
+        self.bell.set()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        try:
+            while not self._is_closed:
+                self.bell.clear()
+                events = self._stream.read_after(self, READ_MAX)
+                for event in events:
+                    yield event
+                if not events:
+                    await self.bell.wait()
+        finally:
+            self.close()

@@ -1,0 +1,22 @@
+"""The daemon: one home folder, one clock, one API.
+
+Nothing heavy is imported before it is needed: the command line asks `holder_of` for the daemon it talks to.
+"""
+
+from wakeful.server.daemon.file_systems import network_file_system
+from wakeful.server.daemon.home import Holder, HomeHeld, holder_of
+from wakeful.server.daemon.process import OnReady, run, serve
+from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.sockets import Listening
+
+__all__ = [
+    "DaemonRefused",
+    "Holder",
+    "HomeHeld",
+    "Listening",
+    "OnReady",
+    "holder_of",
+    "network_file_system",
+    "run",
+    "serve",
+]

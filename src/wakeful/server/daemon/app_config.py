@@ -1,0 +1,45 @@
+"""What the settings say, in the words of the app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful.core.time.instants import format_duration
+
+if TYPE_CHECKING:
+    from wakeful.app.runtime_config import Changes
+    from wakeful.config import Settings
+    from wakeful.core.delivery.alert_rules import AlertTerms
+    from wakeful.core.delivery.retries import DeliveryLimits
+
+
+def delivery_of(settings: Settings) -> DeliveryLimits:
+    """How long to go on trying to deliver."""
+    from wakeful.core.delivery.retries import DeliveryLimits
+
+    one = settings.delivery
+    return DeliveryLimits(one.retries_max, one.recovery_budget, one.age_max)
+
+
+def alerts_of(settings: Settings) -> AlertTerms:
+    """When people are told of trouble."""
+    from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
+
+    one = settings.alerts
+    ping = None if one.ping is None else one.ping.reveal()
+    return AlertTerms(AlertRule(one.errors, one.within, one.channel), one.outage, ping, one.ping_every)
+
+
+def conduct_of(settings: Settings) -> Changes:
+    """What the settings say of how the clock behaves."""
+    limits, schedules = settings.limits, settings.schedules
+    return {
+        "timezone": schedules.timezone,
+        "standby": not schedules.enabled,
+        "concurrency_max": limits.concurrency_max,
+        "shutdown_grace": format_duration(limits.shutdown_grace),
+        "every_min": format_duration(limits.every_min),
+        "agent_interval_min": format_duration(limits.agent_interval_min),
+        "agent_lane": limits.agent_lane,
+        "ledger_days": limits.ledger_days,
+    }

@@ -1,0 +1,192 @@
+"""The home folder of a daemon: made, held by one process, and the file that tells who that is.
+
+Both are locked, the folder and the file. The file's lock tells others whether there is a daemon, and the file tells
+who. But a file can be removed, and then a second one could be made and locked: the folder's lock prevents that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.server.daemon.refusal import DaemonRefused
+
+LOCK_NAME: Final = "wakeful.lock"
+LOCK_MAX: Final = 4_096
+
+
+class HomeHeld(DaemonRefused):
+    """Another daemon has this home."""
+
+    def __init__(self, home: Path, holder: Holder | None) -> None:
+        who = "another process" if holder is None else holder.in_words()
+        super().__init__(f"{home} is held by {who}; stop it first, or choose another home with --home")
+        self.home = home
+        self.holder = holder
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The daemon of a home, as its lock file has it. `address` is None until the door is open."""
+
+    pid: int
+    host: str
+    started_at: Instant
+    address: str | None
+
+    def in_words(self) -> str:
+        at = "" if self.address is None else f", at {self.address}"
+        return f"process {self.pid} on {self.host} since {format_instant(self.started_at)}{at}"
+
+
+def holder_of(home: Path) -> Holder | None:
+    """The daemon that holds this home now; None if none does."""
+    try:
+        file = os.open(home / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return _read_holder(os.pread(file, LOCK_MAX, 0))
+    finally:
+        os.close(file)
+
+
+def make_home(home: Path) -> None:
+    """The folder, readable by its owner only."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if home.stat().st_mode & 0o077:
+            home.chmod(0o700)
+    except OSError as error:
+        raise DaemonRefused(f"the home folder {home} cannot be made ({error.strerror}); choose another") from error
+
+
+@contextmanager
+def held(home: Path) -> Iterator[Lock]:
+    """Hold the home for this process: the system lets it go when the process ends, however it ends."""
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _take_folder(home, folder)
+        with _file_held(home) as lock:
+            yield lock
+    finally:
+        os.close(folder)
+
+
+class Lock:
+    """The lock file, held. If somebody removes it, `keep` makes it again."""
+
+    def __init__(self, home: Path, file: int) -> None:
+        self._home = home
+        self._file = file
+        self.before = _read_holder(os.pread(file, LOCK_MAX, 0))
+        """The daemon before this one, if it did not end in good order."""
+
+    def tell(self, address: str | None) -> None:
+        """Write who holds the home, and where it listens."""
+        write_holder(self._file, address)
+
+    def keep(self) -> bool:
+        """Make the file again if it was removed or replaced; answers whether it was."""
+        path = self._home / LOCK_NAME
+        with suppress(OSError):
+            if os.path.samestat(path.stat(), os.fstat(self._file)):
+                return False
+        draft = path.with_suffix(".new")
+        file = _opened(draft)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(file, os.pread(self._file, LOCK_MAX, 0), 0)
+        draft.replace(path)
+        os.close(self._file)
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """An empty file says that it was let go in good order."""
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+@contextmanager
+def _file_held(home: Path) -> Iterator[Lock]:
+    file = _opened(home / LOCK_NAME)
+    try:
+        _take(home, file)
+        lock = Lock(home, file)
+    except BaseException:
+        os.close(file)
+        raise
+    lock.tell(None)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DaemonRefused(f"{path} cannot be opened ({error.strerror}); check its owner") from error
+
+
+def _take_folder(home: Path, folder: int) -> None:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise HomeHeld(home, holder_of(home)) from None
+    except OSError:
+        return  # a file system whose folders cannot be locked: the file is
+
+
+def _take(home: Path, file: int) -> None:
+    for _ in range(5):  # somebody who only looks holds it for a moment
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            continue
+        except OSError as error:
+            raise DaemonRefused(f"{home / LOCK_NAME} cannot be locked ({error.strerror}); use a local disk") from error
+    raise HomeHeld(home, _read_holder(os.pread(file, LOCK_MAX, 0)))
+
+
+def write_holder(file: int, address: str | None) -> None:
+    known = _read_holder(os.pread(file, LOCK_MAX, 0))
+    started_at = known.started_at if known is not None and known.pid == os.getpid() and address else _now()
+    written = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "address": address,
+        "startedAt": format_instant(started_at),
+    }
+    text = json.dumps(written).encode()
+    os.pwrite(file, text, 0)
+    os.ftruncate(file, len(text))
+
+
+def _read_holder(written: bytes) -> Holder | None:
+    from wakeful.core.time.instants import parse_instant
+
+    try:
+        data: dict[str, Any] = json.loads(written)
+        return Holder(int(data["pid"]), str(data["host"]), parse_instant(data["startedAt"]), data.get("address"))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _now() -> Instant:
+    from wakeful.engine.clock import SystemClock
+
+    return SystemClock().read().now

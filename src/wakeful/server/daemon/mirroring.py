@@ -1,0 +1,61 @@
+"""Definition files beside the clock of a daemon: told of every commit that touches a schedule, as a person likes them.
+
+Which definitions have files may change while it runs: the mirror is then stopped and another one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful.observe.fan_out import FanOut
+from wakeful.ports.sink import Fact, RunsClaimed, RunsSettled, RunsWaiting, SchedulesChanged, Sink, Slugs
+from wakeful.server.mirror import Mirror, Which
+
+if TYPE_CHECKING:
+    from wakeful.app.bootstrap import Parts
+
+
+class LiveMirror:
+    """The mirror of a home, if there is to be one."""
+
+    def __init__(self, home: Path, parts: Parts, which: Which, sink: Sink | None) -> None:
+        self._folder = home / "schedule"
+        self._parts = parts
+        self._which: Which = which
+        self._mirror: Mirror | None = None
+        if isinstance(sink, FanOut):
+            sink.listen(self._tell)
+
+    async def start(self) -> None:
+        if self._which != "off":
+            mirror = Mirror(self._folder, self._parts, self._which)
+            await mirror.start()
+            self._mirror = mirror
+
+    async def stop(self) -> None:
+        mirror, self._mirror = self._mirror, None
+        if mirror is not None:
+            await mirror.stop()
+
+    async def change(self, which: Which) -> None:
+        """Keep these definitions as files from now on; files that are there stay."""
+        if which != self._which:
+            await self.stop()
+            self._which = which
+            await self.start()
+
+    def _tell(self, facts: Sequence[Fact], slugs: Slugs) -> None:
+        """The slugs of whatever changed; one that is not known is found by the mirror's own rescan."""
+        if self._mirror is None:
+            return
+        changed: set[str | None] = set()
+        for fact in facts:
+            if isinstance(fact, SchedulesChanged):
+                changed.update(change.slug or slugs.get(change.schedule_id) for change in fact.changes)
+            elif isinstance(fact, RunsClaimed | RunsSettled | RunsWaiting):
+                changed.update(slugs.get(run.schedule_id) for run in fact.runs)
+        for slug in changed:
+            if slug is not None:
+                self._mirror.schedule_changed(slug)

@@ -1,0 +1,351 @@
+"""One run of the daemon over a home folder.
+
+Start: the home is made and held, the settings are read, the store is opened (and refused if it is damaged, or lies
+where files cannot be locked), the clock begins to tick, and only then the door is opened and its address written into
+the lock file. Stop, in the opposite order of what needs what: claiming ends at once; while runs get their grace, the
+door stays open for the receipts they may be waiting for; then it is closed and the home let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of
+from wakeful.server.daemon.crash_log import last_words, report_end, take_crash
+from wakeful.server.daemon.home import Lock, held, make_home
+from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.reload import Reload
+from wakeful.server.daemon.signals import signals_heard
+from wakeful.server.daemon.sockets import Listening, access, asked_at, bound, bracketed, unix_socket, until_open
+from wakeful.server.daemon.store import is_embedded, start, store_of
+from wakeful.server.daemon.systemd import READY, STOPPING, ServiceManager
+from wakeful.server.daemon.token import own_token
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from wakeful.app import Wakeful
+    from wakeful.app.bootstrap import Agents, Parts
+    from wakeful.app.delivery import MakeChannels
+    from wakeful.app.quota import QuotaSlots
+    from wakeful.config import Loaded, Settings, SettingsRefused, SettingsWatch
+    from wakeful.features.heartbeat.rules import HeartbeatTerms
+    from wakeful.observe.stream import Stream
+    from wakeful.observe.telemetry import Telemetry
+    from wakeful.ports.clock import Clock
+    from wakeful.ports.exchange import ExchangeListener
+    from wakeful.ports.sink import Sink
+    from wakeful.ports.store import Store
+    from wakeful.server.daemon.mirroring import LiveMirror
+    from wakeful.server.http import Access
+    from wakeful.server.http.stream import Watchers
+
+log = logging.getLogger("wakeful.server.daemon")
+
+COLLECT_EVERY: Final = (20_000, 10, 10)
+"""New objects between two looks of the collector: a burst makes thousands that go by themselves."""
+
+LOCK_LOOK: Final = 5.0
+"""Seconds between two looks whether the lock file is still there."""
+
+OnReady = Callable[[Listening], None]
+
+
+async def serve(
+    home: Path,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    store: str | None = None,
+    on_ready: OnReady | None = None,
+) -> None:
+    """Run the daemon of this home until SIGINT or SIGTERM; raises `DaemonRefused` if it cannot start.
+
+    A second signal ends it by force. `host`, `port` and `store` count more than the settings file."""
+    make_home(home)
+    with held(home) as lock:
+        read = _reader(home, {"server.host": host, "server.port": port, "store.url": store})
+        await _Daemon(home, lock, read).run(on_ready)
+
+
+def run(
+    home: Path,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    store: str | None = None,
+    on_ready: OnReady | None = None,
+) -> None:
+    """`serve` on a loop of its own, the fast one."""
+    import uvloop
+
+    def ready(listening: Listening) -> None:
+        _settle_memory()
+        if on_ready is not None:
+            on_ready(listening)
+
+    logging.getLogger("wakeful").setLevel(logging.INFO)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(home, host=host, port=port, store=store, on_ready=ready))
+
+
+class _Daemon:
+    """One run of the daemon over a home that is held."""
+
+    def __init__(self, home: Path, lock: Lock, read: Callable[[], Loaded]) -> None:
+        from wakeful.config import Redactor
+
+        self._home = home
+        self._lock = lock
+        self._crash = take_crash(home)
+        self._read = read
+        self._reload = Reload(_first(read))
+        self._redactor = Redactor(self._reload.loaded.secrets)
+        self._own_token = own_token(home)
+        self._redactor.learn([self._own_token])
+        self._manager = ServiceManager()
+        self._is_stopping = False
+        self._page_at = ""
+        self._watch: SettingsWatch | None = None
+        self._watchers: Watchers | None = None
+        self._telemetry: Telemetry | None = None
+        self._quota: QuotaSlots | None = None
+
+    async def run(self, on_ready: OnReady | None) -> None:
+        with bound(self._reload.loaded) as door, unix_socket(self._home) as unix, signals_heard() as signal:
+            app = self._app(api_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
+            try:
+                with last_words(self._home):
+                    await self._live(app, [door] if unix is None else [door, unix], signal, on_ready)
+            finally:
+                if self._telemetry is not None:
+                    await self._telemetry.close()
+
+    async def _live(
+        self, app: Wakeful, doors: list[socket.socket], signal: asyncio.Future[None], on_ready: OnReady | None
+    ) -> None:
+        try:
+            await start(app)
+            report_end(self._home, self._lock.before, self._crash)
+            for listener in app.on_settings:
+                self._reload.listen("a feature", listener)
+            await self._serve(app, doors, signal, on_ready)
+        finally:
+            await app.stop()
+
+    async def _serve(
+        self, app: Wakeful, doors: list[socket.socket], signal: asyncio.Future[None], on_ready: OnReady | None
+    ) -> None:
+        from wakeful.config import SettingsWatch
+
+        server = self._server(app)
+        serving = asyncio.create_task(server.serve(sockets=doors), name="wakeful-door")
+        watch = SettingsWatch(self._reload.loaded, self._read, on_change=self._changed, on_error=_complained)
+        async with watch as self._watch:
+            try:
+                await until_open(server, serving)
+                await self._announce(app, doors[0], on_ready)
+                while not (serving.done() or signal.done()):
+                    await asyncio.wait([serving, signal], timeout=LOCK_LOOK, return_when=asyncio.FIRST_COMPLETED)
+                    self._keep_lock()
+                if serving.done() and not signal.done():
+                    log.error("the door closed by itself; the daemon ends")
+                self._is_stopping = True
+                self._manager.tell(STOPPING)
+                log.info("stopping: runs under way may end")
+                await app.stop()
+            finally:
+                if self._watchers is not None:
+                    self._watchers.close()
+                server.should_exit = True
+                await serving
+
+    @property
+    def _settings(self) -> Settings:
+        """Those that hold now."""
+        return self._reload.loaded.settings
+
+    async def _changed(self, _old: Loaded, new: Loaded) -> None:
+        self._redactor.learn(new.secrets)  # before anybody can say one of them
+        if not self._is_stopping:
+            await self._reload.changed(new)
+
+    def _app(self, *, api_at: str) -> Wakeful:
+        from wakeful.app import Wakeful
+        from wakeful.app.bootstrap import resolve_zone
+        from wakeful.app.quota import QuotaSlots
+        from wakeful.features.heartbeat.feature import HeartbeatFeature
+        from wakeful.features.heartbeat.from_settings import terms_of
+        from wakeful.integrations.agents.from_settings import AgentBook
+        from wakeful.integrations.channels.from_settings import ChannelBook
+
+        book = AgentBook(self._home, self._listener)
+
+        def agents(settings: Settings) -> Agents:
+            return lambda clock, registry: book.agents(settings.agents, clock, registry)
+
+        file = str(self._reload.loaded.file)
+        self._quota = QuotaSlots(
+            self._settings, home=self._home, file=file, learn=self._redactor.learn, withholds=self._withholds
+        )
+        local_zone = resolve_zone("local")
+
+        def terms(settings: Settings) -> HeartbeatTerms:
+            return terms_of(settings.heartbeat, local_zone=local_zone)
+
+        channels = ChannelBook()
+
+        def ways(settings: Settings) -> MakeChannels:
+            return lambda clock, listener: channels.channels(settings.channels, clock, listener)
+
+        app = Wakeful(
+            store_of(self._home, self._reload.loaded),
+            heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
+            agents=agents(self._settings),
+            features=[self._quota.plug],
+            channels=ways(self._settings),
+            delivery=delivery_of(self._settings),
+            alerts=alerts_of(self._settings),
+            receipts_at=self._settings.server.public_url or api_at,
+            api_at=api_at,
+            home=str(self._home),
+            withholds=self._withholds,
+            sink=self._sink,
+            stream=self._stream,
+            listener=self._listener,
+            redact=self._redactor.redact,
+            beside=self._mirror if is_embedded(self._reload.loaded) else None,
+            workflow_modules=self._settings.workflows.modules,
+            workflow_folder=self._home,
+            **conduct_of(self._settings),
+        )
+        self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
+        self._reload.listen(
+            "channels",
+            lambda old, new: app.delivering.change(
+                channels=None if old.channels == new.channels else ways(new),
+                limits=delivery_of(new),
+                alerts=alerts_of(new),
+            ),
+        )
+        self._reload.listen(
+            "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
+        )
+        return app
+
+    def _withholds(self, variable: str) -> bool:
+        """Whether programs are not given this variable, by the settings as they are now."""
+        from wakeful.integrations.actions.environment import is_secret_variable
+
+        return is_secret_variable(variable, self._reload.loaded.secret_variables)
+
+    def _mirror(self, parts: Parts) -> LiveMirror:
+        from wakeful.server.daemon.mirroring import LiveMirror
+
+        sink = None if self._telemetry is None else self._telemetry.sink
+        mirror = LiveMirror(self._home, parts, self._settings.schedules.mirror, sink)
+        self._reload.listen("definition files", lambda _, new: mirror.change(new.schedules.mirror))
+        return mirror
+
+    def _sink(self, _store: Store, clock: Clock) -> Sink:
+        """Whoever listens to what is committed: the live stream, the log, the figures."""
+        from wakeful.observe.telemetry import Telemetry
+        from wakeful.server.http.stream import Watchers
+
+        telemetry = Telemetry(self._home, clock, days=self._settings.log.days, redact=self._redactor.redact)
+        self._telemetry = telemetry
+        self._watchers = Watchers(telemetry.stream, clock)
+        self._reload.listen("log", lambda _, new: telemetry.log.keep(new.log.days))
+        return telemetry.sink
+
+    def _stream(self) -> Stream | None:
+        """What those who watch are told; it is made with the sink."""
+        return None if self._telemetry is None else self._telemetry.stream
+
+    def _listener(self) -> ExchangeListener | None:
+        """The log hears of every request that leaves for someone outside; it is made with the sink."""
+        return None if self._telemetry is None else self._telemetry.log
+
+    def _server(self, app: Wakeful) -> uvicorn.Server:
+        from wakeful.server.http import make_app
+        from wakeful.server.http.server import make_server
+
+        api = make_app(
+            app,
+            access=self._access,
+            page_at=lambda: self._page_at,
+            body_max=lambda: self._settings.limits.body_max,
+            is_open=lambda: app.is_started and not self._is_stopping,
+            settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
+            watchers=self._watchers,
+            figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
+            log_of_run=None if self._telemetry is None else self._telemetry.log_of_run,
+            quota=None if (slots := self._quota) is None else lambda: slots.quota,
+        )
+        return make_server(api)
+
+    def _keep_lock(self) -> None:
+        try:
+            if self._lock.keep():
+                log.warning("the lock file was removed, and is there again; while a daemon runs, leave it in place")
+        except (OSError, DaemonRefused) as error:
+            log.warning("the lock file was removed, and cannot be made again: %s", error)
+
+    def _access(self) -> Access:
+        return access(self._reload.loaded, self._own_token)
+
+    async def _announce(self, app: Wakeful, door: socket.socket, on_ready: OnReady | None) -> None:
+        host, port = self._settings.server.host, door.getsockname()[1]
+        address = f"http://{bracketed(host)}:{port}"
+        self._page_at = f"http://{asked_at(host)}:{port}"
+        listening = Listening(self._home, address, host, port, await self._link(app))
+        self._lock.tell(listening.address)
+        self._manager.tell(READY)
+        if on_ready is not None:
+            on_ready(listening)
+
+    async def _link(self, app: Wakeful) -> str | None:
+        """Opens the page, logged in: valid once and for a quarter of an hour."""
+        from wakeful.server.http.logins import Logins
+
+        if self._access().is_open:
+            log.warning('auth = "none": every user of this machine can use the daemon, and run programs as its user')
+            return None
+        code, _ = await Logins(app, self._access).make_code()
+        return f"{(self._settings.server.public_url or self._page_at).rstrip('/')}/#code={code}"
+
+
+def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:
+    """Reads the settings, with what the command line said counting more."""
+    from wakeful.config import load
+
+    return lambda: load(home, options=options)
+
+
+def _first(read: Callable[[], Loaded]) -> Loaded:
+    from wakeful.config import SettingsRefused
+
+    try:
+        loaded = read()
+    except SettingsRefused as refused:
+        raise DaemonRefused(str(refused)) from refused
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    return loaded
+
+
+def _complained(refused: SettingsRefused) -> None:
+    log.warning("the settings were changed and cannot be accepted, the old ones stay:\n%s", refused)
+
+
+def _settle_memory() -> None:
+    """What was made by now stays for good: the collector need not look through it in every burst (decision 0009)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_EVERY)

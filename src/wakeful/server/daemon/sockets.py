@@ -1,0 +1,127 @@
+"""The sockets a daemon listens on, and who may use them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wakeful.integrations.net.guard import is_loopback
+from wakeful.server.daemon.refusal import DaemonRefused
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from wakeful.config import Loaded
+    from wakeful.server.http import Access
+
+
+log = logging.getLogger("wakeful.server.daemon")
+
+SOCKET_NAME: Final = "wakeful.sock"
+SOCKET_PATH_MAX: Final = 100
+"""Bytes. Linux allows 107 and macOS 103 for the path of a Unix socket."""
+OWN_TOKEN: Final = "home"  # noqa: S105 - what the home's token is called
+SERVER_TOKEN: Final = "server"  # noqa: S105 - what [server] token is called
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A daemon that is ready."""
+
+    home: Path
+    address: str
+    host: str
+    port: int
+    link: str | None = None  # to the page, with a one-time code; None where no login is needed
+
+
+def bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def asked_at(host: str) -> str:
+    """The host that a program on this machine asks: one that listens everywhere is asked on loopback."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, bracketed(host))  # noqa: S104 - nothing is bound to it
+
+
+def access(loaded: Loaded, own_token: str) -> Access:
+    """Who may use the API by these settings; `own_token` is the home's random one."""
+    from wakeful.server.http import Access, NamedToken
+
+    settings, server = loaded.settings, loaded.settings.server
+    if server.token is None:
+        first = NamedToken(OWN_TOKEN, own_token)
+    else:
+        first = NamedToken(SERVER_TOKEN, server.token.reveal())
+    further = [NamedToken(name, one.token.reveal(), one.role, one.agent) for name, one in settings.tokens.items()]
+    return Access(
+        server.host,
+        server.auth,
+        (first, *further),
+        allowed_hosts=frozenset(name.rstrip(".").lower() for name in server.allowed_hosts),
+        public_url=server.public_url,
+        trusted_proxies=server.trusted_proxies,
+        own_tokens=frozenset({own_token}),
+    )
+
+
+@contextmanager
+def bound(loaded: Loaded) -> Iterator[socket.socket]:
+    """The socket, bound before anything else is done: a port that is taken is said at once."""
+    server = loaded.settings.server
+    if server.token is None and not is_loopback(server.host):
+        raise DaemonRefused(f"{server.host} can be reached by others, and there is no token; set [server] token")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        door = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise DaemonRefused(f"{server.host} is not an address of this machine ({error}); set [server] host") from error
+    with door:
+        try:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind(address)
+        except OSError as error:
+            text = f"{server.host}:{server.port} cannot be listened on ({error.strerror}); choose another --port"
+            raise DaemonRefused(text) from error
+        yield door
+
+
+@contextmanager
+def unix_socket(home: Path) -> Iterator[socket.socket | None]:
+    """The socket in the home folder, which only its owner can connect to; None where its path would be too long."""
+    path = home / SOCKET_NAME
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+        log.warning("%s is too long for a Unix socket; the command line uses TCP with the token instead", path)
+        yield None
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        try:
+            path.unlink(missing_ok=True)  # of a daemon that was killed: this one holds the home
+            os.fchmod(door.fileno(), 0o600)
+            door.bind(str(path))
+            path.chmod(0o600)
+        except OSError as error:
+            log.warning("%s cannot be listened on (%s); the command line uses TCP instead", path, error.strerror)
+            yield None
+            return
+        try:
+            yield door
+        finally:
+            path.unlink(missing_ok=True)
+
+
+async def until_open(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
+    while not server.started and not serving.done():  # noqa: ASYNC110 - the server only has a flag to look at
+        await asyncio.sleep(0.01)
+    if serving.done():
+        await serving
+        raise DaemonRefused("the door could not be opened; the log says why")

@@ -1,0 +1,42 @@
+"""The store of a daemon: where it is, and whether it can be opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful.server.daemon.file_systems import network_file_system
+from wakeful.server.daemon.refusal import DaemonRefused
+
+if TYPE_CHECKING:
+    from wakeful.app import Wakeful
+    from wakeful.config import Loaded
+
+
+def store_of(home: Path, loaded: Loaded) -> str:
+    """The store's address, a file's being relative to the home; refused where files cannot be locked."""
+    url = loaded.settings.store.url.reveal()
+    if not is_embedded(loaded):
+        return url
+    path = home / url.removeprefix("sqlite:///")
+    kind = network_file_system(path.parent)
+    if kind is not None:
+        raise DaemonRefused(
+            f"{path} would be on a network file system ({kind}), where a database is damaged sooner or later; "
+            "put the home on a local disk, or use postgresql:// under [store]"
+        )
+    return str(path)
+
+
+def is_embedded(loaded: Loaded) -> bool:
+    return not loaded.settings.store.url.reveal().startswith(("postgresql:", "postgres:"))
+
+
+async def start(app: Wakeful) -> None:
+    from wakeful.ports.store import StoreUnavailable
+    from wakeful.stores.sqlite.migrate import DatabaseRefused
+
+    try:
+        await app.start()
+    except (DatabaseRefused, StoreUnavailable, ValueError, OSError) as error:
+        raise DaemonRefused(f"the store cannot be opened: {error}") from error

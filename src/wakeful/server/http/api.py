@@ -1,0 +1,165 @@
+"""The HTTP application: routes over one app, behind one doorway."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from starlette.types import ASGIApp
+
+from wakeful.app import Wakeful
+from wakeful.config import Standing
+from wakeful.features.quota.feature import Quota
+from wakeful.observe.metrics import Gauges
+from wakeful.server.http import (
+    agent_shapes,
+    agents,
+    alerts,
+    channels,
+    config,
+    deliveries,
+    health,
+    heartbeat,
+    heartbeat_shapes,
+    inbox,
+    login,
+    login_shapes,
+    metrics,
+    nodes,
+    problems,
+    runs,
+    schedules,
+    shapes,
+    slots,
+    stream,
+    timeline,
+    upcoming,
+    workflow_shapes,
+    workflows,
+)
+from wakeful.server.http import delivery_shapes as people_shapes
+from wakeful.server.http import page as front
+from wakeful.server.http.access import Access, Caller
+from wakeful.server.http.authentication import Authentication
+from wakeful.server.http.idempotency import Repeats
+from wakeful.server.http.kept_responses import KeptAnswers
+from wakeful.server.http.logins import Logins
+from wakeful.server.http.middleware import BODY_MAX, Doorway
+from wakeful.server.http.requests import only_known_parameters
+from wakeful.server.http.slot_shapes import SlotDefinition
+
+_DESCRIPTION = (
+    "The alarm clock for AI agents: schedules, and the ledger of what became of every planned instant. "
+    "Instants are RFC 3339 in UTC with milliseconds; durations are texts such as 90s, 30m, 2h. "
+    "A POST may bring an Idempotency-Key: sent again within a day, it is answered again and not done again."
+)
+
+
+# Bodies that routes read by themselves, which FastAPI does not see.
+_BODIES: Final[tuple[type[BaseModel], ...]] = (
+    shapes.Problem,
+    shapes.Definition,
+    shapes.Pause,
+    shapes.Receipt,
+    heartbeat_shapes.Wake,
+    heartbeat_shapes.HookCall,
+    SlotDefinition,
+    workflow_shapes.WorkflowDefinition,
+    workflow_shapes.NewMessage,
+    workflow_shapes.Resolve,
+    people_shapes.NewDelivery,
+    people_shapes.Touch,
+    people_shapes.PersonsMessage,
+    people_shapes.Read,
+    agent_shapes.AgentTest,
+    login_shapes.Login,
+)
+
+
+def make_app(
+    app: Wakeful,
+    *,
+    access: Callable[[], Access] = Access,
+    body_max: Callable[[], int] = lambda: BODY_MAX,
+    is_open: Callable[[], bool] | None = None,
+    settings: Callable[[], Standing] | None = None,
+    watchers: stream.Watchers | None = None,
+    figures: Callable[[Gauges], bytes] | None = None,
+    log_of_run: runs.LogOfRun | None = None,
+    quota: Callable[[], Quota] | None = None,
+    page_at: Callable[[], str] = lambda: "",
+) -> ASGIApp:
+    """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
+
+    `is_open` says whether it takes requests; who may come in, with how much, and by which settings, is asked each time
+    anew, because it may change."""
+    open_now = is_open or (lambda: app.is_started)
+    logins = Logins(app, access)
+    api = FastAPI(
+        title="Wakeful",
+        version=version("wakeful"),
+        description=_DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(only_known_parameters)],
+    )
+    problems.install(api, app)
+    for router in (
+        schedules.routes(app),
+        runs.routes(app, log_of_run),
+        upcoming.routes(app),
+        timeline.routes(app),
+        nodes.routes(app),
+        agents.routes(app, settings),
+        heartbeat.routes(app, settings),
+        workflows.routes(app),
+        *([] if quota is None else [slots.routes(app, quota)]),
+        deliveries.routes(app),
+        channels.routes(app),
+        inbox.routes(app),
+        alerts.routes(app),
+        *([] if settings is None else [config.routes(settings)]),
+        *([] if watchers is None else [stream.routes(watchers)]),
+        *([] if figures is None else [metrics.routes(app, figures)]),
+        health.routes(app, open_now),
+        login.routes(logins, access, page_at),
+        front.routes(),
+    ):
+        api.include_router(router)
+    api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
+    inner = Repeats(api, KeptAnswers(app))
+    authentication = Authentication(
+        access, lambda: app.moment().monotonic, logins=logins, run_caller=partial(_run_caller, app)
+    )
+    return Doorway(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
+
+
+async def _run_caller(app: Wakeful, token: str) -> Caller | None:
+    run_id = await app.run_of_token(token)
+    return None if run_id is None else Caller("run", f"run {run_id}", run_id=run_id)
+
+
+def _openapi(api: FastAPI) -> dict[str, Any]:
+    """What FastAPI makes of the routes, without the answers it adds and we never give."""
+    if api.openapi_schema is not None:
+        return api.openapi_schema
+    made = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
+    for methods in made["paths"].values():
+        for operation in methods.values():
+            operation["responses"].pop("422", None)
+    known = made["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        known.pop(name, None)
+    for shape in _BODIES:
+        described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        known.update(described.pop("$defs", {}))
+        known[shape.__name__] = described
+    made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    made["security"] = [{}, {"token": []}]  # the Unix socket needs no token
+    api.openapi_schema = made
+    return made

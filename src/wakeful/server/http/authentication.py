@@ -1,0 +1,161 @@
+"""Who sent this request: the Unix socket, a bearer token, a run's token, or the page's session cookie.
+
+Wrong tokens are counted for each address: after ten in a minute that address gets 429. On loopback a right token still
+counts meanwhile, because there every user of the machine has the same address and could lock the others out.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Final, TypeAlias
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from wakeful.core.time.instants import MINUTE, SECOND, Duration
+from wakeful.integrations.net.guard import is_loopback
+from wakeful.server.http.access import LOCAL_CALLER, SOCKET_CALLER, Access, Caller, host_and_port
+from wakeful.server.http.logins import COOKIE, Logins
+from wakeful.server.http.problems import Refused
+
+WRONG_MAX: Final = 10
+WRONG_WITHIN: Final[Duration] = MINUTE
+ADDRESSES_MAX: Final = 10_000
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+UNIDENTIFIED: Final = (
+    "a token is needed; it is in the file `token` of the daemon's home folder (WAKEFUL_HOME, by default ~/.wakeful), "
+    "unless [server] token in wakeful.toml sets another: send it as `Authorization: Bearer TOKEN`. The Unix socket "
+    "`wakeful.sock` in that folder needs none: curl --unix-socket ~/.wakeful/wakeful.sock http://wakeful/api/schedule"
+)
+MISIDENTIFIED: Final = f"this token is not valid here; {UNIDENTIFIED}"
+
+RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
+"""The caller whose run this token belongs to, while that run is running."""
+
+
+class Authentication:
+    """Finds out who is calling."""
+
+    def __init__(
+        self,
+        access: Callable[[], Access],
+        monotonic: Callable[[], int],
+        *,
+        logins: Logins | None = None,
+        run_caller: RunCaller | None = None,
+    ) -> None:
+        self._access = access
+        self._monotonic = monotonic
+        self._logins = logins
+        self._run_caller = run_caller
+        self._wrong: OrderedDict[str, list[int]] = OrderedDict()
+
+    async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        """The caller; None without credentials. Raises `Refused` for wrong ones."""
+        if is_unix(scope):
+            return await self._on_socket(headers)
+        access = self._access()
+        authorization = headers.get("authorization")
+        if authorization is not None:
+            return await self._bearer(access, authorization, client_of(scope, headers, access))
+        if access.is_open:
+            return LOCAL_CALLER
+        return await self._by_cookie(scope, headers)
+
+    async def _on_socket(self, headers: Headers) -> Caller:
+        """The socket's caller; one who shows a run's token acts as that run and no more."""
+        run = await self._run(headers.get("authorization") or "")
+        return run or SOCKET_CALLER
+
+    async def _bearer(self, access: Access, authorization: str, client: str) -> Caller | None:
+        is_limited = self._is_limited(client)
+        if is_limited and not is_loopback(client):
+            raise _too_many()
+        found = access.caller_of(authorization) or await self._run(authorization)
+        if found is None and access.is_open:
+            return LOCAL_CALLER
+        if found is not None:
+            return found
+        self._count_wrong(client)
+        raise _too_many() if is_limited else Refused(401, MISIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
+
+    async def _run(self, authorization: str) -> Caller | None:
+        scheme, _, token = authorization.partition(" ")
+        if self._run_caller is None or scheme.lower() != "bearer":
+            return None
+        return await self._run_caller(token.strip())
+
+    async def _by_cookie(self, scope: Scope, headers: Headers) -> Caller | None:
+        value = cookie_of(headers)
+        if value is None or self._logins is None:
+            return None
+        found = await self._logins.caller(value)
+        if found is None:
+            return None
+        _check_same_origin(scope["method"], headers)
+        return found
+
+    def _is_limited(self, client: str) -> bool:
+        since = self._monotonic() - WRONG_WITHIN
+        recent = [at for at in self._wrong.get(client, ()) if at > since]
+        return len(recent) >= WRONG_MAX
+
+    def _count_wrong(self, client: str) -> None:
+        now = self._monotonic()
+        recent = [at for at in self._wrong.pop(client, ()) if at > now - WRONG_WITHIN][-WRONG_MAX:]
+        self._wrong[client] = [*recent, now]
+        while len(self._wrong) > ADDRESSES_MAX:
+            self._wrong.popitem(last=False)
+
+
+def is_unix(scope: Scope) -> bool:
+    """Whether the request came through a Unix socket: the server then has a path and no port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None and scope.get("client") is None
+
+
+def client_of(scope: Scope, headers: Headers, access: Access) -> str:
+    """The client's address: behind a trusted proxy the last one in `X-Forwarded-For` that is not itself trusted."""
+    client = scope.get("client")
+    address = "" if client is None else str(client[0])
+    if not access.trusts(address):
+        return address
+    forwarded = [one.strip() for one in ",".join(headers.getlist("x-forwarded-for")).split(",") if one.strip()]
+    return next((one for one in reversed(forwarded) if not access.trusts(one)), address)[:64]
+
+
+def is_https(scope: Scope, headers: Headers, access: Access) -> bool:
+    """Whether the browser reached us over TLS, as a trusted proxy or `public_url` says."""
+    client = scope.get("client")
+    if client is not None and access.trusts(str(client[0])) and "x-forwarded-proto" in headers:
+        return headers["x-forwarded-proto"].strip().lower() == "https"
+    public, host = access.public_origin, host_and_port(headers.get("host", ""))
+    return public is not None and public[0] == "https" and host is not None and host[0] == public[1]
+
+
+def cookie_of(headers: Headers) -> str | None:
+    """The session cookie's value."""
+    for header in headers.getlist("cookie"):
+        try:
+            found = SimpleCookie(header).get(COOKIE)
+        except CookieError:
+            continue
+        if found is not None:
+            return found.value
+    return None
+
+
+def _check_same_origin(method: str, headers: Headers) -> None:
+    """A cookie is sent along by every page of this host, whatever its port: only our own page may use it."""
+    site = headers.get("sec-fetch-site")
+    if site not in (None, "same-origin", "none"):
+        raise Refused(403, "only the daemon's own page may use its session cookie")
+    if method not in SAFE_METHODS and "origin" not in headers and site != "same-origin":
+        raise Refused(403, "a request with the session cookie must carry the page's Origin; use a token instead")
+
+
+def _too_many() -> Refused:
+    seconds = WRONG_WITHIN // SECOND
+    text = f"{WRONG_MAX} wrong tokens within a minute from this address; try again in {seconds} s with the right one"
+    return Refused(429, text, headers={"Retry-After": str(seconds)})

@@ -1,0 +1,89 @@
+"""`ETag`, `If-Match`, `If-None-Match`: nobody writes over what he has not seen.
+
+The tag names the version of a definition, and which schedule it is of: one that was removed and made anew under the
+same slug is another. Pausing, resuming and running change no definition, and so no tag.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, Protocol, TypeAlias
+
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.features.schedules.views import ScheduleView
+from wakeful.server.http.problems import Refused
+
+_TAGS: Final = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"\s*)*')
+_TAG: Final = re.compile(r'(W/)?("[^"]*")')
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Stored(Protocol):
+    """What is stored under a name: a schedule, a workflow."""
+
+    @property
+    def slug(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def created_at(self) -> int: ...
+
+
+Guard: TypeAlias = Callable[[Stored | None], None]
+"""Looks at what is stored, held, before it is written; raises to refuse."""
+
+
+def etag_of(view: ScheduleView) -> str:
+    """The tag of what is shown."""
+    return tag_of(view.version, round((view.created_at - _EPOCH).total_seconds() * 1000))
+
+
+def if_match(header: str | None, what: str = "schedule") -> Guard | None:
+    """Lets a write pass if what is stored has one of these tags; `*`: if anything is stored."""
+    if header is None:
+        return None
+    tags = _tags(header, "If-Match")
+
+    def guard(stored: Stored | None) -> None:
+        if stored is None:
+            raise Refused(412, f"there is no such {what}, and If-Match asks for one")
+        tag = tag_of(stored.version, stored.created_at)
+        if tags is not None and tag not in tags:
+            text = f"{stored.slug} has changed since it was read: it is at {tag} now; read it again, then write"
+            raise Refused(412, text, headers={"ETag": tag})
+
+    return guard
+
+
+def if_match_found(header: str | None, what: str = "schedule") -> Guard | None:
+    """The same where a missing one is said to be missing."""
+    guard = if_match(header, what)
+    return None if guard is None else lambda stored: None if stored is None else guard(stored)
+
+
+def if_none_match(header: str | None) -> Guard | None:
+    """`*`: lets a write pass only if nothing is stored."""
+    if header is None:
+        return None
+    tags = _tags(header, "If-None-Match")
+
+    def guard(stored: Stored | None) -> None:
+        if stored is not None and (tags is None or tag_of(stored.version, stored.created_at) in tags):
+            raise Refused(412, f"{stored.slug} is there already, and If-None-Match asks that it is not")
+
+    return guard
+
+
+def tag_of(version: int, created_at: int) -> str:
+    """The tag of a version of a definition."""
+    return f'"{version}-{created_at:x}"'
+
+
+def _tags(header: str, name: str) -> frozenset[str] | None:
+    """The strong tags in a header; a weak one never matches. None: any."""
+    if header.strip() == "*":
+        return None
+    if not _TAGS.fullmatch(header):
+        refuse(name, f'{shown(header)} is not an entity tag; send what ETag said, in its quotes, or "*"')
+    return frozenset(tag for weak, tag in _TAG.findall(header) if not weak)

@@ -1,0 +1,154 @@
+"""`/api/wake`, `/api/heartbeat`, `/api/system-events` and `/api/hooks`: asking for turns, and how the heartbeat is."""
+
+import hmac
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful
+from wakeful.app.heartbeat import heartbeat_json
+from wakeful.config import Standing
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.features.heartbeat.commands import Woken
+from wakeful.features.heartbeat.queries import event_json
+from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.server.http import heartbeat_shapes
+from wakeful.server.http.middleware import caller_of
+from wakeful.server.http.problems import Refused
+from wakeful.server.http.requests import read_json, read_object, run_id_of, text_of, until_of
+from wakeful.server.http.shapes import Pause, answer, body, problems
+
+HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.toml", examples=["door"])]
+
+
+def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
+    """The routes, over one app; hooks are those of the settings that hold at the moment."""
+    router = APIRouter(prefix="/api", tags=["heartbeat"])
+
+    @router.post(
+        "/wake",
+        summary="Ask for a turn",
+        status_code=202,
+        openapi_extra=body(heartbeat_shapes.Wake, is_required=False),
+        responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
+    )
+    async def wake(request: Request) -> Response:
+        """Requests within 250 ms become one turn. With `text` the agent is told it, as a system event. A turn that asks
+        for another gives the id and the token of its run: such turns keep `spacing_min` apart."""
+        data = await read_object(request, known=("reason", "text", "contextKey", "runId", "token"))
+        caller = caller_of(request.scope)
+        woken = await app.wake(
+            text_of(data, "reason") or "manual",
+            *_about(data),
+            run=_asking_run(data),
+            by_run=caller is not None and caller.run_id is not None,
+        )
+        return JSONResponse(_woken_json(woken), status_code=202)
+
+    @router.get(
+        "/heartbeat",
+        summary="How the heartbeat stands",
+        responses={200: answer(heartbeat_shapes.Heartbeat, "With its last turns, newest first."), **problems()},
+    )
+    async def get_heartbeat() -> Response:
+        return JSONResponse(heartbeat_json(*await app.heartbeat()))
+
+    @router.post(
+        "/heartbeat/pause",
+        summary="Pause the heartbeat",
+        openapi_extra=body(Pause, is_required=False),
+        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+    )
+    async def pause_heartbeat(request: Request) -> Response:
+        """No beats and no retries until it is resumed, or until a time; a wake still turns it."""
+        data = await read_object(request, known=("until",))
+        await app.pause(HEARTBEAT, until_of(data, app.moment().now))
+        return JSONResponse(heartbeat_json(*await app.heartbeat()))
+
+    @router.post(
+        "/heartbeat/resume",
+        summary="Resume the heartbeat",
+        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+    )
+    async def resume_heartbeat(request: Request) -> Response:
+        """It beats from now on; beats of the pause are not made up for."""
+        await read_object(request, known=())
+        await app.resume(HEARTBEAT)
+        return JSONResponse(heartbeat_json(*await app.heartbeat()))
+
+    @router.get(
+        "/system-events",
+        summary="What waits for the next turn",
+        responses={200: answer(heartbeat_shapes.SystemEvents, "Oldest first."), **problems()},
+    )
+    async def list_system_events() -> Response:
+        return JSONResponse({"events": [event_json(event) for event in await app.system_events()]})
+
+    @router.post(
+        "/hooks/{name}",
+        summary="Wake the agent from outside",
+        status_code=202,
+        openapi_extra=body(heartbeat_shapes.HookCall, is_required=False),
+        responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
+    )
+    async def call_hook(
+        name: HookPath, request: Request, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
+    ) -> Response:
+        """With the hook's own token as a bearer token. Fields besides `text` and `contextKey` are not looked at."""
+        hooks = {} if settings is None else settings().loaded.settings.hooks
+        expected = hooks[name].token.reveal() if name in hooks else None
+        if not _is_same(authorization, expected):
+            text = "there is no such hook, or its token is another; see [hooks] in wakeful.toml"
+            raise Refused(401, text, headers={"WWW-Authenticate": "Bearer"})
+        data = await _called_with(request)
+        woken = await app.wake("hook", *_about(data), source=f"hook:{name}")
+        return JSONResponse(_woken_json(woken), status_code=202)
+
+    return router
+
+
+def _woken_json(woken: Woken) -> dict[str, Any]:
+    """Evicted events are named by id and source; a hook may not read what others told the agent."""
+    out: dict[str, Any] = {"coalesced": woken.is_coalesced}
+    if woken.evicted:
+        out["evicted"] = [{"id": str(event.event_id), "source": event.source} for event in woken.evicted]
+    return out
+
+
+def _about(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """What the agent is to be told, and under which key."""
+    text, key = text_of(data, "text"), text_of(data, "contextKey")
+    if text is None and key is not None:
+        refuse("contextKey", "names an event, and there is none; give text as well, or leave it out")
+    return text, key
+
+
+def _asking_run(data: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The turn that asks for another."""
+    run_id, token = text_of(data, "runId"), text_of(data, "token")
+    if run_id is None and token is None:
+        return None
+    if run_id is None or token is None:
+        refuse("runId" if run_id is None else "token", "is missing; a turn gives both the id and the token of its run")
+    return run_id_of(run_id), token
+
+
+async def _called_with(request: Request) -> Mapping[str, Any]:
+    """The body of a hook, which may be left out."""
+    if not await request.body():
+        return {}
+    data = await read_json(request)
+    if not isinstance(data, Mapping):
+        refuse("", f"{shown(data)} is not an object; write {{…}}")
+    return data
+
+
+def _is_same(authorization: str | None, expected: str | None) -> bool:
+    """Compared in constant time, also where there is nothing to compare with."""
+    scheme, _, given = (authorization or "").partition(" ")
+    is_same = hmac.compare_digest(given.strip().encode("latin-1", "replace"), (expected or "").encode())
+    return is_same and expected is not None and scheme.lower() == "bearer"

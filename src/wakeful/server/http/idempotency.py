@@ -1,0 +1,153 @@
+"""`Idempotency-Key`: a POST that is sent again, because its answer got lost, is answered again and not done again.
+
+Only answers of success are kept (see `kept_answers`): what was refused did nothing, and may be tried again. Two
+requests with one key at the same time are one request: the second waits for the answer of the first, here in this
+process or, if another node is at it, by looking into the store. What a crash ends between the commit and the keeping of
+its answer was never answered, and is done again when asked for again.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wakeful.core.errors import FieldError
+from wakeful.core.time.instants import MINUTE, SECOND, Duration
+from wakeful.ports.store import StoreUnavailable
+from wakeful.server.http.kept_responses import Kept, KeptAnswers
+from wakeful.server.http.problems import Problem, Refused, refusal_of, unavailable
+
+log = logging.getLogger("wakeful.server.http")
+
+HEADER: Final = "idempotency-key"
+KEY_MAX: Final = 255
+REPEATED: Final = (b"idempotent-replayed", b"true")
+LOOK_EVERY: Final[Duration] = SECOND // 5
+WAIT_FOR: Final[Duration] = MINUTE + 15 * SECOND
+"""How long another node's answer is waited for: longer than any request may take (`?wait=true`, 60 s)."""
+ELSEWHERE: Final = "another node is still answering the request with this Idempotency-Key; ask again"
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A key under which a request is being answered."""
+
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    kept: Kept | None = None
+
+
+class Repeats:
+    """Stands before the routes; other methods, and requests without a key, pass through."""
+
+    def __init__(self, inner: ASGIApp, answers: KeptAnswers) -> None:
+        self._inner = inner
+        self._answers = answers
+        self._asked: dict[str, _Asked] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        keys = Headers(scope=scope).getlist(HEADER) if scope["type"] == "http" and scope["method"] == "POST" else []
+        if not keys:
+            await self._inner(scope, receive, send)
+            return
+        key = keys[0].strip()
+        if len(keys) > 1 or not key or len(key) > KEY_MAX:
+            wrong = FieldError("Idempotency-Key", f"write one key of 1 to {KEY_MAX} characters")
+            await refusal_of([wrong])(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()
+        except Refused as refused:
+            await refused.problem()(scope, receive, send)
+            return
+        try:
+            await self._once(key, _fingerprint(scope, body), scope, _again(body, receive), send)
+        except StoreUnavailable as error:
+            await unavailable(error)(scope, receive, send)
+
+    async def _once(self, key: str, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
+        while (other := self._asked.get(key)) is not None:
+            await other.ended.wait()
+            if other.kept is not None:
+                await _repeat(other.kept, fingerprint, scope, receive, send)
+                return
+        asked = self._asked[key] = _Asked()
+        try:
+            begun = await self._begin(key)
+            if begun is None:
+                await Problem(409, ELSEWHERE, headers={"Retry-After": "1"})(scope, receive, send)
+                return
+            if isinstance(begun, Kept):
+                asked.kept = begun
+                await _repeat(begun, fingerprint, scope, receive, send)
+                return
+            async with self._answers.held(key):
+                answer = await self._answered(scope, receive)
+                if answer[0]["status"] < 300:
+                    asked.kept = Kept(fingerprint, answer)
+                    await self._keep(key, asked.kept)
+        finally:
+            del self._asked[key]
+            asked.ended.set()
+        for message in answer:
+            await send(message)
+
+    async def _begin(self, key: str) -> Kept | Literal[True] | None:
+        """What another node answered, or that it is for us to do so; None: another one is at it, and goes on."""
+        for _ in range(WAIT_FOR // LOOK_EVERY):
+            begun = await self._answers.begin(key)
+            if begun is not False:
+                return begun
+            await self._answers.pause(LOOK_EVERY)
+        return None
+
+    async def _answered(self, scope: Scope, receive: Receive) -> Sequence[Message]:
+        answer: list[Message] = []
+
+        async def noted(message: Message) -> None:
+            answer.append(message)
+
+        await self._inner(scope, receive, noted)
+        return answer
+
+    async def _keep(self, key: str, kept: Kept) -> None:
+        try:
+            await self._answers.keep(key, kept)
+        except StoreUnavailable as error:  # what was asked for is done, and that is what the answer says
+            log.warning("the answer under the Idempotency-Key %r cannot be kept: %s", key, error)
+
+
+async def _repeat(kept: Kept, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
+    """Give the answer once more, if it is one to this very request."""
+    if kept.fingerprint != fingerprint:
+        wrong = FieldError("Idempotency-Key", "was sent before with something else; use a new key")
+        await refusal_of([wrong])(scope, receive, send)
+        return
+    start, *rest = kept.messages
+    await send({**start, "headers": [*start["headers"], REPEATED]})
+    for message in rest:
+        await send(message)
+
+
+def _fingerprint(scope: Scope, body: bytes) -> str:
+    asked = f"{scope['path']}?".encode() + scope["query_string"]
+    return hashlib.sha256(hashlib.sha256(asked).digest() + body).hexdigest()
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever follows."""
+    is_given = False
+
+    async def again() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

@@ -1,0 +1,60 @@
+"""`/api/inbox`: what lies there to be read."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful
+from wakeful.core.errors import refuse
+from wakeful.core.fields import shown
+from wakeful.core.refusals import NotFound
+from wakeful.server.http import delivery_shapes as people_shapes
+from wakeful.server.http.requests import read_object, run_cursor
+from wakeful.server.http.shapes import answer, body, problems
+
+ItemPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
+
+
+def routes(app: Wakeful) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(prefix="/api/inbox", tags=["people"])
+
+    @router.get("", summary="The inbox", responses={200: answer(people_shapes.Inbox, "Newest first."), **problems()})
+    async def list_inbox(
+        unread: Annotated[bool, Query(description="only what nobody has read")] = False,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
+        cursor: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+    ) -> Response:
+        found, count = await app.delivering.inbox(unread=unread, before=run_cursor(cursor), limit=limit + 1)
+        following = found[limit - 1].id if len(found) > limit else None
+        return JSONResponse({"items": [one.to_json() for one in found[:limit]], "next": following, "unread": count})
+
+    @router.post(
+        "/{id}/read",
+        status_code=204,
+        summary="Say that it was read",
+        openapi_extra=body(people_shapes.Read, is_required=False),
+        responses={**problems(404)},
+    )
+    async def read_item(id: ItemPath, request: Request) -> Response:
+        data = await read_object(request, known=("read",))
+        is_read = data.get("read", True)
+        if not isinstance(is_read, bool):
+            refuse("read", f"{shown(is_read)} is neither true nor false")
+        await app.delivering.mark_read(_number(id), is_read=is_read)
+        return Response(status_code=204)
+
+    @router.delete("/{id}", status_code=204, summary="Take it away", responses={**problems(404)})
+    async def remove_item(id: ItemPath) -> Response:
+        await app.delivering.remove_item(_number(id))
+        return Response(status_code=204)
+
+    return router
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise NotFound(f"there is nothing under {shown(text)} in the inbox")
+    return int(text)

@@ -1,0 +1,29 @@
+"""The shapes of logging in, for the OpenAPI page."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from wakeful.server.http.shapes import At, Shape, Text
+
+
+class Login(Shape):
+    """A token, or the one-time code of a link; one of the two."""
+
+    token: Text | None = None
+    code: Text | None = None
+
+
+class LoginCode(Shape):
+    """A one-time code. The page exchanges it for a session at `path`."""
+
+    code: Text
+    url: Annotated[str, Field(examples=["http://127.0.0.1:8377"])]
+    path: Annotated[str, Field(examples=["/#code=…"])]
+    expires_at: At
+
+
+class Ended(Shape):
+    """How many sessions and codes were ended."""
+
+    ended: int

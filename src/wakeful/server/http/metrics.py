@@ -1,0 +1,44 @@
+"""`/metrics`: figures in the format of Prometheus."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from wakeful.app import Wakeful
+from wakeful.core.time.instants import SECOND
+from wakeful.observe.metrics import CONTENT_TYPE, Gauges
+from wakeful.server.http.shapes import problems
+
+
+def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
+    """The routes, over whoever counts."""
+    router = APIRouter(prefix="/metrics", tags=["daemon"])
+
+    @router.get(
+        "",
+        summary="Figures for Prometheus",
+        response_class=Response,
+        responses={
+            200: {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            **problems(),
+        },
+    )
+    async def get_metrics() -> Response:
+        health = await app.health()
+        channels = (await app.delivering.channels()).channels
+        gauges = Gauges(
+            nodes_live=len(health.nodes),
+            running=health.running,
+            waiting=health.waiting,
+            stuck=health.stuck,
+            overdue_seconds=health.overdue / SECOND,
+            failing=health.failing,
+            late=health.late,
+            incidents_open=health.incidents,
+            deliveries_pending=sum(one.pending for one in channels),
+            deliveries_dead=sum(one.dead for one in channels),
+        )
+        return Response(render(gauges), media_type=CONTENT_TYPE)
+
+    return router

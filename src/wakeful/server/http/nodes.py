@@ -1,0 +1,43 @@
+"""`/api/nodes`: who ticks."""
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful
+from wakeful.core.time.instants import format_instant
+from wakeful.server.http import health_shapes
+from wakeful.server.http.shapes import answer, problems
+
+
+def routes(app: Wakeful) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(prefix="/api/nodes", tags=["daemon"])
+
+    @router.get(
+        "", summary="Who ticks", responses={200: answer(health_shapes.Nodes, "With leases and lag."), **problems()}
+    )
+    async def get_nodes() -> Response:
+        pulse = await app.pulse()
+        now = app.moment().now
+        return JSONResponse(
+            {
+                "nodes": [
+                    {
+                        "nodeId": str(node.node_id),
+                        "name": node.name,
+                        "host": node.host,
+                        "pid": node.pid,
+                        "startedAt": format_instant(node.started_at),
+                        "leaseUntil": format_instant(node.lease_until),
+                        "lastTick": format_instant(node.last_tick_at),
+                        "lagMs": node.lag,
+                        "running": node.running,
+                        "capacity": node.capacity,
+                        "isAlive": node.lease_until > now,
+                    }
+                    for node in pulse.nodes
+                ]
+            }
+        )
+
+    return router

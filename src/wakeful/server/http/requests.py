@@ -1,0 +1,158 @@
+"""Reading what was asked: bodies, slugs, times and cursors, refused in the same words everywhere."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.fields import Fields, check_plain, shown
+from wakeful.core.refusals import NotFound
+from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.time.instants import Duration, Instant, format_instant, parse_duration, parse_instant
+
+_RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+# A + that was not written as %2B arrives as a space; in a time, it can only have been the sign of the offset.
+_LOST_PLUS: Final = re.compile(r" (\d\d:\d\d)$", re.ASCII)
+SLUGS_MAX: Final = 100
+OWNERS: Final = ("slot", "workflow")
+OWNER_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
+
+
+async def only_known_parameters(request: Request) -> None:
+    """A misspelt parameter would otherwise be lost in silence: `?dryrun=true` must not write."""
+    route = request.scope.get("route")
+    known = [field.alias for field in route.dependant.query_params] if isinstance(route, APIRoute) else []
+    fields = Fields(dict(request.query_params.items()))
+    fields.refuse_unknown(known) if known else _refuse_all(fields, request)
+    fields.finish()
+
+
+def _refuse_all(fields: Fields, request: Request) -> None:
+    for name in list(request.query_params)[:10]:
+        fields.fail(name[:80], "unknown parameter; there are none here")
+
+
+async def read_json(request: Request) -> Any:
+    """The body as JSON, whatever its content type says; nothing in it is too deep or cannot be stored."""
+    body = await request.body()
+    if not body.strip():
+        refuse("", "the body is empty; send JSON")
+    try:
+        data = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_no_key_twice)
+    except (ValueError, RecursionError) as error:
+        refuse("", f"the body is not JSON ({_reason(error)}); send valid JSON")
+    check_plain(data)
+    return data
+
+
+async def read_object(request: Request, *, known: tuple[str, ...]) -> Mapping[str, Any]:
+    """A body that may be left out, with these fields and no other."""
+    if not await request.body():
+        return {}
+    data = await read_json(request)
+    if not isinstance(data, Mapping):
+        refuse("", f"{shown(data)} is not an object; write {{…}}")
+    fields = Fields(data)
+    fields.refuse_unknown(known)
+    fields.finish()
+    return data
+
+
+def known_slug(slug: str) -> str:
+    """A slug that may name something; any other text names nothing."""
+    if not SLUG_PATTERN.fullmatch(slug):
+        raise NotFound(f"there is no schedule {shown(slug)}")
+    return slug
+
+
+def known_owner(name: str) -> str:
+    """The name of whatever has runs: a slug, `slot:NAME` or `workflow:ID`; any other text names nothing."""
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix in OWNERS and OWNER_PATTERN.fullmatch(rest):
+        return name
+    return known_slug(name)
+
+
+def run_id_of(text: str) -> int:
+    """The id a text names; text that is no id names no run."""
+    if not _RUN_ID.fullmatch(text):
+        raise NotFound(f"there is no run {shown(text)}")
+    return int(text)
+
+
+def slug_cursor(cursor: str | None) -> str | None:
+    """Where a list of schedules goes on."""
+    if cursor is not None and not SLUG_PATTERN.fullmatch(cursor):
+        refuse("cursor", f"{shown(cursor)} is not a cursor; send the `next` of the page before, or leave it out")
+    return cursor
+
+
+def slugs_of(text: str | None) -> list[str] | None:
+    """Schedules by name, with commas between."""
+    if text is None:
+        return None
+    slugs = [slug for slug in (part.strip() for part in text.split(",")) if slug]
+    if not slugs or len(slugs) > SLUGS_MAX:
+        refuse("slugs", f"names {len(slugs)}; write 1 to {SLUGS_MAX} slugs with commas, or leave it out for all")
+    wrong = [slug for slug in slugs if not SLUG_PATTERN.fullmatch(slug)]
+    if wrong:
+        refuse("slugs", f"{shown(wrong[0])} is not a slug")
+    return slugs
+
+
+def run_cursor(cursor: str | None) -> int | None:
+    """Where a list of runs goes on."""
+    if cursor is not None and not _RUN_ID.fullmatch(cursor):
+        refuse("cursor", f"{shown(cursor)} is not a cursor; send the `next` of the page before, or leave it out")
+    return None if cursor is None else int(cursor)
+
+
+def instant_of(text: str, field: str) -> Instant:
+    """A time in the query."""
+    return parse_instant(_LOST_PLUS.sub(r"+\1", text), field=field)
+
+
+def duration_of(text: str, field: str, *, most: Duration, most_text: str) -> Duration:
+    """A length in the query, as a duration or in seconds."""
+    length = parse_duration(f"{text}s" if _SECONDS.fullmatch(text) else text, field)
+    if length > most:
+        refuse(field, f"{shown(text)} is too long; give at most {most_text}")
+    return length
+
+
+def text_of(data: Mapping[str, Any], name: str) -> str | None:
+    """A text in a body, or None for null and for nothing."""
+    value = data.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Invalid(FieldError(name, f"{shown(value)} is not a text; put it in quotes"))
+    return value
+
+
+def until_of(data: Mapping[str, Any], now: Instant) -> str | None:
+    """When a pause ends by itself; a time that is past is refused."""
+    until = text_of(data, "until")
+    if until is not None and instant_of(until, "until") <= now:
+        refuse("until", f"lies in the past (now is {format_instant(now)}); give a later time")
+    return until
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]

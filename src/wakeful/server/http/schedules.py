@@ -1,0 +1,316 @@
+"""`/api/schedule`: what should happen, and when."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Path, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful, Written
+from wakeful.core.errors import refuse
+from wakeful.core.refusals import Conflict
+from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.time.instants import MINUTE, format_duration, format_instant
+from wakeful.features.schedules.queries import Choice
+from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
+from wakeful.server.http import shapes
+from wakeful.server.http.etags import etag_of, if_match, if_match_found, if_none_match
+from wakeful.server.http.requests import (
+    OWNER_PATTERN,
+    duration_of,
+    instant_of,
+    known_owner,
+    known_slug,
+    read_json,
+    read_object,
+    run_cursor,
+    slug_cursor,
+    slugs_of,
+    until_of,
+)
+from wakeful.server.http.runs import runs_page
+from wakeful.server.http.shapes import answer, body, problems
+
+LIMIT: Final = 100
+LIMIT_MAX: Final = 1_000
+RECENT_MAX: Final = 30
+TIMES_MAX: Final = 1_000
+WAIT_MAX: Final = MINUTE
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="how many at most")]
+Cursor = Annotated[str | None, Query(description="the `next` of the page before")]
+Slugs = Annotated[
+    str | None, Query(max_length=7_000, description="only these, with commas, 100 at most; nothing else narrows them")
+]
+SlugPath = Annotated[str, Path(json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["daily-standup"])]
+OwnerPath = Annotated[
+    str,
+    Path(
+        json_schema_extra={"pattern": f"^({SLUG_PATTERN.pattern}|(slot|workflow):{OWNER_PATTERN.pattern})$"},
+        examples=["daily-standup"],
+    ),
+]
+IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
+IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
+DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
+ETAG: Final = "names the version of the definition"
+WARNING: Final = "what its writer should know, if there is something"
+PATCH_BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            name: {"schema": {"type": "object"}, "example": {"enabled": False}}
+            for name in ("application/json", "application/merge-patch+json")
+        },
+    }
+}
+
+
+def routes(app: Wakeful) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(prefix="/api/schedule", tags=["schedules"])
+    for add in (_add_reads, _add_put, _add_patch, _add_delete, _add_commands, _add_questions):
+        add(router, app)
+    return router
+
+
+def _add_reads(router: APIRouter, app: Wakeful) -> None:
+    @router.get("", summary="List schedules", responses={200: answer(shapes.Schedules, "A page."), **problems()})
+    async def list_schedules(
+        status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
+        q: Annotated[
+            str | None, Query(max_length=200, description="a text in the slug, or in what the schedule does")
+        ] = None,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+        slugs: Slugs = None,
+        recent: Annotated[
+            int, Query(ge=0, le=RECENT_MAX, description="so many of the newest rows of the ledger beside each")
+        ] = 0,
+        troubled: Annotated[bool, Query(description="only those whose health is failing or late")] = False,
+        health: Annotated[shapes.Health | None, Query(description="only those of this health")] = None,
+        finished: Annotated[
+            bool | None, Query(description="true: only one-shots that succeeded; false: all but those")
+        ] = None,
+    ) -> Response:
+        """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
+        most = limit if recent == 0 else min(limit, LIMIT)
+        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished)
+        page, runs = await app.search(choice, recent=recent)
+        shown = [view.to_json() for view in page.schedules]
+        if recent:
+            shown = [{**one, "recent": [glance_json(run) for run in runs[one["slug"]]]} for one in shown]
+        return JSONResponse({"schedules": shown, "next": page.next})
+
+    @router.get(
+        "/{slug}",
+        summary="One schedule",
+        responses={200: answer(shapes.Schedule, "As it stands.", ETag=ETAG), **problems(404)},
+    )
+    async def get_schedule(slug: SlugPath) -> Response:
+        return _shown(await app.get(known_slug(slug)))
+
+
+def _add_put(router: APIRouter, app: Wakeful) -> None:
+    @router.put(
+        "/{slug}",
+        summary="Create or replace a schedule",
+        openapi_extra=body(shapes.Definition),
+        responses={
+            200: answer(shapes.Schedule, "Updated, or only checked.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            201: answer(shapes.Schedule, "Created.", ETag=ETAG, Location="where it is"),
+            **problems(409, 412),
+        },
+    )
+    async def put_schedule(
+        slug: SlugPath,
+        request: Request,
+        dry_run: DryRun = False,
+        if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
+        if_none_match_header: Annotated[IfNoneMatch, Header(alias="If-None-Match")] = None,
+    ) -> Response:
+        """Where it stands (its cadence, a pause, its errors in a row) is kept; only another timing plans anew."""
+        guard = if_match(if_match_header) or if_none_match(if_none_match_header)
+        written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
+        return _written(written, is_rehearsal=dry_run)
+
+
+def _add_patch(router: APIRouter, app: Wakeful) -> None:
+    @router.patch(
+        "/{slug}",
+        summary="Change some of a schedule (RFC 7396)",
+        openapi_extra=PATCH_BODY,
+        responses={
+            200: answer(shapes.Schedule, "As it stands now.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            **problems(404, 409, 412),
+        },
+    )
+    async def patch_schedule(
+        slug: SlugPath,
+        request: Request,
+        dry_run: DryRun = False,
+        if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
+    ) -> Response:
+        """Objects merge, null takes a field back to what is usual, everything else replaces."""
+        changes = await read_json(request)
+        if not isinstance(changes, Mapping):
+            refuse("", "a patch is a JSON object; write {…}")
+        guard = if_match(if_match_header)
+        written = await app.patch(known_slug(slug), changes, guard=guard, is_rehearsal=dry_run)
+        return _written(written, is_rehearsal=dry_run)
+
+
+def _add_delete(router: APIRouter, app: Wakeful) -> None:
+    @router.delete(
+        "/{slug}",
+        summary="Remove a schedule",
+        status_code=204,
+        response_class=Response,
+        responses={204: {"description": "Removed; a run under way ends, the ledger stays."}, **problems(404, 412)},
+    )
+    async def delete_schedule(
+        slug: SlugPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
+    ) -> Response:
+        await app.remove(known_slug(slug), guard=if_match_found(if_match_header))
+        return Response(status_code=204)
+
+
+def _add_commands(router: APIRouter, app: Wakeful) -> None:
+    @router.post(
+        "/{slug}/run",
+        summary="Run it now",
+        status_code=202,
+        responses={
+            200: answer(shapes.Run, "With `wait`: the run as it ended."),
+            202: answer(shapes.Started, "It was asked for; with `wait`: it has not ended within the timeout."),
+            **problems(404, 409),
+        },
+    )
+    async def run_schedule(
+        slug: SlugPath,
+        request: Request,
+        wait: Annotated[bool, Query(description="answer when it has ended")] = False,
+        patience: Annotated[
+            str, Query(alias="timeout", description="how long to wait, at most 60s", examples=["10s"])
+        ] = "60s",
+    ) -> Response:
+        """One attempt, without touching the cadence; 409 if it has an open run."""
+        within = duration_of(patience, "timeout", most=WAIT_MAX, most_text="60s")
+        await read_object(request, known=())
+        run = await app.run_now(known_slug(slug))
+        if wait:
+            try:
+                ended = await app.wait_for(run.run_id, within=format_duration(within))
+                return JSONResponse(ended.to_json())
+            except Conflict:
+                pass  # still under way: it was asked for, and that stands
+        return JSONResponse({"runId": str(run.run_id)}, 202)
+
+    @router.post(
+        "/{slug}/pause",
+        summary="Pause it",
+        openapi_extra=body(shapes.Pause, is_required=False),
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+    )
+    async def pause_schedule(slug: SlugPath, request: Request) -> Response:
+        """Nothing of it starts until it is resumed, or until a time; what runs, ends."""
+        data = await read_object(request, known=("until",))
+        await app.pause(known_slug(slug), until_of(data, app.moment().now))
+        return _shown(await app.get(slug))
+
+    @router.post(
+        "/{slug}/resume",
+        summary="Resume it",
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+    )
+    async def resume_schedule(slug: SlugPath, request: Request) -> Response:
+        """A paused or disabled one goes on from now; its errors count anew."""
+        await read_object(request, known=())
+        await app.resume(known_slug(slug))
+        return _shown(await app.get(slug))
+
+    @router.post(
+        "/{slug}/acknowledge",
+        summary="Acknowledge its trouble",
+        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404)},
+    )
+    async def acknowledge_schedule(slug: SlugPath, request: Request) -> Response:
+        """Its incident ends without a report, and a one-shot that failed is done."""
+        await read_object(request, known=())
+        await app.acknowledge(known_slug(slug))
+        return _shown(await app.get(slug))
+
+
+def _add_questions(router: APIRouter, app: Wakeful) -> None:
+    @router.get(
+        "/{slug}/runs",
+        summary="Its rows of the ledger",
+        responses={200: answer(shapes.Runs, "Newest first."), **problems(404)},
+    )
+    async def list_runs(
+        slug: SlugPath,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+        outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
+    ) -> Response:
+        """Also of a schedule that was removed, as long as the ledger keeps its rows, and of `heartbeat`."""
+        return await runs_page(app, known_slug(slug), limit=limit, before_id=run_cursor(cursor), outcome=outcome)
+
+    @router.get(
+        "/{slug}/stats",
+        summary="Its record",
+        responses={200: answer(shapes.Stats, "Counts, success rate, durations, streak."), **problems(404)},
+    )
+    async def get_stats(
+        slug: OwnerPath, since: Annotated[str | None, Query(description="a time; default: all history")] = None
+    ) -> Response:
+        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        start = None if since is None else format_instant(instant_of(since, "since"))
+        return JSONResponse((await app.stats(known_owner(slug), since=start)).to_json())
+
+    @router.get(
+        "/{slug}/next",
+        summary="Its next times",
+        responses={200: answer(shapes.NextTimes, "Strictly after `after`."), **problems(404)},
+    )
+    async def get_next(
+        slug: SlugPath,
+        count: Annotated[int, Query(ge=1, le=TIMES_MAX, description="how many")] = 5,
+        after: Annotated[str | None, Query(description="a time; left out: now")] = None,
+    ) -> Response:
+        start = None if after is None else format_instant(instant_of(after, "after"))
+        times: list[datetime] = await app.next_times(known_slug(slug), count, after=start)
+        return JSONResponse({"times": [as_text(at) for at in times]})
+
+    @router.get(
+        "/{slug}/why",
+        summary="Why it ran, did not, or will not",
+        responses={200: answer(shapes.Why, "One sentence, and the facts."), **problems(404)},
+    )
+    async def get_why(
+        slug: OwnerPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
+    ) -> Response:
+        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        asked = None if at is None else format_instant(instant_of(at, "at"))
+        return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
+
+
+def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(view.to_json(), status, {"ETag": etag_of(view), **(headers or {})})
+
+
+def warning_header(warnings: Sequence[str]) -> dict[str, str]:
+    """What the writer of something that was accepted should know."""
+    return {"Wakeful-Warning": "; ".join(warnings)} if warnings else {}
+
+
+def _written(written: Written, *, is_rehearsal: bool) -> Response:
+    shown: dict[str, Any] = written.view.to_json()
+    headers = {"ETag": etag_of(written.view), **warning_header(written.warnings)}
+    if is_rehearsal:
+        return JSONResponse({**shown, "next": [format_instant(at) for at in written.next_times]}, 200, headers)
+    if written.is_created:
+        headers["Location"] = f"/api/schedule/{written.view.slug}"
+    return JSONResponse(shown, 201 if written.is_created else 200, headers)

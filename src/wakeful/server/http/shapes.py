@@ -1,0 +1,540 @@
+"""The shapes of requests and answers, for the OpenAPI page.
+
+They describe, they do not read: a definition is read by `core.definition_json`, which knows every rule and answers with
+every fault. Tests hold the answers of all routes against these shapes.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from wakeful.core.schedule.definition_json import ADDRESSEES_MAX
+
+Text = Annotated[str, Field(min_length=1)]
+Duration = Annotated[
+    str,
+    Field(pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", examples=["90s", "30m", "2h"]),
+]
+At = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-30T09:00:00.000Z"])]
+# As its writer wrote it: with an offset, or without one where a zone stands beside it.
+WrittenAt = Annotated[str, Field(examples=["2026-01-30T09:00:00+01:00"])]
+Zone = Annotated[str, Field(examples=["Asia/Shanghai"])]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["daily-standup"])]
+RunId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["42"])]
+Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
+Outcome = Literal[
+    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
+]
+Priced = Literal["reported", "table", "unknown"]
+Trigger = Literal["schedule", "catchUp", "manual", "wake"]
+Health = Literal["ok", "failing", "late", "waiting", "off"]
+Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
+
+
+class Shape(BaseModel):
+    """An object with these fields and no other."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+
+class Cron(Shape):
+    """By a cron expression of five fields, or six with seconds."""
+
+    type: Literal["cron"]
+    expression: Annotated[str, Field(examples=["0 9 * * 1-5"])]
+    timezone: Zone | None = None
+
+
+class Every(Shape):
+    """At a fixed distance, on the grid of an anchor."""
+
+    type: Literal["every"]
+    every: Duration
+    anchor: WrittenAt | None = None
+    timezone: Zone | None = None
+
+
+class Interval(Shape):
+    """Every so many minutes."""
+
+    type: Literal["interval"]
+    interval_minutes: Annotated[float, Field(gt=0, examples=[60])]
+    anchor: WrittenAt | None = None
+    timezone: Zone | None = None
+
+
+class Once(Shape):
+    """Once."""
+
+    type: Literal["once", "at"]
+    at: WrittenAt
+    timezone: Zone | None = None
+
+
+class Times(Shape):
+    """At times of day."""
+
+    type: Literal["times"]
+    times: Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{2}:[0-9]{2}$")]], Field(min_length=1)]
+    timezone: Zone | None = None
+
+
+class AfterReset(Shape):
+    """After the reset of a quota slot."""
+
+    type: Literal["afterReset"]
+    slot: Text
+    offset_minutes: Annotated[float, Field(ge=0)] | None = None
+
+
+class Manual(Shape):
+    """Only when a person asks."""
+
+    type: Literal["manual"]
+
+
+Timing = Annotated[Cron | Every | Interval | Once | Times | AfterReset | Manual, Field(discriminator="type")]
+
+
+class Command(Shape):
+    """Run a program."""
+
+    argv: Annotated[list[str], Field(min_length=1, examples=[["make", "report"]])]
+    cwd: str | None = None
+    env: dict[str, str] | None = None
+    stdin: str | None = None
+    output_max: Annotated[int, Field(ge=0)] | None = None
+    pass_env: Annotated[list[str], Field(max_length=100, examples=[["GH_TOKEN"]])] | None = None
+
+
+class Http(Shape):
+    """Send a request."""
+
+    url: Annotated[str, Field(examples=["http://127.0.0.1:9000/in"])]
+    method: str | None = None
+    headers: dict[str, str] | None = None
+    body: Any = None
+
+
+class Call(Shape):
+    """Call a Python function."""
+
+    target: Annotated[str, Field(min_length=1, examples=["package.module:function"])]
+    args: dict[str, Any] | None = None
+    isolate: Literal["process"] | None = None
+
+
+class Event(Shape):
+    """Raise a system event for the heartbeat."""
+
+    text: Text
+    context_key: str | None = None
+
+
+class Deliver(Shape):
+    """Where the reply goes."""
+
+    channel: Text
+    to: str | None = None
+
+
+class Retry(Shape):
+    """How often, and how long apart, the same instant is tried again."""
+
+    times: Annotated[int, Field(ge=0)] | None = None
+    delay: Duration | None = None
+    backoff: Annotated[int, Field(ge=1, le=10, description="each delay is this many times the one before")] | None = (
+        None
+    )
+    delay_max: Annotated[Duration, Field(description="no delay is longer")] | None = None
+    on: Annotated[list[str], Field(description="of a call: only after these exceptions")] | None = None
+    give_up_on: Annotated[list[str], Field(description="of a call: never after these exceptions")] | None = None
+
+
+class AlertOption(Shape):
+    """When people are told of its trouble, and where; what is left out is taken from the settings."""
+
+    errors: Annotated[int, Field(ge=1, description="bad instants in a row")] | None = None
+    within: Annotated[Duration, Field(description="or an instant still bad this long after its time")] | None = None
+    channel: Text | None = None
+
+
+class ActiveHours(Shape):
+    """The part of each day in which it may start."""
+
+    start: str
+    end: str
+    timezone: Zone | None = None
+
+
+class _Written(Shape):
+    schedule: Timing
+    prompt: Text | None = None
+    command: Command | None = None
+    http: Http | None = None
+    call: Call | None = None
+    event: Event | None = None
+    agent: str | None = None
+    session_config: dict[str, Any] | None = None
+    enabled: bool | None = None
+    deliver: Annotated[
+        Deliver | Annotated[list[Deliver], Field(min_length=1, max_length=ADDRESSEES_MAX)] | None,
+        Field(description="one addressee, or several: each gets a delivery of its own"),
+    ] = None
+    catch_up: Literal["once", "skip", "all"] | None = None
+    catch_up_max: Annotated[int, Field(ge=1)] | None = None
+    max_lateness: Duration | None = None
+    overlap: Literal["skip", "queue"] | None = None
+    timeout: Duration | None = None
+    on_crash: Literal["retry", "unknown"] | None = None
+    retry: Retry | None = None
+    max_consecutive_errors: Annotated[int, Field(ge=0)] | None = None
+    active_hours: ActiveHours | None = None
+    stagger: Duration | None = None
+    success: Literal["accepted", "started", "finished"] | None = None
+    slot: str | None = None
+    lane: str | None = None
+    alert: Annotated[
+        AlertOption | Literal[False] | None,
+        Field(description="null: as [alerts] in the settings says; false: nothing is reported"),
+    ] = None
+
+
+class Definition(_Written):
+    """What should happen, and when: a schedule, and exactly one of prompt, command, http, call and event.
+
+    The fields a schedule reads back with besides are accepted and ignored, so what was read may be written again."""
+
+    slug: Slug | None = None
+    status: Any = None
+    health: Any = None
+    status_reason: Any = None
+    last_run: Any = None
+    last_result: Any = None
+    last_outcome: Any = None
+    last_error: Any = None
+    session_id: Any = None
+    next_run: Any = None
+    consecutive_errors: Any = None
+    created_at: Any = None
+    updated_at: Any = None
+    version: Any = None
+    next: Any = None
+    description: Any = None
+
+
+class Glance(Shape):
+    """A row of the ledger, in short."""
+
+    run_id: RunId
+    planned_at: At
+    started_at: At | None
+    ended_at: At | None
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    error: Annotated[str | None, Field(description="its first 200 characters")]
+    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    planned_until: At | None = None
+
+
+class Schedule(_Written):
+    """A schedule as it stands."""
+
+    slug: Slug
+    enabled: bool
+    description: Annotated[str | None, Field(description="in words, when it runs")]
+    status: Status
+    health: Health
+    status_reason: str | None
+    last_run: At | None
+    last_result: Literal["success", "error"] | None
+    last_outcome: Annotated[Outcome | None, Field(description="how its last run, or the last attempt of it, ended")]
+    last_error: str | None
+    session_id: str | None
+    next_run: At | None
+    consecutive_errors: int
+    created_at: At
+    updated_at: At
+    version: int
+    next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
+    recent: Annotated[list[Glance], Field(description="with recent: the newest rows of the ledger")] = []
+
+
+class Schedules(Shape):
+    """A page of schedules, in the order of their slugs."""
+
+    schedules: list[Schedule]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class Attempt(Shape):
+    """One try of a run."""
+
+    attempt: int
+    started_at: At | None
+    ended_at: At | None
+    outcome: str
+    rung: Rung | None
+    error: str | None
+
+
+class RunDelivery(Shape):
+    """What became of what a run had to say; the run's outcome does not depend on it."""
+
+    status: Literal["pending", "delivered", "dead", "suppressed"]
+    reason: Annotated[str | None, Field(description="of a suppressed one: why there is nothing to deliver")] = None
+    id: str | None = None
+    channel: str | None = None
+    to: str | None = None
+    attempts: int = 0
+    last_error: str | None = None
+    ended_at: At | None = None
+    purpose: Annotated[
+        Literal["message", "alert", "note"] | None, Field(description="note: word that no reply could be read")
+    ] = None
+
+
+class Usage(Shape):
+    """What a run used, alone; null: not known."""
+
+    input: Annotated[int | None, Field(description="tokens sent, cached ones included")]
+    cached_input: Annotated[int | None, Field(description="of those, read from a cache")]
+    output: Annotated[int | None, Field(description="tokens that came back, reasoning included")]
+    reasoning: int | None
+    total: int | None
+    model: str | None
+    cost: Annotated[float | None, Field(description="in US dollars")]
+    priced: Priced
+
+
+class Run(Shape):
+    """One row of the ledger."""
+
+    run_id: RunId
+    slug: str
+    planned_at: At
+    due_at: At
+    started_at: At | None
+    ended_at: At | None
+    attempt: int
+    attempts: list[Attempt]
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    rung: Rung | None
+    error: str | None
+    next_attempt_at: At | None
+    session_id: str | None
+    usage: Usage | None
+    cost: Annotated[float | None, Field(description="in US dollars; null: not known")]
+    priced: Priced
+    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    planned_until: At | None = None
+    reply: str | None = None
+    output: str | None = None
+    delivery: Annotated[RunDelivery | None, Field(description="the first of `deliveries`, or why there is none")] = None
+    deliveries: Annotated[list[RunDelivery], Field(description="one for each addressee")] = []
+    blocked_by: RunId | None = None
+    stuck: bool = False
+    reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []
+    ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
+    refused_tools: Annotated[list[str], Field(description="tools that the agent was not allowed to use")] = []
+
+
+class LogLine(Shape):
+    """One line of the log."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    ts: At
+    level: Literal["debug", "info", "warn", "error"]
+    action: str
+    phase: Literal["request", "response", "error", "event"]
+    flow_id: str | None = None
+    duration_ms: int | None = None
+    slug: str | None = None
+    slot: str | None = None
+    details: dict[str, Any] | None = None
+
+
+class RunWithLog(Run):
+    """One row of the ledger, and what the log says of it."""
+
+    log: Annotated[list[LogLine], Field(description="oldest first, as far as it is kept")] = []
+    log_is_cut: Annotated[bool, Field(description="there is more than this")] = False
+
+
+class Runs(Shape):
+    """A page of the ledger, newest first."""
+
+    runs: list[Run]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class HandlerRunRow(Run):
+    """One row of the ledger, of a workflow."""
+
+    handler: Annotated[str | None, Field(description="which handler ran, or did not")]
+
+
+class WorkflowRuns(Shape):
+    """A page of a workflow's ledger, newest first."""
+
+    runs: list[HandlerRunRow]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class Started(Shape):
+    """A run that was asked for."""
+
+    run_id: RunId
+
+
+class Stats(Shape):
+    """The record of a schedule."""
+
+    since: At | None
+    counts: dict[Outcome, int]
+    success_rate: float | None
+    p50_duration_ms: int | None
+    p95_duration_ms: int | None
+    streak: Annotated[int, Field(description="successes in a row; negative: errors in a row")]
+    next_run: At | None
+    last_run: At | None
+    tokens: Annotated[int | None, Field(description="of all runs that told; null: none did")]
+    cost: Annotated[float | None, Field(description="in US dollars, likewise")]
+
+
+class NextTimes(Shape):
+    """Planned instants, in order."""
+
+    times: list[At]
+
+
+class Why(Shape):
+    """The cause, for people and for programs."""
+
+    sentence: str
+    facts: dict[str, Any]
+
+
+class Receipt(Shape):
+    """How far an agent or a command says it got."""
+
+    rung: Literal["accepted", "started", "finished"]
+    text: str | None = None
+    usage: dict[str, Any] | None = None
+    error: Text | None = None
+
+
+class Received(Shape):
+    """What became of a receipt: it was waited for, nobody waited any more, it said nothing new."""
+
+    status: Literal["taken", "late", "again"]
+
+
+class Pause(Shape):
+    """How long to pause; without `until`, until it is resumed."""
+
+    until: At | None = None
+
+
+class Fire(Shape):
+    """Something that will start."""
+
+    slug: Annotated[str, Field(description="a schedule's slug, `heartbeat`, `workflow:ID` or `slot:NAME`")]
+    kind: Literal["schedule", "retry", "waiting", "beat", "producer", "wakeAt", "wake"]
+    handler: Annotated[str | None, Field(description="of a workflow")]
+    planned_at: At
+    due_at: At
+
+
+class Upcoming(Shape):
+    """What is to come, in the order it is due."""
+
+    upcoming: list[Fire]
+    until: Annotated[At, Field(description="what is due up to here is in the list")]
+    is_cut: Annotated[bool, Field(description="whether that is earlier than what was asked for")]
+
+
+class TimelineRow(Shape):
+    """One schedule on the time axis."""
+
+    slug: Slug
+    status: Status
+    status_reason: str | None
+    created_at: At
+    next_run: At | None
+    timezone: str | None
+    runs: Annotated[list[Glance], Field(description="newest first")]
+    whole_since: Annotated[At, Field(description="older rows of the ledger were not looked at")]
+    planned: Annotated[list[At], Field(description="instants that are to come, in order")]
+    whole_until: Annotated[At, Field(description="later instants were not looked at")]
+
+
+class OtherRow(TimelineRow):
+    """The heartbeat, a workflow or a quota slot on the time axis."""
+
+    slug: Annotated[str, Field(description="`heartbeat`, `workflow:ID` or `slot:NAME`")]
+
+
+class Timeline(Shape):
+    """A page of schedules between two times, in the order of their slugs."""
+
+    since: At
+    until: At
+    now: At
+    rows: list[TimelineRow]
+    others: Annotated[list[OtherRow], Field(description="with the first page: whatever else has something planned")]
+    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+
+
+class FieldProblem(Shape):
+    """One fault."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why something was not granted."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem]
+    error: Annotated[str, Field(description="all of it on one line")]
+
+
+_MEANINGS: Final = {
+    400: "What was sent cannot be accepted; `errors` names every fault.",
+    401: "A token is needed, or it is wrong.",
+    403: "The `Host` or the `Origin` is foreign.",
+    404: "There is no such thing.",
+    409: "It cannot be done in the state things are in.",
+    412: "It has changed since it was read: the `ETag` is another one.",
+    413: "The body is too large.",
+    503: "Not now: the daemon is starting or stopping, or its store cannot be used.",
+}
+ALWAYS: Final = (400, 401, 403, 413, 503)
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How a route may say no, besides what all of them may say."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*ALWAYS, *statuses})}
+
+
+def answer(shape: type[BaseModel], text: str, **headers: str) -> dict[str, Any]:
+    """One answer of a route."""
+    spelt = {name: {"description": said, "schema": {"type": "string"}} for name, said in headers.items()}
+    return {"model": shape, "description": text, **({"headers": spelt} if headers else {})}
+
+
+def body(shape: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
+    """The body of a request, which the route reads by itself."""
+    schema = {"$ref": f"#/components/schemas/{shape.__name__}"}
+    return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,61 @@
+"""`/api/timeline`: many schedules on one time axis, what was and what is to come."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+from starlette.responses import JSONResponse, Response
+
+from wakeful.app import Wakeful
+from wakeful.core.errors import refuse
+from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, format_instant
+from wakeful.features.schedules.queries import Choice
+from wakeful.server.http import shapes
+from wakeful.server.http.requests import instant_of, slug_cursor, slugs_of
+from wakeful.server.http.schedules import Cursor, Slugs
+from wakeful.server.http.shapes import answer, problems
+
+AROUND: Final[Duration] = DAY
+ROWS_MAX: Final = 50
+
+
+def routes(app: Wakeful) -> APIRouter:
+    """The routes, over one app."""
+    router = APIRouter(prefix="/api/timeline", tags=["schedules"])
+
+    @router.get(
+        "", summary="Schedules on one time axis", responses={200: answer(shapes.Timeline, "A page."), **problems()}
+    )
+    async def get_timeline(
+        since: Annotated[str | None, Query(description="a time; left out: a day ago")] = None,
+        until: Annotated[str | None, Query(description="a time; left out: a day from now")] = None,
+        status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
+        q: Annotated[
+            str | None, Query(max_length=200, description="a text in the slug, or in what the schedule does")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=ROWS_MAX, description="how many schedules at most")] = ROWS_MAX,
+        cursor: Cursor = None,
+        slugs: Slugs = None,
+    ) -> Response:
+        """Of each at most 120 rows of the ledger and 120 instants; `wholeSince` and `wholeUntil` say how far. The first
+        page also has `others`: the heartbeat, workflows and quota slots that have something planned."""
+        now = app.moment().now
+        first = max(now - AROUND, 0) if since is None else instant_of(since, "since")
+        last = min(now + AROUND, INSTANT_MAX) if until is None else instant_of(until, "until")
+        if first >= last:
+            refuse("until", f"is not after since ({format_instant(first)}); give a later time")
+        choice = Choice(slug_cursor(cursor), limit, status, q, slugs_of(slugs))
+        rows, following = await app.timeline(choice, since=first, until=last)
+        is_first = choice.after is None and status is None and choice.slugs is None
+        others = await app.timeline_of_others(since=first, until=last) if is_first else []
+        return JSONResponse(
+            {
+                "since": format_instant(first),
+                "until": format_instant(last),
+                "now": format_instant(now),
+                "rows": [row.to_json() for row in rows],
+                "others": [one.to_json() for one in others if (q or "").casefold() in one.slug.casefold()],
+                "next": following,
+            }
+        )
+
+    return router

@@ -1,0 +1,117 @@
+"""Taking over what somebody wrote into a file: through the commands everybody uses, in one transaction with the
+memory of having done so."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import check_plain, shown
+from wakeful.core.refusals import Conflict
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.definition_json import definition_from_json
+from wakeful.core.time.instants import Instant, parse_instant
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import FIELD_OF_ACTION, Checked
+from wakeful.features.schedules.commands import Put
+from wakeful.ports.handlers import Seams
+from wakeful.ports.store import Tx
+from wakeful.server.mirror.known import Known, Written, recall, remember
+from wakeful.server.mirror.texts import DEFINITION, LAST_RUN, Which
+
+SESSION_ID_MAX: Final = 1_000
+
+
+class LastRunEdit(NamedTuple):
+    """What of a last run somebody changed, as far as it means anything."""
+
+    written: Written
+    is_session_changed: bool
+    session_id: str | None
+    is_forced: bool
+
+
+class Taken(NamedTuple):
+    """What became of an edited last run."""
+
+    run_id: int | None = None  # the run that was forced
+    refusal: str | None = None  # why none was
+
+
+def definition_of(value: Any, slug: str, before: Sequence[Written], which: Which, *, default_zone: str) -> Any:
+    """The definition somebody wrote; raises `Invalid` for one that cannot be, or not as a file."""
+    if isinstance(value, Mapping) and any(one.said.get("enabled") is value.get("enabled") for one in before):
+        # It says what we wrote, not what its owner wants: a prompt is corrected, and a pause stays a pause.
+        value = {name: inner for name, inner in value.items() if name != "enabled"}
+    definition = definition_from_json(value, default_zone=default_zone, slug=slug)
+    if which == "agent" and not isinstance(definition.action, Prompt):
+        field = FIELD_OF_ACTION[type(definition.action)]
+        cure = 'write a prompt, or set mirror = "all" under [schedules]'
+        raise Invalid(FieldError(field, f"only agent schedules are kept as files; {cure}"))
+    return definition
+
+
+def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, seams: Seams, now: Instant) -> Put:
+    """Write the definition as any other edit is written."""
+    fate = commands.put_many(tx, [checked], seams=seams, now=now)[0]
+    if isinstance(fate, Invalid):
+        raise fate
+    _note(tx, fate.slug, DEFINITION, Written(digest, {"enabled": enabled}))
+    return fate
+
+
+def last_run_of(value: Any, digest: str, before: Sequence[Written], *, now: Instant) -> LastRunEdit:
+    """What was changed of `nextRun` and `sessionId`; everything else in the file is ours to say."""
+    if not isinstance(value, Mapping):
+        raise Invalid(FieldError("", "a last run is a JSON object; write {…}"))
+    check_plain(value)
+    next_run = value.get("nextRun")
+    next_at = None if next_run is None else _instant(next_run)
+    is_session_changed = "sessionId" in value and not _was_said(before, "sessionId", value["sessionId"])
+    session_id = _session_id(value["sessionId"]) if is_session_changed else None
+    # A file that never was ours may come from elsewhere: a next run long past means that it is overdue.
+    is_forced = next_at is not None and next_at <= now and next_at not in _planned(before)
+    said = {"nextRun": next_run, "sessionId": value.get("sessionId")}
+    return LastRunEdit(Written(digest, said), is_session_changed, session_id, is_forced)
+
+
+def take_last_run(tx: Tx, slug: str, edit: LastRunEdit, *, now: Instant) -> Taken:
+    """Adopt the session, force the run. One edit forces once: it is remembered in the same transaction."""
+    if edit.is_session_changed:
+        commands.adopt_session(tx, slug, edit.session_id)
+    taken = Taken()
+    if edit.is_forced:
+        try:
+            taken = Taken(run_id=commands.force_once(tx, slug, now=now))
+        except Conflict as refused:
+            taken = Taken(refusal=str(refused))
+    _note(tx, slug, LAST_RUN, edit.written)
+    return taken
+
+
+def _note(tx: Tx, slug: str, name: Literal["definition.json", "last-run.json"], written: Written) -> None:
+    known: Known = recall(tx, [slug])[slug]
+    remember(tx, {slug: {**known, name: (written,)}})
+
+
+def _was_said(before: Sequence[Written], name: str, value: Any) -> bool:
+    return any(one.said.get(name) == value for one in before)
+
+
+def _planned(before: Sequence[Written]) -> set[Instant]:
+    """The next runs that were written: another way to write the same time is no change of it."""
+    return {_instant(one.said["nextRun"]) for one in before if one.said.get("nextRun") is not None}
+
+
+def _instant(value: Any) -> Instant:
+    if not isinstance(value, str):
+        raise Invalid(FieldError("nextRun", f"{shown(value)} is not a time; write it like 2026-01-30T09:00:00Z"))
+    return parse_instant(value, field="nextRun")
+
+
+def _session_id(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or len(value) > SESSION_ID_MAX or not value.isprintable():
+        cure = f"write the text of 1 to {SESSION_ID_MAX} characters that the agent gave, or null for a new session"
+        raise Invalid(FieldError("sessionId", f"{shown(value)} is not a session's id; {cure}"))
+    return value

@@ -1,0 +1,302 @@
+"""The folder of definition files, touched with care.
+
+Everything goes through open directories and never follows a link, so nothing outside of the folder is read or written,
+whatever somebody puts into it. A file is replaced whole: written under a passing name, made durable, renamed; and only
+if it still holds what was read before. One process at a time keeps a folder: it holds a lock on the directory itself.
+
+All of it blocks, and so runs in a thread.
+"""
+
+import errno
+import fcntl
+import itertools
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from wakeful.server.mirror.known import digest_of
+from wakeful.server.mirror.texts import FILES, error_name
+
+FILE_MAX: Final = 1024 * 1024
+"""As large as a request body may be."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FolderTaken(Exception):
+    """Another process keeps these files."""
+
+
+class Found(NamedTuple):
+    """A file as it was found. One that cannot be read has a problem, and a digest that stands for it."""
+
+    digest: str | None = None  # None: there is no such file
+    value: Any = None  # its JSON, unless the digest is one of those known
+    problem: str | None = None
+
+
+class Looked(NamedTuple):
+    """What a schedule's folder holds."""
+
+    files: Mapping[str, Found]
+    errors: Mapping[str, str | None]  # digests of the error files, by the name of what they are about
+    problem: str | None = None  # why the folder itself cannot be used
+    is_stray: bool = False  # a plain file where a folder would be
+
+
+class Writing(NamedTuple):
+    """A file to be replaced. `expected` is the digest it must still have; None: it must not be there."""
+
+    slug: str
+    name: str
+    content: bytes | None  # None: remove it
+    expected: str | None
+    is_guarded: bool = True  # False: whatever it holds
+
+
+class Removal(NamedTuple):
+    """Files to be removed, each if it still has this digest; then the folder, if that leaves it empty."""
+
+    slug: str
+    expected: Mapping[str, str]
+
+
+class Folder:
+    """See above."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+        # Who waits for a thread may be cancelled, and the thread goes on: whoever comes next sees what it did.
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def names(self) -> list[str]:
+        """What is in it and is no plain file, sorted, hidden ones left out. Makes the folder if it is missing."""
+        with self._held() as root, os.scandir(root) as entries:
+            found = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
+        return sorted(name for name in found if not name.startswith("."))
+
+    def identity(self) -> tuple[int, int]:
+        """Which directory this is: another one after it was removed and made again."""
+        with self._held() as root:
+            seen = os.fstat(root)
+        return seen.st_dev, seen.st_ino
+
+    def look(self, known: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Looked]:
+        """The folders of these slugs; of a file whose digest is known (slug, name) only that is told."""
+        with self._held() as root:
+            return {slug: self._look(root, slug, digests) for slug, digests in known.items()}
+
+    def write(self, writings: Sequence[Writing]) -> list[str | None]:
+        """Replace files, durably; answers for each None, or why not. Empty: it changed meanwhile."""
+        told: list[str | None] = []
+        with self._held() as root:
+            for slug, group in itertools.groupby(writings, key=lambda one: one.slug):
+                told += self._write_in(root, slug, list(group))
+        return told
+
+    def remove(self, removals: Sequence[Removal]) -> list[str | None]:
+        """Remove files that are still ours, with what we put beside them."""
+        with self._held() as root:
+            return [_told(lambda one=one: self._remove(root, one)) for one in removals]  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Let another process keep the folder, as soon as what is under way in here has ended."""
+        self._is_over = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        try:
+            with self._lock:
+                if self._is_over:
+                    raise FolderTaken(f"the definition files in {self.path} are not kept here any more")
+                yield self._root()
+        finally:
+            if self._is_over:  # closed meanwhile, and left to us
+                self.close()
+
+    def _let_go(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _root(self) -> int:
+        """The folder, open and ours. A folder that was removed, or replaced by another, is opened anew."""
+        if self._fd is not None:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._fd), os.stat(self.path)):  # noqa: PTH116 - the pair of fstat
+                    return self._fd
+            self._let_go()
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(self.path, _DIRECTORY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise FolderTaken(f"another process keeps the definition files in {self.path}") from None
+        except OSError:  # a file system without locks; there is nothing to be had there
+            pass
+        self._fd = fd
+        return fd
+
+    @contextmanager
+    def _opened(self, root: int, slug: str) -> Iterator[int]:
+        fd = os.open(slug, _DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _look(self, root: int, slug: str, known: Mapping[str, Collection[str]]) -> Looked:
+        try:
+            with self._opened(root, slug) as fd:
+                files = {name: _read(fd, name, known[name]) for name in FILES}
+                errors = {name: _read(fd, error_name(name), (), is_json=False).digest for name in FILES}
+                return Looked(files, errors)
+        except FileNotFoundError:
+            return Looked({name: Found() for name in FILES}, {})
+        except OSError as error:
+            problem = _folder_problem(root, slug, error)
+            return Looked({}, {}, problem, is_stray=problem == _IS_FILE)
+
+    def _write_in(self, root: int, slug: str, group: Sequence[Writing]) -> list[str | None]:
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(slug, mode=0o700, dir_fd=root)  # one that a power loss takes back is written again
+            with self._opened(root, slug) as fd:
+                told = [_told(lambda one=one: _replace(fd, one)) for one in group]  # type: ignore[misc]
+                # Before the old texts are forgotten the new names must be there for good: else a power loss brings an
+                # old text back, and it would look like an edit.
+                os.fsync(fd)
+                return told
+        except OSError as error:
+            return [_shown(error)] * len(group)
+
+    def _remove(self, root: int, one: Removal) -> str | None:
+        with suppress(FileNotFoundError), self._opened(root, one.slug) as fd:
+            for name, digest in one.expected.items():
+                if _read(fd, name, (), is_json=False).digest == digest:
+                    os.unlink(name, dir_fd=fd)
+                    for beside in (error_name(name), _passing(name)):
+                        with suppress(FileNotFoundError):
+                            os.unlink(beside, dir_fd=fd)
+            os.fsync(fd)
+            with suppress(OSError):  # somebody keeps something else in it
+                os.rmdir(one.slug, dir_fd=root)
+        return None
+
+
+_IS_FILE: Final = "is a file where the schedule's folder belongs; move it away"
+
+
+def _passing(name: str) -> str:
+    return f".{name}.new"
+
+
+def _replace(fd: int, one: Writing) -> str | None:
+    passing = _passing(one.name)
+    with suppress(FileNotFoundError):
+        os.unlink(passing, dir_fd=fd)  # left behind by a process that died
+    if one.content is None:
+        with suppress(FileNotFoundError):
+            os.unlink(one.name, dir_fd=fd)
+        return None
+    try:
+        _write_whole(fd, passing, one.content)
+        if one.is_guarded and _read(fd, one.name, (), is_json=False).digest != one.expected:
+            return ""
+        os.rename(passing, one.name, src_dir_fd=fd, dst_dir_fd=fd)
+    finally:
+        with suppress(OSError):
+            os.unlink(passing, dir_fd=fd)
+    return None
+
+
+def _write_whole(fd: int, name: str, content: bytes) -> None:
+    out = os.open(name, _WRITE, 0o600, dir_fd=fd)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(out, left) :]
+        os.fsync(out)
+    finally:
+        os.close(out)
+
+
+def _read(fd: int, name: str, known: Collection[str], *, is_json: bool = True) -> Found:
+    try:
+        file = os.open(name, _READ, dir_fd=fd)
+    except FileNotFoundError:
+        return Found()
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            return _unreadable("is a symbolic link, which is not followed; put the file itself here")
+        return _unreadable(f"cannot be read: {error.strerror}")
+    try:
+        seen = os.fstat(file)
+        if not stat.S_ISREG(seen.st_mode):
+            return _unreadable("is not a file; put a file here")
+        if seen.st_size > FILE_MAX:
+            return _unreadable(f"is {seen.st_size} bytes long, and at most {FILE_MAX} are read; make it shorter")
+        with os.fdopen(os.dup(file), "rb") as reader:
+            content = reader.read(FILE_MAX + 1)
+    except OSError as error:
+        return _unreadable(f"cannot be read: {error.strerror}")
+    finally:
+        os.close(file)
+    digest = digest_of(content)
+    return Found(digest) if digest in known or not is_json else _parsed(digest, content)
+
+
+def _parsed(digest: str, content: bytes) -> Found:
+    if not content.strip():
+        return Found(digest, problem="is empty; write a JSON object")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Found(digest, problem=f"is not text in UTF-8 (byte {error.start}); save it as UTF-8")
+    try:
+        return Found(digest, json.loads(text))
+    except json.JSONDecodeError as error:
+        return Found(digest, problem=f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+    except (ValueError, RecursionError):
+        return Found(digest, problem="is JSON that nobody can read: nested too deep, or a number too long")
+
+
+def _unreadable(problem: str) -> Found:
+    return Found(f"!{problem}", problem=problem)
+
+
+def _folder_problem(root: int, slug: str, error: OSError) -> str:
+    with suppress(OSError):
+        mode = os.stat(slug, dir_fd=root, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            return "is a symbolic link, which is not followed; put the folder itself here"
+        if not stat.S_ISDIR(mode):
+            return _IS_FILE
+    return f"cannot be opened: {error.strerror}"
+
+
+def _told(work: Callable[[], str | None]) -> str | None:
+    """One bad folder does not keep the others from being written (L9)."""
+    try:
+        return work()
+    except OSError as error:
+        return _shown(error)
+
+
+def _shown(error: OSError) -> str:
+    return error.strerror or type(error).__name__

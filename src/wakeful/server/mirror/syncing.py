@@ -1,0 +1,339 @@
+"""One look at some schedules and their files: edits are taken in, then files that lag behind are written.
+
+There is one way through for every cause (a commit, a saved file, the slow rescan, the start), because each looks at how
+things are and not at what happened. A file is in one of four states: not there, ours (its digest is remembered), just
+as it should be, or edited. Ours and missing ones are written; edited ones are read first and never written over before
+they were taken over.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from wakeful.app.bootstrap import Parts
+from wakeful.core.errors import Invalid
+from wakeful.core.time.instants import SECOND, Duration, Instant
+from wakeful.features.schedules import queries
+from wakeful.features.schedules.commands import Put
+from wakeful.ports.store import StoreUnavailable, Tx
+from wakeful.server.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
+from wakeful.server.mirror.folder import Folder, Found, Looked, Removal, Writing
+from wakeful.server.mirror.known import Known, Written, digest_of, recall, remember
+from wakeful.server.mirror.report import OnReport, Report
+from wakeful.server.mirror.texts import (
+    DEFINITION,
+    FILES,
+    LAST_RUN,
+    Text,
+    Which,
+    error_name,
+    error_text,
+    is_mirrored,
+    render,
+)
+
+T = TypeVar("T")
+Phase: TypeAlias = Literal["start", "run", "stop"]
+"""At the start edits are taken in and nothing is written, at the stop the other way round."""
+
+Place: TypeAlias = tuple[str, str]
+"""A slug and the name of a file; no name: the folder itself."""
+
+SETTLE: Final[Duration] = SECOND
+"""How long a file must stay as it is: a broken one may be half written, and who forces a run by the old recipe (write
+the file, stop, start) means the run after the start."""
+
+SOON: Final[Duration] = 100
+
+
+class Offload(Protocol):
+    """Runs what blocks, somewhere else."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+class Stored(NamedTuple):
+    """A slug as the store has it."""
+
+    exists: bool
+    texts: Mapping[str, Text] | None  # None: it has no files
+    known: Known
+
+
+class Refusal(NamedTuple):
+    """An edit that waits for its author."""
+
+    digest: str
+    message: str
+
+
+class Syncing:
+    """Brings schedules and their files together, some at a time."""
+
+    def __init__(self, folder: Folder, parts: Parts, which: Which, disk: Offload, tell: OnReport) -> None:
+        self._folder = folder
+        self._parts = parts
+        self._which = which
+        self._disk = disk
+        self._tell = tell
+        self._settling: dict[Place, tuple[str, int]] = {}
+        self.refusals: dict[Place, Refusal] = {}
+        self.trouble: str | None = None  # why files could not be written last time
+        self.later: dict[str, int] = {}  # slugs to look at again, and when on the monotonic clock
+
+    async def sync(self, slugs: Mapping[str, bool], phase: Phase) -> list[str]:
+        """Look at these slugs; True: something happened in their folder. Answers those that have no files."""
+        stored = await self._ask(slugs)
+        wanted = [slug for slug, is_touched in slugs.items() if is_touched or stored[slug].texts or stored[slug].known]
+        known = {slug: _digests(stored[slug]) for slug in wanted}
+        looked = await self._disk(lambda: self._folder.look(known))
+        if phase != "stop":
+            taken = await self._take_all(wanted, looked, stored, phase)
+            stored |= await self._ask(taken)
+        if phase != "start":
+            await self._write_all(wanted, looked, stored)
+        return [slug for slug in slugs if not stored[slug].texts and not stored[slug].known]
+
+    # --- the store ---------------------------------------------------------------------------------------------------
+
+    async def _ask(self, slugs: Iterable[str]) -> dict[str, Stored]:
+        wanted = list(slugs)
+        now = self._parts.clock.read().now
+        return await self._parts.store.read(lambda tx: self._read(tx, wanted, now)) if wanted else {}
+
+    def _read(self, tx: Tx, slugs: Sequence[str], now: Instant) -> dict[str, Stored]:
+        known = recall(tx, slugs)
+        rows = tx.schedules.by_slugs(slugs)
+        return {
+            slug: Stored(
+                slug in rows,
+                render(queries.get(tx, slug, now=now))
+                if slug in rows and is_mirrored(rows[slug], self._which)
+                else None,
+                known[slug],
+            )
+            for slug in slugs
+        }
+
+    async def _remember(self, states: Mapping[str, Known]) -> None:
+        if states:
+            await self._parts.store.write(lambda tx: remember(tx, states))
+
+    # --- taking in ---------------------------------------------------------------------------------------------------
+
+    async def _take_all(
+        self, slugs: Sequence[str], looked: Mapping[str, Looked], stored: Mapping[str, Stored], phase: Phase
+    ) -> list[str]:
+        """Take in what was edited; answers where something was. Together, so that the store commits them together."""
+        edited = [slug for slug in slugs if self._needs_a_look(slug, looked[slug], stored[slug])]
+        fates = await asyncio.gather(
+            *(self._take(slug, looked[slug], stored[slug], phase) for slug in edited), return_exceptions=True
+        )
+        for fate in fates:
+            if isinstance(fate, BaseException):
+                raise fate
+        taken = [slug for slug, fate in zip(edited, fates, strict=True) if fate]
+        if taken:
+            self._parts.engine.ring_bell()
+        return taken
+
+    def _needs_a_look(self, slug: str, looked: Looked, stored: Stored) -> bool:
+        if looked.problem is None:
+            self._forgive((slug, ""))
+            return any(_is_edited(looked, stored, name) for name in FILES)
+        if stored.texts is not None or not looked.is_stray:
+            self._refuse((slug, ""), "", looked.problem)
+        return False
+
+    async def _take(self, slug: str, looked: Looked, stored: Stored, phase: Phase) -> bool:
+        has_taken = False
+        if _is_edited(looked, stored, DEFINITION):
+            before = stored.known.get(DEFINITION, ()) if stored.exists else ()
+            has_taken = await self._guarded(
+                (slug, DEFINITION), looked.files[DEFINITION], partial(self._take_definition, slug, before=before)
+            )
+        if (stored.texts is not None or has_taken) and _is_edited(looked, stored, LAST_RUN):
+            found, before = looked.files[LAST_RUN], stored.known.get(LAST_RUN, ())
+            is_rested = phase == "start" or self._has_settled((slug, LAST_RUN), found)
+            if found.problem is not None or is_rested:
+                take = partial(self._take_last_run, slug, before=before)
+                has_taken |= await self._guarded((slug, LAST_RUN), found, take)
+        return has_taken
+
+    async def _guarded(self, place: Place, found: Found, take: Callable[..., Awaitable[None]]) -> bool:
+        """Take one file over, or say what is wrong with it. Whatever it holds, it is its own trouble alone (L9)."""
+        digest = found.digest or ""
+        try:
+            if found.problem is not None:
+                if self._has_settled(place, found):
+                    self._refuse(place, digest, found.problem)
+                return False
+            await take(found.value, digest)
+        except Invalid as invalid:
+            self._refuse(place, digest, "\n".join(str(error) for error in invalid.errors))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            self._refuse(place, digest, f"cannot be taken over: {type(error).__name__}: {error}")
+        else:
+            return True
+        return False
+
+    async def _take_definition(self, slug: str, value: Any, digest: str, *, before: Sequence[Written]) -> None:
+        parts, now = self._parts, self._now
+        definition = definition_of(value, slug, before, self._which, default_zone=parts.default_zone)
+        checked = parts.check(definition, now=now)
+        put: Put = await parts.store.write(
+            lambda tx: take_definition(
+                tx, checked, digest=digest, enabled=value.get("enabled"), seams=parts.seams, now=now
+            )
+        )
+        if put.compiled is not None:
+            parts.compilations.keep(put.compiled)
+        notes = "".join(f"; {warning}" for warning in checked.warnings)
+        if put.is_created:
+            self._tell(Report("created", f"a new schedule{notes}", slug, DEFINITION))
+        elif put.is_changed or definition.enabled is not None:
+            self._tell(Report("edited", f"taken over as version {put.version}{notes}", slug, DEFINITION))
+
+    async def _take_last_run(self, slug: str, value: Any, digest: str, *, before: Sequence[Written]) -> None:
+        now = self._now
+        edit = last_run_of(value, digest, before, now=now)
+        taken = await self._parts.store.write(lambda tx: take_last_run(tx, slug, edit, now=now))
+        if edit.is_session_changed:
+            session = "a new session" if edit.session_id is None else f"session {edit.session_id}"
+            self._tell(Report("adopted", f"goes on with {session}", slug, LAST_RUN))
+        if taken.run_id is not None:
+            self._tell(Report("forced", f"nextRun was set to the past: run {taken.run_id}", slug, LAST_RUN))
+        if taken.refusal is not None:
+            self._tell(
+                Report("refused", f"nextRun was set to the past, and nothing runs: {taken.refusal}", slug, LAST_RUN)
+            )
+
+    def _has_settled(self, place: Place, found: Found) -> bool:
+        """Whether the file has been just like this for a while; if not, it is looked at again."""
+        monotonic = self._parts.clock.read().monotonic
+        digest, since = self._settling.get(place, ("", monotonic))
+        if digest == found.digest and monotonic - since >= SETTLE:
+            return True
+        if digest != found.digest:
+            self._settling[place] = (found.digest or "", since := monotonic)
+        self.later[place[0]] = since + SETTLE
+        return False
+
+    def _refuse(self, place: Place, digest: str, message: str) -> None:
+        refusal = Refusal(digest, message)
+        if self.refusals.get(place) != refusal:
+            self.refusals[place] = refusal
+            self._tell(Report("refused", message.replace("\n", "; "), place[0], place[1] or None))
+
+    def _forgive(self, place: Place) -> None:
+        self._settling.pop(place, None)
+        if self.refusals.pop(place, None) is not None:
+            self._tell(Report("recovered", "in order again", place[0], place[1] or None))
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    async def _write_all(
+        self, slugs: Sequence[str], looked: Mapping[str, Looked], stored: Mapping[str, Stored]
+    ) -> None:
+        """Write what lags behind. Remembered before it is written, forgotten what was there before after it is."""
+        writings: list[Writing] = []
+        notes: list[Writing] = []
+        removals: list[Removal] = []
+        states: dict[str, dict[str, tuple[Written, ...]]] = {}
+        for slug in slugs:
+            look, kept = looked[slug], stored[slug]
+            if look.problem is not None:
+                continue
+            notes += self._notes(slug, look, kept)
+            if kept.texts is None:
+                if kept.known:
+                    removals.append(Removal(slug, _ours(look, kept)))
+                continue
+            for name, text in kept.texts.items():
+                self._plan(slug, name, text, look, kept, writings, states)
+        await self._remember({slug: states[slug] for slug in {one.slug for one in writings}})
+        told = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
+        for one, problem in zip(writings, told, strict=False):
+            if problem is None:
+                states[one.slug][one.name] = states[one.slug][one.name][-1:]
+            elif not problem:
+                self.later[one.slug] = self._parts.clock.read().monotonic + SOON
+        told += await self._disk(lambda: self._folder.remove(removals)) if removals else []
+        await self._remember(states | {one.slug: {} for one in removals})
+        self._note_trouble([*writings, *notes, *removals], told)
+
+    def _plan(
+        self,
+        slug: str,
+        name: str,
+        text: Text,
+        looked: Looked,
+        stored: Stored,
+        writings: list[Writing],
+        states: dict[str, dict[str, tuple[Written, ...]]],
+    ) -> None:
+        """What is to be done with one file of a schedule that has files."""
+        if _is_edited(looked, stored, name):
+            return
+        digest, known = looked.files[name].digest, stored.known.get(name, ())
+        if digest != text.written.digest:
+            writings.append(Writing(slug, name, text.content, digest))
+            state = (*(one for one in known if one.digest == digest), text.written)
+        elif known != (text.written,):
+            state = (text.written,)
+        else:
+            return
+        states.setdefault(slug, dict(stored.known))[name] = state
+
+    def _notes(self, slug: str, looked: Looked, stored: Stored) -> list[Writing]:
+        """The notes that lie beside refused files, and only there."""
+        notes: list[Writing] = []
+        for name in FILES:
+            refusal, there = self.refusals.get((slug, name)), looked.errors.get(name)
+            if refusal is not None and refusal.digest == looked.files[name].digest and _is_edited(looked, stored, name):
+                content = error_text(name, refusal.message)
+                if there != digest_of(content):
+                    notes.append(Writing(slug, error_name(name), content, None, is_guarded=False))
+            elif not _is_edited(looked, stored, name):
+                self._forgive((slug, name))
+                if there is not None:
+                    notes.append(Writing(slug, error_name(name), None, None, is_guarded=False))
+        return notes
+
+    def _note_trouble(self, done: Sequence[Writing | Removal], told: Sequence[str | None]) -> None:
+        """A full disk is told once, not once for each of a thousand files, and so is its end."""
+        failed = [(one, problem) for one, problem in zip(done, told, strict=True) if problem]
+        if failed:
+            one, problem = failed[0]
+            if problem != self.trouble:
+                name = one.name if isinstance(one, Writing) else DEFINITION
+                self._tell(Report("trouble", f"cannot be written, tried again later: {problem}", one.slug, name))
+            self.trouble = problem
+        elif done and self.trouble is not None:
+            self.trouble = None
+            self._tell(Report("recovered", "definition files can be written again"))
+
+    @property
+    def _now(self) -> Instant:
+        return self._parts.clock.read().now
+
+
+def _digests(stored: Stored) -> dict[str, set[str]]:
+    """By name, the digests a file may have without having been edited."""
+    digests = {name: {one.digest for one in stored.known.get(name, ())} for name in FILES}
+    for name, text in (stored.texts or {}).items():
+        digests[name].add(text.written.digest)
+    return digests
+
+
+def _is_edited(looked: Looked, stored: Stored, name: str) -> bool:
+    digest = looked.files[name].digest
+    return digest is not None and digest not in _digests(stored)[name]
+
+
+def _ours(looked: Looked, stored: Stored) -> dict[str, str]:
+    found = {name: looked.files[name].digest for name in FILES}
+    return {name: digest for name, digest in found.items() if digest and not _is_edited(looked, stored, name)}

@@ -1,0 +1,109 @@
+"""The clock of a simulated machine.
+
+Theory of operation
+-------------------
+True time is the loop's, or is moved by hand (`simulation.hand_time`). A `Wall` is what the machines of one world
+believe it to be: an epoch plus true time, plus whatever it was stepped by, plus a drift. It can be wrong, and be
+corrected, at any moment. A `VirtualClock` is one process's view: the wall, and a monotonic side that runs with true
+time except while the machine is suspended. As on a real machine timers follow the monotonic side, so after a suspend
+they fire late by the wall.
+
+Nodes of one world share a wall (they calibrate on one database's clock) and have a clock each.
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+from wakeful.core.time.instants import Duration, Instant
+from wakeful.ports.clock import Moment
+
+EPOCH: Final[Instant] = 1_767_225_600_000
+"""2026-01-01T00:00:00Z, where a world begins unless told otherwise."""
+
+_MILLION: Final = 1_000_000
+
+
+class TrueTime(Protocol):
+    """Where virtual time comes from."""
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since it began."""
+        ...
+
+    async def sleep(self, duration: Duration) -> None:
+        """Return after `duration`."""
+        ...
+
+    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+        """Whether the bell was set within that time."""
+        ...
+
+
+class Wall:
+    """What the machines of a world believe the time to be."""
+
+    __slots__ = ("_offset", "_time", "drift_ppm")
+
+    def __init__(self, time: TrueTime, epoch: Instant = EPOCH, *, drift_ppm: int = 0) -> None:
+        self._time = time
+        self._offset = epoch
+        self.drift_ppm = drift_ppm
+
+    def read(self) -> Instant:
+        true = self._time.now_ms
+        return self._offset + true + true * self.drift_ppm // _MILLION
+
+    def step(self, by: Duration) -> None:
+        """Move it forward, or back with a negative amount; 1970 is the earliest it can say."""
+        self.set(self.read() + by)
+
+    def set(self, now: Instant) -> None:
+        """Make it say this now."""
+        self._offset += max(now, 0) - self.read()
+
+
+class VirtualClock:
+    """The clock port on virtual time."""
+
+    __slots__ = ("_started_ms", "_suspended", "_time", "wall")
+
+    def __init__(self, time: TrueTime, epoch: Instant = EPOCH, *, wall: Wall | None = None, drift_ppm: int = 0) -> None:
+        self.wall = wall or Wall(time, epoch, drift_ppm=drift_ppm)
+        self._time = time
+        self._started_ms = time.now_ms
+        self._suspended = 0
+
+    def read(self) -> Moment:
+        return Moment(self.wall.read(), self._time.now_ms - self._started_ms - self._suspended, self._suspended)
+
+    def step(self, by: Duration) -> None:
+        """Move the wall; everyone who shares it sees that."""
+        self.wall.step(by)
+
+    def set(self, now: Instant) -> None:
+        """Set the wall; everyone who shares it sees that."""
+        self.wall.set(now)
+
+    def suspend(self, lasted: Duration) -> None:
+        """The machine was suspended for the last `lasted` of true time: the monotonic side did not see it pass."""
+        self._suspended += lasted
+
+    async def sleep(self, duration: Duration) -> None:
+        until = self.read().monotonic + duration
+        left = duration
+        while True:
+            await self._time.sleep(left)
+            left = until - self.read().monotonic
+            if left <= 0:  # else it was suspended in between, and that much is still to wait
+                return
+
+    async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
+        until = self.read().monotonic + duration
+        left = duration
+        while not bell.is_set():
+            if left <= 0:
+                return False
+            if not await self._time.rung_within(bell, left):
+                left = until - self.read().monotonic
+        return True

@@ -1,0 +1,270 @@
+"""An event loop on which time is free.
+
+Theory of operation
+-------------------
+`VirtualLoop` is the ordinary asyncio loop with its selector replaced by one that never blocks: when nothing is ready,
+time jumps to the next timer. So a year passes as fast as the code in it runs, and the order of everything depends on
+the code alone: not on the wall clock, on threads or on the order of hashes. Time is kept in whole milliseconds, because
+that is what instants are; a timer between two of them fires at the later one.
+
+What cannot be made virtual is refused when it is tried, with a sentence: threads, sockets and pipes wait in real time.
+Two more ways to hang become errors. A *deadlock*: nothing is ready and no timer is set, so nothing will ever happen. A
+*livelock*: the loop goes round and round and time stands still.
+
+Code of one simulated process runs under a `Process`. Every callback of it carries the process in its context, so the
+process can be frozen (its callbacks are kept until it thaws: a suspended laptop, a long pause of the machine) or killed
+(they are dropped, and no `finally` of it has a say), without its code knowing.
+"""
+
+import asyncio
+import contextlib
+import selectors
+import warnings
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Final, NoReturn, TypeVar
+
+from wakeful.core.time.instants import Duration
+from wakeful.integrations.system.waiting import rung_within
+
+T = TypeVar("T")
+
+SPINS_MAX: Final = 200_000
+"""Rounds of the loop within one millisecond before it is called a livelock."""
+
+_ROUNDING: Final = 1e-3
+"""A thousandth of a millisecond: what differences of floating seconds may be off by."""
+
+
+class Deadlock(RuntimeError):
+    """Nothing is ready and no timer is set."""
+
+
+class Livelock(RuntimeError):
+    """The loop spins and time stands still."""
+
+
+class RealTime(RuntimeError):
+    """Something asked for a thread, a socket or a signal: it would wait in real time."""
+
+
+class Process:
+    """One simulated operating-system process: the tasks started under it share its fate."""
+
+    __slots__ = ("_held", "_loop", "_tasks", "is_alive", "is_frozen", "name")
+
+    def __init__(self, loop: "VirtualLoop", name: str) -> None:
+        self.name = name
+        self.is_alive = True
+        self.is_frozen = False
+        self._loop = loop
+        self._held: list[tuple[asyncio.Handle, Callable[..., object], tuple[Any, ...], Context]] = []
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether its code may run now."""
+        return self.is_alive and not self.is_frozen
+
+    def start(self, coro: Coroutine[Any, Any, T], *, name: str | None = None) -> "asyncio.Task[T]":
+        """Run a coroutine inside this process; what it starts belongs to the process too."""
+        context = copy_context()
+        context.run(_PROCESS.set, self)
+        return self._loop.create_task(coro, name=name, context=context)
+
+    def freeze(self) -> None:
+        """Stop running its code; what becomes ready meanwhile is kept, in order."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        """Go on where it was stopped."""
+        self.is_frozen = False
+        held, self._held = self._held, []
+        for handle, callback, args, context in held:
+            if not handle.cancelled():
+                self._loop.call_soon(callback, *args, context=context)
+
+    def kill(self) -> None:
+        """End it as kill -9 does: from here on none of its code runs, not even a `finally`."""
+        self.is_alive = False
+        self._held.clear()
+
+    def bury(self) -> None:
+        """Let go of what a killed process left in memory. Not from inside the process."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a killed process owes nobody a complaint about what it never awaited
+            for task in tuple(self._tasks):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own way to say the same
+                # The coroutine's clean-up runs against handles that are dead, so whatever it says is of no interest.
+                with contextlib.suppress(BaseException):
+                    task.get_coro().close()
+        self._tasks.clear()
+
+    def _adopt(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks[task] = None
+        task.add_done_callback(self._disown, context=_NOBODY)
+
+    def _disown(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
+
+    def _hold(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None) -> asyncio.Handle:
+        """Keep a callback until the process thaws; if it is dead, forget it."""
+        context = copy_context() if context is None else context
+        handle = asyncio.Handle(callback, args, self._loop, context)
+        if self.is_alive:
+            self._held.append((handle, callback, args, context))
+        return handle
+
+
+_PROCESS: Final[ContextVar[Process | None]] = ContextVar("process", default=None)
+_NOBODY: Final = Context()
+
+
+def current_process() -> Process | None:
+    """The process the running code belongs to; None outside of all."""
+    return _PROCESS.get()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop whose time jumps to the next timer when nothing is ready."""
+
+    def __init__(self) -> None:
+        self._jumper = _Jumper()
+        super().__init__(self._jumper)
+        self._jumper.is_open = False
+        self._clock_resolution = 1e-6
+        self.set_task_factory(_in_its_process)
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since the loop was made."""
+        return self._jumper.now_ms
+
+    def time(self) -> float:
+        return self._jumper.now_ms / 1000
+
+    async def sleep(self, duration: Duration) -> None:
+        """Return after `duration` of the loop's time."""
+        await asyncio.sleep(duration / 1000)
+
+    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+        """Whether the bell was set within that much of the loop's time."""
+        return await rung_within(bell, duration)
+
+    def call_at_ms(self, when: int, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """Like `call_at`, in the loop's own milliseconds."""
+        return self.call_at(when / 1000, callback, *args)
+
+    def call_soon(  # type: ignore[override]  # the stub's TypeVarTuple adds nothing here
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        process = _PROCESS.get() if context is None else context.get(_PROCESS)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        if process.is_awake:
+            # Between now and its turn the process may be frozen or killed, so it is asked again when the turn comes.
+            return super().call_soon(self._fire, process, callback, args, context=context)
+        return process._hold(callback, args, context)
+
+    def call_at(  # type: ignore[override]  # the stub's TypeVarTuple adds nothing here
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        process = _PROCESS.get() if context is None else context.get(_PROCESS)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        # A timer reaches its callback without passing `call_soon`, so the process is asked when it fires.
+        return super().call_at(when, self._fire, process, callback, args, context=context)
+
+    def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
+        raise RealTime("a thread tried to call into the virtual loop; run that work inline in the simulation")
+
+    def run_in_executor(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
+        raise RealTime("a thread was asked for on the virtual loop; run that work inline in the simulation")
+
+    def add_signal_handler(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
+        raise RealTime("a signal handler was asked for on the virtual loop; a simulated process is ended by its world")
+
+    def run(self, coro: Coroutine[Any, Any, T], *, until: Duration | None = None) -> T | None:
+        """Run to the end of `coro`, or until the loop's time is `until`: then it is cancelled and None is answered."""
+        main = self.create_task(coro)
+        if until is not None:
+            self.call_at_ms(until, main.cancel)
+        try:
+            return self.run_until_complete(main)
+        except asyncio.CancelledError:
+            if until is not None and self.now_ms >= until:
+                return None
+            raise
+
+    def _fire(self, process: Process, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if process.is_awake:
+            callback(*args)
+        else:
+            process._hold(callback, args, None)
+
+
+def run(coro: Coroutine[Any, Any, T], *, until: Duration | None = None) -> T | None:
+    """Run a coroutine on a fresh virtual loop and close it; see `VirtualLoop.run`."""
+    loop = VirtualLoop()
+    try:
+        return loop.run(coro, until=until)
+    finally:
+        drain(loop)
+
+
+def drain(loop: VirtualLoop) -> None:
+    """Cancel what is left on the loop, let it end, and close the loop."""
+    left = sorted((task for task in asyncio.all_tasks(loop)), key=lambda task: task.get_name())
+    for task in left:
+        task.cancel()
+    if left:
+        with contextlib.suppress(Deadlock, Livelock):  # what ignores its cancellation is left behind
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.close()
+
+
+def _in_its_process(
+    loop: asyncio.AbstractEventLoop, coro: Any, *, context: Context | None = None, **options: Any
+) -> "asyncio.Task[Any]":
+    """A task of the process that starts it, and known to that process."""
+    task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context, **options)
+    process = _PROCESS.get() if context is None else context.get(_PROCESS)
+    if process is not None:
+        process._adopt(task)
+    return task
+
+
+class _Jumper(selectors.BaseSelector):
+    """A selector that has nothing to select: instead of blocking it moves the time."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.is_open = True  # while the loop registers its own wake-up pipe
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._spins = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Deadlock("deadlock: nothing is ready and no timer is set, so nothing will ever happen")
+        if timeout <= 0:
+            self._spins += 1
+            if self._spins > SPINS_MAX:
+                raise Livelock(f"livelock: {SPINS_MAX} rounds of the loop and time still stands at {self.now_ms} ms")
+            return []
+        self._spins = 0
+        whole = int(timeout * 1000 - _ROUNDING)  # rounded up, so that the timer is due when time has jumped
+        self.now_ms += whole + 1
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        if not self.is_open:
+            raise RealTime("a socket or pipe was registered on the virtual loop; it would wait in real time")
+        key = selectors.SelectorKey(fileobj, fileobj if isinstance(fileobj, int) else fileobj.fileno(), events, data)
+        self._keys[key.fd] = key
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys.pop(fileobj if isinstance(fileobj, int) else fileobj.fileno())
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._keys

@@ -1,0 +1,518 @@
+"""The laws as questions about facts.
+
+Theory of operation
+-------------------
+Each law is one or more small functions. They take facts, rows of the ledger, cadences, lanes, and attempts as they were
+*seen from outside*, and yield a sentence for everything that is wrong; no sentence, no violation. They know nothing of
+the engine: none of them asks it what it thinks, and what should be planned is counted anew from the timing in force.
+
+A fact seen from outside is a `Seen`: the world's own record that an attempt really began, and really ended, on some
+node. A `ghost` is an attempt whose node lost its lease while it ran. It may go on for a little while, because nobody
+can stop what stands still; but nothing it says counts any more, and it holds nothing.
+
+An `Era` is a stretch of time under one timing. Which instants a schedule has is a question to its eras, so that an edit
+of the timing divides the past from the future without making either wrong.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.core.run.runs import NOT_RUN, OPEN, Attempt, Run, may_become
+from wakeful.core.schedule.cadence import Cadence, Rules
+from wakeful.core.schedule.policies import CRASHES_MAX, GRACE
+from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration, format_instant
+from wakeful.core.time.timing import Timing, instants_after, next_after, tally
+from wakeful.ports.store import Alarm
+
+Ending: TypeAlias = Literal["done", "failed", "raised", "cancelled", "died"]
+
+ENUMERATED_MAX: Final = 300
+"""Stretches up to this long are counted by visiting every instant; longer ones by the timing's own count."""
+
+LEFT_LYING_MAX: Final[Duration] = 2 * MINUTE
+"""How long something due may be left unrung while there is no room for it; beyond this it was overlooked."""
+
+NONE_UNCUT: Final[Mapping[int, Instant]] = MappingProxyType({})
+HALTED: Final = frozenset({"paused", "disabled", "invalid", "done"})
+CRASH_OUTCOMES: Final = frozenset({"crashed", "interrupted"})
+
+
+class Era(NamedTuple):
+    """From here on (exclusive) the schedule had this timing, until the next era."""
+
+    after: Instant
+    timing: Timing
+
+
+class Seen(NamedTuple):
+    """One attempt, as the world saw it from outside."""
+
+    run_id: int
+    schedule_id: int
+    attempt: int
+    key: str
+    lane: str | None
+    node: int  # the incarnation that performed it
+    began_at: int  # true time
+    ended_at: int | None = None
+    ending: Ending | None = None
+    is_ghost: bool = False  # its node had lost its lease, or was dead, before it ended
+
+
+class Shift(NamedTuple):
+    """A row before and after one commit; `before` is None when the commit wrote it first."""
+
+    before: Run | None
+    after: Run
+
+
+# -- L1: no silent gap ------------------------------------------------------------------------------------------------
+
+
+def tiles(
+    name: str,
+    eras: Sequence[Era],
+    rows: Iterable[Run],
+    *,
+    after: Instant,
+    through: Instant,
+    ran_ahead: frozenset[int] = frozenset(),
+    uncut: Mapping[int, Instant] = NONE_UNCUT,
+) -> Iterator[str]:
+    """L1: the rows cover every instant in (after, through] exactly once, and each counts what it covers.
+
+    `ran_ahead` names runs that happened while the clock was ahead: they may lie off the grid of a later edit. `uncut`
+    names gaps of a timing that is no longer in force that lay across a border to which the clock came back, and that
+    border: nobody knows any more how many of their instants lie on this side, and what is beyond was planned anew.
+    """
+    cursor = after
+    for row in sorted(rows, key=lambda row: (row.planned_at, row.run_id)):
+        last = last_instant(row)
+        if row.run_id in ran_ahead and not count_in(eras, row.planned_at - 1, row.planned_at):
+            continue
+        if row.planned_at <= cursor:
+            yield f"L1 {name}: {describe(row)} covers again what was covered up to {at(cursor)}"
+            cursor = max(cursor, last)
+            continue
+        if row.run_id in uncut:
+            last = min(last, uncut[row.run_id])
+        elif last > through and row.run_id not in ran_ahead:
+            yield f"L1 {name}: {describe(row)} reaches beyond {at(through)}, up to where it is planned"
+        expected = next_in(eras, cursor)
+        if expected is not None and expected < row.planned_at:
+            yield f"L1 {name}: no row covers {at(expected)}; the next one is {describe(row)}"
+        elif expected is None or expected > row.planned_at:
+            yield f"L1 {name}: {describe(row)} is not at a planned instant; the next one was {at(expected)}"
+        if row.run_id not in uncut:
+            yield from _counts_right(name, eras, row, last)
+        cursor = last
+    missing = next_in(eras, cursor)
+    if missing is not None and missing <= through:
+        yield f"L1 {name}: no row covers {at(missing)}, although it is planned through {at(through)}"
+
+
+def stays_in_place(name: str, shift: Shift) -> Iterator[str]:
+    """L1: what a row covers is written once, but a gap may grow at its end, or be cut there by a clock that came back.
+
+    Whether it grew or was cut by the right instants is a question to `tiles`.
+    """
+    before, after = shift
+    if before is None or before == after:
+        return
+    was = (before.schedule_id, before.occurrence, before.planned_at)
+    now = (after.schedule_id, after.occurrence, after.planned_at)
+    is_gap = before.outcome in NOT_RUN and after.outcome in NOT_RUN and before.attempt == 0
+    if was != now or (not is_gap and (before.planned_until, before.instants) != (after.planned_until, after.instants)):
+        yield f"L1 {name}: {describe(before)} was moved and is now {describe(after)}"
+
+
+def _counts_right(name: str, eras: Sequence[Era], row: Run, last: Instant) -> Iterator[str]:
+    if row.instants == 1 and row.planned_until is None:
+        return
+    counted = count_in(eras, row.planned_at - 1, last)
+    if counted != row.instants:
+        yield f"L1 {name}: {describe(row)} says {row.instants} instants; there are {counted}"
+    if row.outcome not in NOT_RUN:
+        yield f"L1 {name}: {describe(row)} ran, and stands for more than one instant"
+
+
+# -- L2: one run per instant ------------------------------------------------------------------------------------------
+
+
+def one_row_per_instant(name: str, rows: Iterable[Run]) -> Iterator[str]:
+    """L2: an occurrence is claimed once."""
+    first: dict[int, Run] = {}
+    for row in rows:
+        other = first.setdefault(row.occurrence, row)
+        if other.run_id != row.run_id:
+            yield f"L2 {name}: {describe(row)} is a second run of the instant of {describe(other)}"
+
+
+def moves_by_the_table(name: str, shift: Shift) -> Iterator[str]:
+    """L2: what is settled stays settled; a run moves only along the transition table."""
+    before, after = shift
+    if before is None or before.outcome == after.outcome:
+        return
+    if not may_become(before.outcome, after.outcome):
+        yield f"L2 {name}: {describe(before)} became {after.outcome}"
+
+
+def attempts_are_bounded(name: str, run: Run, ended: Sequence[Attempt], seen: Sequence[Seen]) -> Iterator[str]:
+    """L2: a crash costs at most one more attempt, and a second crash ends the run."""
+    begun = len({one.attempt for one in seen})
+    answered = sum(one.outcome not in CRASH_OUTCOMES for one in ended)
+    lost = len(ended) - answered
+    if begun > answered + CRASHES_MAX:
+        yield (
+            f"L2 {name}: {describe(run)} was begun {begun} times although only {answered} attempts were answered: "
+            f"a crash costs one more attempt, never two"
+        )
+    if lost > 1:
+        yield f"L2 {name}: {describe(run)} was tried again after {lost} crashes"
+    if run.crashes >= CRASHES_MAX and run.outcome in OPEN:
+        yield f"L2 {name}: {describe(run)} is still open after {run.crashes} crashes"
+    if begun > run.attempt:
+        yield f"L2 {name}: {describe(run)} was begun {begun} times and counts {run.attempt}"
+
+
+def attempts_begin_once(name: str, seen: Sequence[Seen]) -> Iterator[str]:
+    """L2: each attempt is begun by one node once, and all attempts of a run carry one key."""
+    numbers: dict[int, Seen] = {}
+    for one in seen:
+        other = numbers.setdefault(one.attempt, one)
+        if other is not one:
+            yield f"L2 {name}: attempt {one.attempt} of run {one.run_id} began on node {other.node} and on {one.node}"
+        if one.key != seen[0].key:
+            yield f"L2 {name}: run {one.run_id} has the keys {seen[0].key} and {one.key}"
+
+
+def keys_are_unique(name: str, seen: Seen, owners: Mapping[str, int]) -> Iterator[str]:
+    """L2: an idempotency key belongs to one run."""
+    owner = owners.get(seen.key)
+    if owner is not None and owner != seen.run_id:
+        yield f"L2 {name}: runs {owner} and {seen.run_id} share the key {seen.key}"
+
+
+def halted_does_not_fire(name: str, before: Cadence | None, after: Cadence | None, shift: Shift) -> Iterator[str]:
+    """L2: nothing planned begins while a schedule is paused, disabled, invalid or removed.
+
+    A pause that ended in the same commit is over; what is planned after its end may begin.
+    """
+    row = shift.after
+    if before is None or not is_planned(row) or row.outcome in NOT_RUN:
+        return
+    was_started = shift.before is not None and shift.before.attempt == row.attempt
+    if was_started or row.attempt == 0 or before.state not in HALTED:
+        return
+    if after is None or after.state in HALTED:
+        yield f"L2 {name}: {describe(row)} began although the schedule is {before.state} ({before.state_reason})"
+    elif row.planned_at <= after.state_at and shift.before is None:
+        yield f"L2 {name}: {describe(row)} was planned before {before.state} ended at {at(after.state_at)}"
+
+
+# -- L3: strictly forward, on the grid --------------------------------------------------------------------------------
+
+
+def is_forward(name: str, cadence: Cadence, timing: Timing) -> Iterator[str]:
+    """L3: the next instant is the first one on the grid after what is planned."""
+    if cadence.next_at is not None and cadence.next_at <= cadence.planned_through:
+        yield f"L3 {name}: next is {at(cadence.next_at)}, not after {at(cadence.planned_through)}, planned through"
+        return
+    if cadence.state != "active":
+        return
+    expected = next_after(timing, cadence.planned_through)
+    if cadence.next_at != expected:
+        yield (
+            f"L3 {name}: next is {at(cadence.next_at)}; the grid says {at(expected)} "
+            f"after {at(cadence.planned_through)}, planned through"
+        )
+
+
+def done_is_done(name: str, cadence: Cadence, timing: Timing, ran: frozenset[Instant]) -> Iterator[str]:
+    """L3: a schedule is done only when none of its instants is left, but for those that `ran` ahead of the clock."""
+    if cadence.state != "done":
+        return
+    ahead = next_after(timing, cadence.planned_through)
+    if ahead is not None and ahead not in ran:
+        yield f"L3 {name}: it is called done, and {at(ahead)} is still to come"
+
+
+def has_its_alarm(name: str, cadence: Cadence, alarm: Alarm | None, rules: Rules) -> Iterator[str]:
+    """L3: an active schedule has an alarm at its next instant, held back by a backoff or a backlog and nothing else."""
+    if cadence.state != "active" or cadence.next_at is None:
+        return
+    is_one_by_one = cadence.catch_up_until is not None and cadence.open_run_id is not None
+    if alarm is None or alarm.due_at is None:
+        if not is_one_by_one:
+            yield f"L3 {name}: next is {at(cadence.next_at)} and no alarm is set for it"
+        return
+    regular = cadence.next_at + rules.offset
+    latest = regular if cadence.backoff_until is None else max(regular, cadence.backoff_until)
+    if not regular <= alarm.due_at <= latest:
+        yield f"L3 {name}: the alarm rings at {at(alarm.due_at)}; it is due between {at(regular)} and {at(latest)}"
+
+
+def is_not_silent(
+    name: str, cadence: Cadence, due_at: Instant | None, *, now: Instant, is_asleep: bool, ahead_max: Duration
+) -> Iterator[str]:
+    """L3: after a look at the clock nothing due is left lying, and nothing is planned beyond the clock.
+
+    What is planned beyond the clock would be silent until time has caught up.
+    """
+    if cadence.state != "active" or cadence.next_at is None:
+        return
+    if cadence.planned_through > now + ahead_max:
+        yield f"L3 {name}: it is {at(now)} and planned through {at(cadence.planned_through)}: silent until then"
+    if is_asleep and due_at is not None and due_at < now - LEFT_LYING_MAX:
+        yield f"L3 {name}: it is {at(now)}, its alarm was due at {at(due_at)}, and the clock went to sleep over it"
+
+
+def grid_stays(name: str, before: Cadence, after: Cadence, rows: Sequence[Shift]) -> Iterator[str]:
+    """L3: the border moves when instants are decided or the schedule is replanned, not by manual runs or retries."""
+    if after.planned_through <= before.planned_through or after.state != before.state:
+        return
+    if after.version != before.version or after.state_at != before.state_at:
+        return
+    if after.planned_through <= before.ran_through:
+        return  # what lies there ran while the clock was ahead; passing it decides nothing
+    if not any(_decides(shift) for shift in rows):
+        yield (
+            f"L3 {name}: planned through moved from {at(before.planned_through)} to {at(after.planned_through)}, "
+            f"and no instant was decided"
+        )
+
+
+def _decides(shift: Shift) -> bool:
+    """Whether a row is new, or a gap grew: so instants were decided."""
+    if not is_planned(shift.after):
+        return False
+    return shift.before is None or shift.after.instants > shift.before.instants
+
+
+# -- L4: no storms ----------------------------------------------------------------------------------------------------
+
+
+def start_obeys_policy(
+    name: str, row: Run, rules: Rules, *, now: Instant, backlog: int, slack: Duration = 0
+) -> Iterator[str]:
+    """L4: a late instant starts only if the catch-up policy says so; `backlog` counts the catch-ups of one outage."""
+    late = now - row.due_at
+    if late <= GRACE + slack:
+        return
+    if rules.catch_up == "skip":
+        yield f"L4 {name}: {describe(row)} started {format_duration(late)} late, and the policy is to skip"
+    if rules.lateness_max is not None and backlog <= 1 and late > max(rules.lateness_max, GRACE) + slack:
+        limit = format_duration(rules.lateness_max)
+        yield f"L4 {name}: {describe(row)} started {format_duration(late)} late; at most {limit} is allowed"
+    if rules.catch_up == "once":
+        newer = next_after(rules.timing, row.planned_at)
+        if newer is not None and newer + rules.offset <= now - slack:
+            yield f"L4 {name}: {describe(row)} started late although the newer {at(newer)} was due as well"
+    if rules.catch_up == "all" and backlog > rules.catch_up_max:
+        yield f"L4 {name}: {describe(row)} is catch-up number {backlog}; at most {rules.catch_up_max} are allowed"
+
+
+def within_capacity(node: int, running: int, capacity: int) -> Iterator[str]:
+    """L4: a node never runs more at once than its capacity."""
+    if running > capacity:
+        yield f"L4 node {node}: {running} attempts are running at once; its capacity is {capacity}"
+
+
+# -- L5: one at a time per lane ---------------------------------------------------------------------------------------
+
+
+def one_per_lane(busy: Iterable[Run], holders: Mapping[str, int]) -> Iterator[str]:
+    """L5: of the runs that are running or stuck, each holds its lane, and no lane is held by anything else."""
+    held: dict[str, Run] = {}
+    for run in busy:
+        if run.lane is None:
+            continue
+        other = held.setdefault(run.lane, run)
+        if other is not run:
+            yield f"L5 lane {run.lane}: {describe(other)} and {describe(run)} are in it at once"
+        elif holders.get(run.lane) != run.run_id:
+            yield f"L5 lane {run.lane}: {describe(run)} runs in it; the store says {holders.get(run.lane)} holds it"
+    for lane, run_id in sorted(holders.items()):
+        if lane not in held:
+            yield f"L5 lane {lane}: run {run_id} holds it and is neither running nor stuck"
+
+
+def seen_one_at_a_time(seen: Iterable[Seen]) -> Iterator[str]:
+    """L5: of the attempts under way, no two are in one lane or of one schedule. Ghosts hold nothing."""
+    lanes: dict[str, Seen] = {}
+    schedules: dict[int, Seen] = {}
+    for one in seen:
+        if one.ended_at is not None or one.is_ghost:
+            continue
+        other = schedules.setdefault(one.schedule_id, one)
+        if other is not one:
+            yield f"L5 schedule {one.schedule_id}: runs {other.run_id} and {one.run_id} run at once"
+        if one.lane is not None:
+            other = lanes.setdefault(one.lane, one)
+            if other is not one:
+                yield f"L5 lane {one.lane}: runs {other.run_id} and {one.run_id} run in it at once"
+
+
+def open_runs_are_few(name: str, cadence: Cadence, rows: Iterable[Run], rules: Rules) -> Iterator[str]:
+    """L5: at most one open run per schedule, and one more queued behind it where the schedule says so."""
+    open_rows = [row for row in rows if row.outcome in OPEN or row.stuck]
+    limit = 2 if rules.overlap == "queue" or cadence.queued_run_id is not None else 1
+    if len(open_rows) > limit:
+        yield f"L5 {name}: {len(open_rows)} runs are open: {', '.join(describe(row) for row in open_rows)}"
+    known = {cadence.open_run_id, cadence.queued_run_id}
+    for row in open_rows:
+        if row.run_id not in known:
+            yield f"L5 {name}: {describe(row)} is open and the schedule does not know of it"
+    busy = [row for row in open_rows if row.outcome == "running" or row.stuck]
+    if len(busy) > 1:
+        yield f"L5 {name}: {len(busy)} runs are running: {', '.join(describe(row) for row in busy)}"
+
+
+def nobody_waits_at_a_free_lane(waiting: Sequence[Alarm], holders: Mapping[str, int]) -> Iterator[str]:
+    """L5: whoever is parked is parked behind someone: the holder of the lane, or one who was let go to take it."""
+    called = {alarm.lane for alarm in waiting if not alarm.parked and alarm.due_at is not None}
+    for alarm in waiting:
+        if alarm.parked and alarm.lane not in holders and alarm.lane not in called:
+            yield f"L5 lane {alarm.lane}: run {alarm.ref} is parked although nobody holds the lane"
+
+
+# -- L6: leases and fences --------------------------------------------------------------------------------------------
+
+
+def fence_grows(name: str, shift: Shift) -> Iterator[str]:
+    """L6: every attempt has a fence of its own, and a fence never goes back."""
+    before, after = shift
+    if before is None:
+        return
+    if after.fence < before.fence:
+        yield f"L6 {name}: the fence of {describe(after)} went back from {before.fence} to {after.fence}"
+    if after.attempt > before.attempt and after.fence <= before.fence:
+        yield f"L6 {name}: {describe(after)} began under the fence {after.fence} of the attempt before"
+
+
+def answers_are_its_own(name: str, shift: Shift, seen: Sequence[Seen]) -> Iterator[str]:
+    """L6: a run is settled by the attempt that holds it, never by the late answer of one that lost it.
+
+    Succeeded, failed for the target and timed out are claims about how the current attempt ended; it must have ended.
+    """
+    before, after = shift
+    if before is not None and before.outcome == "waiting" and after.outcome in ("succeeded", "timedOut"):
+        yield f"L6 {name}: {describe(before)} became {after.outcome} while nobody held it"
+    if before is None or before.outcome != "running" or after.outcome == "running":
+        return
+    if after.fence != before.fence:
+        return  # it moved on more than once between two looks; each step is judged by its attempts' rows
+    current = next((one for one in seen if one.attempt == before.attempt), None)
+    if after.outcome == "succeeded" and (current is None or current.ending != "done"):
+        yield f"L6 {name}: {describe(after)} counts as succeeded; its attempt {ended_how(current)}"
+    if after.outcome == "timedOut" and (current is None or current.ended_at is None):
+        yield f"L6 {name}: {describe(after)} is called timed out; its attempt {ended_how(current)}"
+    if after.outcome == "failed" and after.reason is None and current is not None and current.ended_at is None:
+        yield f"L6 {name}: {describe(after)} counts as failed; its attempt {ended_how(current)}"
+
+
+def retry_follows_an_end(name: str, shift: Shift, ended: Sequence[Attempt], seen: Sequence[Seen]) -> Iterator[str]:
+    """L6: an attempt said to have failed or timed out has really ended before the run waits for the next."""
+    if shift.after.outcome != "waiting":
+        return
+    for one in ended:
+        if one.outcome not in ("failed", "timedOut", "busy", "throttled"):
+            continue
+        actual = next((s for s in seen if s.attempt == one.attempt), None)
+        if actual is not None and actual.ended_at is None and not actual.is_ghost:
+            run = describe(shift.after)
+            yield f"L6 {name}: attempt {one.attempt} of {run} is called {one.outcome}; it {ended_how(actual)}"
+
+
+def stuck_keeps_its_place(name: str, run: Run, cadence: Cadence | None, holders: Mapping[str, int]) -> Iterator[str]:
+    """L6: what could not be ended keeps its lane and its schedule, visibly."""
+    if not run.stuck:
+        return
+    if run.outcome != "unknown":
+        yield f"L6 {name}: {describe(run)} is stuck and called {run.outcome}, as if its end were known"
+    if run.lane is not None and holders.get(run.lane) != run.run_id:
+        yield f"L6 {name}: {describe(run)} is stuck, and its lane {run.lane} is held by {holders.get(run.lane)}"
+    if cadence is not None and run.run_id not in (cadence.open_run_id, cadence.queued_run_id):
+        yield f"L6 {name}: {describe(run)} is stuck, and its schedule has let go of it"
+
+
+def ghosts_leave(seen: Iterable[Seen], *, awake_for: Duration, patience: Duration) -> Iterator[str]:
+    """L6: a node that lost its lease ends what it had under way, soon after it is awake again."""
+    for one in seen:
+        if one.is_ghost and one.ended_at is None and awake_for > patience:
+            awake = format_duration(awake_for)
+            yield f"L6 node {one.node}: it lost the lease, is awake for {awake}, and run {one.run_id} goes on there"
+
+
+def open_runs_have_owners(name: str, run: Run, nodes: frozenset[int]) -> Iterator[str]:
+    """L6: a running run belongs to a node that is in the books; a waiting one to nobody."""
+    if run.outcome == "running" and run.owner not in nodes:
+        yield f"L6 {name}: {describe(run)} runs on node {run.owner}, which nobody registered"
+    if run.outcome == "waiting" and run.owner is not None:
+        yield f"L6 {name}: {describe(run)} waits and is still owned by node {run.owner}"
+
+
+# -- what the sentences are made of -----------------------------------------------------------------------------------
+
+
+def next_in(eras: Sequence[Era], t: Instant) -> Instant | None:
+    """The first instant after `t` that a schedule with this history has."""
+    for index, era in enumerate(eras):
+        until = eras[index + 1].after if index + 1 < len(eras) else None
+        if until is not None and until <= t:
+            continue
+        found = next_after(era.timing, max(t, era.after))
+        if found is not None and (until is None or found <= until):
+            return found
+    return None
+
+
+def count_in(eras: Sequence[Era], after: Instant, until: Instant) -> int:
+    """How many instants lie in (after, until]: by visiting them, and by the timing's own count beyond a few hundred."""
+    count = 0
+    for index, era in enumerate(eras):
+        start = max(after, era.after)
+        end = min(until, eras[index + 1].after) if index + 1 < len(eras) else until
+        if end <= start:
+            continue
+        visited = 0
+        for _ in takewhile(lambda instant, end=end: instant <= end, instants_after(era.timing, start)):  # type: ignore[misc]
+            visited += 1
+            if visited > ENUMERATED_MAX:
+                visited = tally(era.timing, start, end).count
+                break
+        count += visited
+    return count
+
+
+def is_planned(row: Run) -> bool:
+    """Whether a row stands for instants of a grid, and not for something that was asked for."""
+    return row.trigger not in ("manual", "wake")
+
+
+def last_instant(row: Run) -> Instant:
+    """The last instant a row covers."""
+    return row.planned_at if row.planned_until is None else row.planned_until
+
+
+def at(instant: Instant | None) -> str:
+    """An instant as text."""
+    return "never" if instant is None else format_instant(instant)
+
+
+def describe(row: Run) -> str:
+    """A row in a few words."""
+    span = at(row.planned_at) if row.planned_until is None else f"{at(row.planned_at)}..{at(row.planned_until)}"
+    reason = f"({row.reason})" if row.reason else ""
+    stuck = ", stuck" if row.stuck else ""
+    return f"run {row.run_id} [{span}, {row.trigger}, {row.outcome}{reason}, attempt {row.attempt}{stuck}]"
+
+
+def ended_how(seen: Seen | None) -> str:
+    """What the world knows of an attempt's end."""
+    if seen is None:
+        return "was never seen to begin"
+    ghost = " after its node had lost the lease" if seen.is_ghost else ""
+    return "still runs" + ghost if seen.ended_at is None else f"ended {seen.ending}{ghost}"

@@ -1,0 +1,57 @@
+"""Who lives in a world beside its schedules."""
+
+from pathlib import Path
+from typing import Final
+
+from worlds.conversations import Conversations
+from worlds.faults import Climate, streams
+from worlds.heartbeat import NAME as HEARTBEAT
+from worlds.heartbeat import Beating
+from worlds.inhabitants import Inhabitant, Surroundings
+from worlds.outbox import NAME as OUTBOX
+from worlds.outbox import Outbox
+from worlds.slots import NAME as SLOTS
+from worlds.slots import Keys
+from worlds.trouble import Troubles
+from worlds.workflows import NAME as WORKFLOWS
+from worlds.workflows import Post
+
+EVERYBODY: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS})
+
+CALM: Final = frozenset({OUTBOX, HEARTBEAT})
+"""Those that do nothing for days when nobody asks them to: they can live in a world of a year."""
+HEARD_MAX: Final = 2
+"""How many days several nodes may listen to people: the lease of the one that listens is renewed every ten seconds."""
+TOGETHER_MAX: Final = 2
+"""How many live in most worlds: enough to disturb one another."""
+
+
+def draw_inhabitants(seed: int, who: frozenset[str]) -> frozenset[str]:
+    """Who of these lives in the world of a seed: one or two of them; in one world of eight, all."""
+    (rng,) = streams(seed, "inhabitants")
+    names = sorted(who)
+    if rng.random() < 1 / 8:
+        return who
+    return frozenset(rng.sample(names, min(TOGETHER_MAX, len(names) - 1)))
+
+
+def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) -> list[Inhabitant]:
+    """The inhabitants that a climate names, each with a generator of its own."""
+    there: list[Inhabitant] = []
+    outbox, heartbeat, slots, workflows, alerts, talk = streams(
+        seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, "alerts", "talk"
+    )
+    conversations = Conversations(talk, world, lease=climate.lease)
+    days, per_day = climate.days, climate.deeds_per_day
+    if OUTBOX in climate.inhabitants:
+        is_heard = climate.nodes == 1 or days <= HEARD_MAX
+        troubles = Troubles(alerts, world)
+        there.append(Outbox(outbox, world, troubles, conversations, days=days, per_day=per_day, is_heard=is_heard))
+    if HEARTBEAT in climate.inhabitants:
+        pace, nodes = 2 * climate.pace, climate.nodes
+        there.append(Beating(heartbeat, world, conversations, days=days, per_day=per_day, pace=pace, nodes=nodes))
+    if SLOTS in climate.inhabitants:
+        there.append(Keys(slots, world, days=days, per_day=per_day, lease=climate.lease, folder=folder))
+    if WORKFLOWS in climate.inhabitants:
+        there.append(Post(workflows, world, days=days, per_day=per_day, pace=climate.pace, lease=climate.lease))
+    return there

@@ -1,0 +1,186 @@
+"""The system under simulation: the real engine and the real commands, put together by the real composition root.
+
+A world knows the system only as a protocol, and whoever starts a world hands in how to put one together; so a test can
+hand in one that is broken on purpose.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+from wakeful.app.bootstrap import MakeFeature, Parts, assemble_with
+from wakeful.core.errors import Invalid
+from wakeful.core.run.effects import Deliver
+from wakeful.core.schedule.actions import Event
+from wakeful.core.schedule.definition_json import definition_from_json
+from wakeful.core.time.instants import Instant
+from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.limits import Limits
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import ScheduleLimits, check
+from wakeful.ports.action import Action, Orphans
+from wakeful.ports.clock import Clock
+from wakeful.ports.store import Store, Tx
+
+ZONE: Final = "UTC"
+# Where the output of a schedule goes, by its number: nowhere, to one, to several, to whoever was heard of last as well.
+_ADDRESSEES: Final[tuple[Any, ...]] = (
+    {"channel": "pager"},
+    None,
+    [{"channel": "phone"}, {"channel": "mail", "to": "ann"}],
+    {"channel": "mail"},
+    [{"channel": "mail"}, {"channel": "mail", "to": "bob"}, {"channel": "last"}],
+    None,
+)
+PAGER: Final = "pager"
+"""A channel that comes and goes."""
+
+
+def addressees_for(slug: str) -> Any:
+    """The `deliver` of a schedule in a world with an outbox; edits keep it."""
+    number = slug.removeprefix("s")
+    return _ADDRESSEES[int(number) % len(_ADDRESSEES)] if number.isdecimal() else None
+
+
+def is_event(slug: str) -> bool:
+    """Whether a schedule raises an event, in a world with a heartbeat."""
+    return slug.startswith("s") and int(slug[1:]) % 4 == 1
+
+
+def is_prompt(slug: str) -> bool:
+    """Whether a schedule asks the agent, in a world with a heartbeat."""
+    return slug.startswith("s") and int(slug[1:]) % 4 == 3
+
+
+def text_of_event(slug: str) -> str:
+    """What the event of a schedule says, each time."""
+    return f"call-{slug}"
+
+
+def _for_the_agent(slug: str, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition with an action for the agent in place of its own, if that is what the schedule is for."""
+    others = {key: value for key, value in written.items() if key not in _ACTIONS}
+    if is_event(slug):
+        return {**others, "event": {"text": text_of_event(slug)}}
+    if is_prompt(slug):
+        return {**others, "prompt": f"ask-{slug}"}
+    return dict(written)
+
+
+_ACTIONS: Final = frozenset({"call", "http", "command"})
+
+
+class System(Protocol):
+    """A scheduler over one store, as a world uses it."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    async def start(self) -> None:
+        """Begin to tick, and whatever lives beside the clock with it."""
+        ...
+
+    async def stop(self) -> None:
+        """End in good order."""
+        ...
+
+    async def put(self, slug: str, written: Mapping[str, Any]) -> None: ...
+
+    async def pause(self, slug: str, until: Instant | None) -> None: ...
+
+    async def resume(self, slug: str) -> None: ...
+
+    async def remove(self, slug: str) -> None: ...
+
+    async def run_now(self, slug: str) -> None: ...
+
+
+class Assemble(Protocol):
+    """Puts a system together."""
+
+    def __call__(
+        self,
+        store: Store,
+        clock: Clock,
+        actions: Mapping[type[Any], Action],
+        orphans: Orphans,
+        limits: Limits,
+        name: str,
+        features: Sequence[MakeFeature] = (),
+    ) -> Awaitable[System]: ...
+
+
+async def assemble(
+    store: Store,
+    clock: Clock,
+    actions: Mapping[type[Any], Action],
+    orphans: Orphans,
+    limits: Limits,
+    name: str,
+    features: Sequence[MakeFeature] = (),
+) -> System:
+    """The system as it is shipped, over this store, on this clock, with these actions and features."""
+    identity = Identity(name, "simulated", os.getpid())
+    parts = await assemble_with(
+        store, clock, actions, orphans, identity, limits, ScheduleLimits(), ZONE, features=features
+    )
+    return Shipped(parts)
+
+
+class Shipped:
+    """The parts as they are shipped, and the commands upon them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def engine(self) -> Engine:
+        return self._parts.engine
+
+    async def start(self) -> None:
+        for beside in self._parts.besides:
+            await beside.start()
+        await self.engine.start()
+
+    async def stop(self) -> None:
+        await self.engine.stop()
+        for beside in reversed(self._parts.besides):
+            await beside.stop()
+
+    async def put(self, slug: str, written: Mapping[str, Any]) -> None:
+        parts, now = self._parts, self._parts.clock.read().now
+        if Deliver in parts.applied:
+            written = {**written, "deliver": addressees_for(slug)}
+        if Event in parts.seams.actions:
+            written = _for_the_agent(slug, written)
+        checked = check(
+            definition_from_json(written, default_zone=ZONE, slug=slug),
+            parts.schedule_limits,
+            parts.seams.actions,
+            parts.applied,
+            now=now,
+            default_zone=ZONE,
+        )
+        (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], seams=parts.seams, now=now))
+        if isinstance(fate, Invalid):
+            raise fate
+        parts.engine.ring_bell()
+
+    async def pause(self, slug: str, until: Instant | None) -> None:
+        seams = self._parts.seams
+        await self._do(lambda tx, now: commands.pause(tx, slug, seams=seams, now=now, until=until))
+
+    async def resume(self, slug: str) -> None:
+        await self._do(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
+
+    async def remove(self, slug: str) -> None:
+        await self._do(lambda tx, now: commands.remove(tx, slug, seams=self._parts.seams, now=now))
+
+    async def run_now(self, slug: str) -> None:
+        await self._do(lambda tx, now: commands.run_now(tx, slug, now=now))
+
+    async def _do(self, command: Callable[[Tx, Instant], object]) -> None:
+        now = self._parts.clock.read().now
+        await self._parts.store.write(lambda tx: command(tx, now))
+        self.engine.ring_bell()

@@ -1,0 +1,319 @@
+"""A workflow as an inhabitant: what is published happens outside, and a person looks there when it is uncertain.
+
+Letters (`mail`) have two consumers: `deliver` has a side effect, `archive` has none. `pick` matches each order with the
+one parcel of many that it names, which may be on a later page. Now and then a handler cannot be reached for hours.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from wakeful.app.bootstrap import Ground
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration
+from wakeful.core.time.timing_builders import every
+from wakeful.core.workflow.answers import NewMessage
+from wakeful.core.workflow.rows import Message, Workflow
+from wakeful.features.workflows.feature import Workflows
+from wakeful.features.workflows.python import Context, Prepare, Produced, Publish, Transient
+from wakeful.ports.action import Action
+from wakeful.ports.handlers import Plug
+from wakeful.ports.store import Alarm, Tx
+from wakeful.ports.workflows import ALARM_WORKFLOW
+from worlds import workflow_laws as laws
+from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
+
+NAME: Final = "workflows"
+FLOW: Final = "post"
+TOPIC: Final = "mail"
+ORDERS: Final = "orders"
+PARCELS: Final = "parcels"
+TOPICS: Final = (TOPIC, ORDERS, PARCELS)
+DELIVER: Final = "deliver"
+ARCHIVE: Final = "archive"
+PICK: Final = "pick"
+READERS: Final = {TOPIC: (DELIVER, ARCHIVE), ORDERS: (PICK,), PARCELS: (PICK,)}
+LOAD: Final = 120
+"""How many parcels come at once: more than a page."""
+
+DOWN_MAX: Final[Duration] = 6 * HOUR
+MESSAGE: Final = "message"
+PATIENCE: Final[Duration] = 2 * HOUR
+"""Some tries with pauses of up to ten minutes, and whatever else is in the way."""
+
+Key: TypeAlias = tuple[str, str, str]
+"""Topic, consumer, and id of a message."""
+
+
+class Post:
+    """The workflow of a world, and its outside."""
+
+    name = NAME
+    touches: Sequence[Touch] = (
+        Touch("messages", MESSAGE, "place"),
+        Touch("workflows", ALARM_WORKFLOW, "workflow_id"),
+    )
+
+    def __init__(
+        self, rng: random.Random, world: Surroundings, *, days: float, per_day: float, pace: Duration, lease: Duration
+    ) -> None:
+        self.rng = rng
+        self.pace = pace
+        self.happened: Counter[str] = Counter()
+        self.keys: set[str] = set()
+        self.named = 0
+        self.loads = 0  # loads of parcels that were published
+        self.ordered: set[str] = set()  # parcels that were ordered
+        self.ended: dict[str, set[str]] = {ARCHIVE: set(), PICK: set()}  # messages whose run reached its `next`
+        self.down_until: Counter[str] = Counter()  # handlers that cannot be reached, in true time
+        self._patience = PATIENCE + 3 * lease  # until whoever died over it has lost it
+        self._world = world
+        self._days = days
+        self._per_day = per_day
+        self._workflow: Workflow | None = None
+        self._messages: dict[Key, Message] = {}
+        self._open: dict[Key, int] = {}  # what is pending, and since when in true time
+        self._alarm: tuple[Alarm, Instant] | None = None
+        self._halted_at = 0  # when it last stood still, in true time
+        self._boots: list[Boot] = []
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def move_in(self, boot: Boot) -> "WorkflowTenant":
+        self._boots = [one for one in self._boots if one.is_alive] + [boot]
+        return WorkflowTenant(self, boot)
+
+    def actions(self, _: Boot, __: Action) -> Mapping[type[Any], Action]:
+        return {}
+
+    def draw_acts(self, near: Sequence[int]) -> list[Act]:
+        acts = []
+        for at in draw_times(self.rng, per_day=self._per_day, days=self._days, near=near):
+            (what,) = self.rng.choices(
+                ("publish", "decide", "run", "pause", "resume", "load", "order", "down"), (8, 8, 1, 1, 3, 1, 4, 1)
+            )
+            acts.append(Act(at, NAME, what, self.rng.random()))
+        return acts
+
+    def figures(self) -> Mapping[str, int]:
+        picked = sum(topic == ORDERS for topic, _, _ in self._messages) - sum(key[0] == ORDERS for key in self._open)
+        side_effects = sum(self.happened.values())
+        return {"messages": len(self._messages), "side effects": side_effects, "orders picked": picked}
+
+    # -- what happens outside -----------------------------------------------------------------------------------------
+
+    def happens(self, key: str, ids: Sequence[str], boot: Boot, called_at: int) -> None:
+        """A side effect happens."""
+        self._world.say(lambda: f"{boot.name}: {list(ids)} happen outside")
+        self.keys.add(key)
+        self.happened.update(ids)
+        is_excused = not boot.is_undisturbed(called_at)
+        for one in ids:
+            self._world.report(list(laws.happens_once(one, self.happened[one], is_excused=is_excused)))
+
+    def published(self, topic: str, message_id: str) -> None:
+        """A person was told that it was taken: each consumer of the topic has it."""
+        for consumer in READERS[topic]:
+            if (topic, consumer, message_id) not in self._messages:
+                self._world.report([f"L7 workflow: {message_id} was published, and {consumer} does not have it"])
+
+    def fall_silent(self, draw: float) -> None:
+        """A handler cannot be reached for a while."""
+        handler = ("poll", DELIVER, ARCHIVE, PICK)[int(draw * 997) % 4]
+        self.down_until[handler] = self.now_ms() + int(draw * 7919 % 1 * DOWN_MAX)
+
+    def is_down(self, handler: str) -> bool:
+        return self.down_until[handler] > self.now_ms()
+
+    def now_ms(self) -> int:
+        """True time."""
+        return self._world.loop.now_ms
+
+    # -- what the store says ------------------------------------------------------------------------------------------
+
+    def look(
+        self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
+        if MESSAGE not in touched and ALARM_WORKFLOW not in touched:
+            return
+        tx = self._world.seen_tx
+        workflow = tx.workflows.by_names([FLOW]).get(FLOW)
+        if workflow is None:
+            return
+        self._workflow = workflow
+        alarm = tx.alarms.by_refs(ALARM_WORKFLOW, [workflow.workflow_id]).get(workflow.workflow_id)
+        self._alarm = None if alarm is None else (alarm, now)
+        for place in sorted(touched.get(MESSAGE, ())):
+            for topic in TOPICS:
+                for message in tx.messages.page(workflow.workflow_id, topic, after_place=place - 1, limit=1):
+                    yield from self._judge_message(message)
+        for key in self._open:
+            yield from laws.is_held_by_the_open_run(self._messages[key], workflow)
+        yield from laws.is_not_stopped_by_silence(workflow)
+
+    def _judge_message(self, after: Message) -> Iterator[str]:
+        key = (after.topic, after.consumer, after.message_id)
+        before = self._messages.get(key)
+        self._messages[key] = after
+        yield from laws.moves_by_the_table(before, after)
+        yield from laws.is_read_by(after, READERS[after.topic])
+        times = self.happened[after.message_id]
+        if after.consumer != DELIVER:
+            times = int(after.message_id in self.ended[after.consumer])
+        yield from laws.consumed_means_done(before, after, times)
+        if after.status in ("consumed", "skipped"):
+            self._open.pop(key, None)
+        elif after.topic != PARCELS:  # one that is never ordered waits for ever, and may
+            self._open.setdefault(key, self.now_ms())
+
+    def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
+        if not is_asleep or self._workflow is None:
+            return
+        if self._alarm is not None:
+            yield from laws.is_not_silent(*self._alarm, now=now)
+        if self._workflow.error is not None or self._workflow.status != "active":
+            self._halted_at = self.now_ms()  # it waits for a person, and may
+        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive]
+        if not calm:
+            return
+        since = max(min(calm), self._halted_at, self._world.stepped_at)
+        for key, open_since in self._open.items():
+            waits_for = self.now_ms() - max(since, open_since, self.down_until[key[1]])
+            yield from laws.is_looked_at_in_the_end(self._messages[key], waits_for, self._patience)
+
+    def last_look(self) -> Iterator[str]:
+        workflow = self._workflow
+        if workflow is None:
+            return
+        tx: Tx = self._world.seen_tx
+        there = tx.messages.by_ids(workflow.workflow_id, [(topic, message_id) for topic, _, message_id in self._open])
+        for topic, consumer, message_id in self._open:
+            found = there.get((topic, message_id), {}).get(consumer)
+            if found != self._messages[topic, consumer, message_id]:
+                yield f"L7 workflow: message {message_id} of {consumer} changed unnoticed"
+
+
+class WorkflowTenant:
+    """The real workflows on one boot, and handlers that do things outside."""
+
+    def __init__(self, post: Post, boot: Boot) -> None:
+        self._post = post
+        self._boot = boot
+        self._workflows = Workflows()
+        self._declare()
+
+    async def plug(self, ground: Ground) -> Plug:
+        return self._workflows.plug(
+            ground.store,
+            ground.clock,
+            store_id=ground.store_id,
+            default_zone=lambda: ground.default_zone,
+            every_min=lambda: ground.terms.value.limits.every_min,
+            ring_bell=ground.ring_bell,
+            listener=ground.listener,
+        )
+
+    async def act(self, act: Act) -> None:
+        flows, post = self._workflows, self._post
+        match act.what:
+            case "publish":
+                again = act.draw < 0.2 and post.named > 0  # whoever got no answer asks again under the same id
+                post.named += 0 if again else 1
+                message_id = f"given-{post.named}"
+                await flows.publish(FLOW, [NewMessage(TOPIC, message_id, "1")])
+                post.published(TOPIC, message_id)
+            case "load":
+                first = post.loads * LOAD
+                await flows.publish(FLOW, [NewMessage(PARCELS, f"parcel-{first + n}", "1") for n in range(LOAD)])
+                post.published(PARCELS, f"parcel-{first}")
+                post.loads += 1
+            case "order":
+                left = [n for n in range(post.loads * LOAD) if f"parcel-{n}" not in post.ordered]
+                if left:
+                    parcel = f"parcel-{left[int(act.draw * len(left))]}"
+                    post.ordered.add(parcel)
+                    await flows.publish(FLOW, [NewMessage(ORDERS, parcel, "1")])
+                    post.published(ORDERS, parcel)
+            case "down":
+                post.fall_silent(act.draw)
+            case "decide":
+                await self._decide(act.draw)
+            case "run":
+                await flows.run(FLOW)
+            case "pause":
+                await flows.pause(FLOW)
+            case "resume":
+                await flows.resume(FLOW)
+
+    async def _decide(self, draw: float) -> None:
+        """A person looks outside, and says what became of what nobody knows."""
+        view = await self._workflows.get(FLOW)
+        waiting = view["openRun"]
+        if view["error"] is None:
+            return
+        if waiting is None or waiting["awaits"] != "uncertain":
+            await self._workflows.resume(FLOW)
+            return
+        is_done = any(f"-{waiting['runId']}-" in key for key in self._post.keys)
+        choice = "skip" if is_done else ("retry", "didNotHappen")[int(draw * 997) % 2]
+        await self._workflows.resolve(FLOW, int(waiting["runId"]), choice)
+
+    def _declare(self) -> None:
+        post, flow = self._post, self._workflows.declare(FLOW)
+
+        async def poll(ctx: Context) -> Produced:
+            if ctx.dry_run:
+                return Produced()
+            await self._take_time(ctx.handler)
+            n = (ctx.state or {"n": 0})["n"] + 1
+            return Produced([Publish(TOPIC, f"found-{n}", n)], state={"n": n})
+
+        async def prepare(ctx: Context) -> Prepare:
+            if ctx.dry_run:
+                return Prepare()
+            await self._take_time(ctx.handler)
+            shown = ctx.messages[TOPIC]
+            taken = [one.id for one in shown[: post.rng.randrange(1, 3)]]
+            soon = "2020-01-01T00:00:00Z" if len(shown) > len(taken) else None  # as soon as may be
+            return Prepare({TOPIC: taken} if taken else {}, data=taken, wake_at=soon)
+
+        async def match(ctx: Context) -> Prepare:
+            if ctx.dry_run:
+                return Prepare()
+            await self._take_time(ctx.handler)
+            wanted = {one.id for one in ctx.messages[ORDERS]}
+            found = [one.id for one in ctx.messages[PARCELS] if one.id in wanted]
+            return Prepare({ORDERS: found, PARCELS: found}, data=found) if found else Prepare()
+
+        async def send(ctx: Context) -> None:
+            called_at = post.now_ms()
+            await self._take_time(ctx.handler)
+            post.happens(ctx.idempotency_key, ctx.prepared["data"], self._boot, called_at)
+            await self._take_time(trouble=ConnectionResetError("it broke off"))
+
+        async def following(ctx: Context) -> Produced:
+            await self._take_time()
+            if ctx.handler in post.ended:
+                post.ended[ctx.handler].update(ctx.prepared.get("data") or ())
+            return Produced(state={"last": ctx.prepared.get("data")})
+
+        period = format_duration(2 * post.pace)
+        flow.producer(every(period), publishes=[TOPIC], name="poll", timeout="20s")(poll)
+        deliver = flow.consumer(subscribe=[TOPIC], name=DELIVER, timeout="20s")(prepare)
+        deliver.mutate(send)
+        archive = flow.consumer(subscribe=[TOPIC], name=ARCHIVE, timeout="20s")(prepare)
+        pick = flow.consumer(subscribe=[ORDERS, PARCELS], name=PICK, timeout="20s")(match)
+        for consumer in (deliver, archive, pick):
+            consumer.next(following)
+
+    async def _take_time(self, handler: str = "", *, trouble: Exception | None = None) -> None:
+        if self._post.is_down(handler):
+            raise ConnectionRefusedError(laws.SILENT)
+        chance = self._post.rng.random()
+        if chance < 0.06:
+            raise trouble or Transient("not now")
+        if chance < 0.08:
+            await self._boot.clock.sleep(MINUTE)  # longer than it may
+        if chance < 0.6:
+            await self._boot.clock.sleep(self._post.rng.randrange(1, 3 * SECOND))
