@@ -14,9 +14,9 @@ from aiohttp import web
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, is_web_address, within
 from wakeful.observe.log import Log
-from wakeful.ports.exchange import About
+from wakeful.ports.exchange import RequestContext
 
-ABOUT = About("test-exchange", "report")
+ABOUT = RequestContext("test-exchange", "report")
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

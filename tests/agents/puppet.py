@@ -6,7 +6,7 @@ from typing import Any
 from wakeful.core.run.runs import RungName
 from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.ports.action import Ladder
-from wakeful.ports.agent import Accepted, Answer, Fate, Quiet, Sight, Turn
+from wakeful.ports.agent import Accepted, Answer, Fate, NoSign, Sight, Turn
 from wakeful.ports.clock import Clock
 
 
@@ -20,7 +20,7 @@ class Puppet:
         self.clock = clock
         self.answer: Answer = Accepted("s-1", 5 * MINUTE)
         self.takes: Duration = 0
-        self.sights: Callable[[Duration], Sight] = lambda since: Quiet()
+        self.sights: Callable[[Duration], Sight] = lambda since: NoSign()
         self.ends: bool = True
         self.turns: list[Turn] = []
         self.asked: list[Turn] = []
@@ -63,4 +63,4 @@ class Puppet:
 
 def at(*steps: tuple[Duration, Sight]) -> Callable[[Duration], Sight]:
     """What is seen from which moment on."""
-    return lambda since: [sight for begin, sight in ((0, Quiet()), *steps) if begin <= since][-1]
+    return lambda since: [sight for begin, sight in ((0, NoSign()), *steps) if begin <= since][-1]

@@ -27,8 +27,8 @@ from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.reply import REPLY_MAX
 from wakeful.integrations.agents.transcripts import BYTES_MAX, FileTranscripts
 from wakeful.integrations.agents.turn import TurnAction
-from wakeful.ports.action import Fire, NeverGot
-from wakeful.ports.agent import Replied, Spoken
+from wakeful.ports.action import Fire, NeverReceived
+from wakeful.ports.agent import Replied, TranscriptTurn
 
 MARKED = "[scheduler:standup] what is new?"
 
@@ -68,10 +68,10 @@ class Desk:
 class FullDisk:
     """Transcripts that cannot be written."""
 
-    async def read(self, session_id: str) -> Sequence[Spoken]:
+    async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
         return ()
 
-    async def add(self, session_id: str, spoken: Spoken) -> None:
+    async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
         raise OSError(28, "No space left on device")
 
 
@@ -174,7 +174,7 @@ async def test_an_attempt_after_a_crash_does_not_pay_twice(chat: ChatServer, des
     fire = make_fire(idempotency_key="k1")
     told = await desk.action.ask(Prompt("what is new?"), fire)
     assert isinstance(told, Done) and told.reply == "dear" and told.session_id is not None
-    assert await desk.action.ask(Prompt("what is new?"), make_fire(idempotency_key="k2")) == NeverGot()
+    assert await desk.action.ask(Prompt("what is new?"), make_fire(idempotency_key="k2")) == NeverReceived()
     result = await desk.turn()
     assert isinstance(result, Done) and result.reply == "dear" and len(chat.asked) == 1
 
@@ -394,24 +394,24 @@ async def test_a_transcript_is_bounded(tmp_path: Path) -> None:
     """In turns, in bytes and in sessions; the oldest go first, and the last turn always stays."""
     transcripts = FileTranscripts(tmp_path, sessions_max=3, turns_max=5)
     for number in range(8):
-        await transcripts.add("s", Spoken(str(number), "q", "a"))
+        await transcripts.add("s", TranscriptTurn(str(number), "q", "a"))
     assert [one.key for one in await transcripts.read("s")] == ["3", "4", "5", "6", "7"]
     for number in range(4):
-        await transcripts.add("s", Spoken(f"big-{number}", "q", "ä" * (BYTES_MAX // 5)))
+        await transcripts.add("s", TranscriptTurn(f"big-{number}", "q", "ä" * (BYTES_MAX // 5)))
     assert [one.key for one in await transcripts.read("s")] == ["big-2", "big-3"]
-    await transcripts.add("s", Spoken("huge", "q" * BYTES_MAX, "a"))
+    await transcripts.add("s", TranscriptTurn("huge", "q" * BYTES_MAX, "a"))
     assert [one.key for one in await transcripts.read("s")] == ["huge"]
     for number in range(5):
-        await transcripts.add(f"other-{number}", Spoken("k", "q", "a"))
+        await transcripts.add(f"other-{number}", TranscriptTurn("k", "q", "a"))
     assert len(list(tmp_path.iterdir())) == 3 and await transcripts.read("s") == []
 
 
 async def test_a_turn_under_the_same_key_takes_the_place_of_the_older(tmp_path: Path) -> None:
     """Another attempt at one run is not another turn."""
     transcripts = FileTranscripts(tmp_path)
-    await transcripts.add("s", Spoken("k", "q", "first"))
-    await transcripts.add("s", Spoken("k", "q", "second"))
-    assert await transcripts.read("s") == [Spoken("k", "q", "second")]
+    await transcripts.add("s", TranscriptTurn("k", "q", "first"))
+    await transcripts.add("s", TranscriptTurn("k", "q", "second"))
+    assert await transcripts.read("s") == [TranscriptTurn("k", "q", "second")]
 
 
 @pytest.mark.parametrize(
@@ -421,9 +421,9 @@ async def test_a_spoilt_transcript_is_begun_anew(tmp_path: Path, spoilt: str) ->
     """What can be read of it is used."""
     transcripts = FileTranscripts(tmp_path)
     (tmp_path / "s.json").write_text(spoilt)
-    kept = [Spoken("k", "q", "a")] if "reply" in spoilt else []
+    kept = [TranscriptTurn("k", "q", "a")] if "reply" in spoilt else []
     assert await transcripts.read("s") == kept
-    await transcripts.add("s", Spoken("k2", "q", "a"))
+    await transcripts.add("s", TranscriptTurn("k2", "q", "a"))
     assert len(await transcripts.read("s")) == len(kept) + 1
 
 
@@ -434,14 +434,14 @@ async def test_a_strange_session_id_does_not_lead_out_of_the_folder(tmp_path: Pa
     """It is kept under another name."""
     folder = tmp_path / "in" / "here"
     transcripts = FileTranscripts(folder)
-    await transcripts.add(session_id, Spoken("k", "q", "a"))
-    assert await transcripts.read(session_id) == [Spoken("k", "q", "a")]
+    await transcripts.add(session_id, TranscriptTurn("k", "q", "a"))
+    assert await transcripts.read(session_id) == [TranscriptTurn("k", "q", "a")]
     assert len(list(folder.iterdir())) == 1 and list(tmp_path.rglob("*.json")) == list(folder.iterdir())
 
 
 async def test_transcripts_are_their_owners(tmp_path: Path) -> None:
     """Readable by nobody else, and no draft is left."""
     folder = tmp_path / "transcripts"
-    await FileTranscripts(folder).add("s", Spoken("k", "q", "a\ud800"))
+    await FileTranscripts(folder).add("s", TranscriptTurn("k", "q", "a\ud800"))
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -16,7 +16,7 @@ import pytest
 from agents.replay import Recording, recorded, recording
 from wakeful.core.time.instants import MINUTE, SECOND
 from wakeful.integrations.agents.presets.catalogue import PRESETS
-from wakeful.integrations.agents.presets.preset import Now, Printed, ReadingKind
+from wakeful.integrations.agents.presets.preset import Printed, ReadingKind, ReadMoment
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 SUCCEEDED, EXIT_0, LIMIT, LOST = range(4)
@@ -197,7 +197,7 @@ def rows() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_was_printed_is_read_as_the_cell_says(case: Case) -> None:
-    reading = PRESETS[case.adapter].read(case.printed, Now(case.at))
+    reading = PRESETS[case.adapter].read(case.printed, ReadMoment(case.at))
     assert reading.kind == case.kind, reading
     if case.kind == "limited":
         assert reading.reset_at is not None

@@ -16,7 +16,7 @@ from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.actions.registry import CallRegistry
-from wakeful.integrations.agents.from_settings import AgentBook
+from wakeful.integrations.agents.from_settings import AgentRegistry
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
@@ -27,7 +27,7 @@ class Desk:
 
     def __init__(self, home: Path, text: str) -> None:
         self.registry = CallRegistry()
-        agents = AgentBook(home).agents(loaded(home, text).settings.agents, SystemClock(), self.registry)
+        agents = AgentRegistry(home).agents(loaded(home, text).settings.agents, SystemClock(), self.registry)
         receipts = Receipts(b"0123456789abcdef")
         self.action = TurnAction(agents, SystemClock(), sessions=self._session, receipts=receipts)
         self.session_id: str | None = None
@@ -193,7 +193,7 @@ async def test_a_function_gets_the_model_if_it_takes_one(open_desk: Callable[[st
 
 async def test_an_agent_that_is_described_as_before_is_kept(tmp_path: Path) -> None:
     """The very same one; another description, or another secret, makes another."""
-    book, clock, registry = AgentBook(tmp_path), SystemClock(), CallRegistry()
+    book, clock, registry = AgentRegistry(tmp_path), SystemClock(), CallRegistry()
     text = '[agents.a]\nadapter = "sessions"\n[agents.b]\nadapter = "openai"\nmodel = "m"\napi_key = "{}"\n'
     first = book.agents(loaded(tmp_path, text.format("one-key")).settings.agents, clock, registry)
     same = book.agents(loaded(tmp_path, text.format("one-key")).settings.agents, clock, registry)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.run.usage import added, usage_of
-from wakeful.integrations.agents.history import Story, tell
+from wakeful.integrations.agents.history import HistoryVerdict, tell
 from wakeful.integrations.agents.history_places import _lines, _listed
 from wakeful.integrations.agents.reply import READ_MAX, REPLY_MAX, reply_of, session_id_of
 
@@ -108,7 +108,7 @@ EVENTS = st.recursive(
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "data", "content", "correlationId"]), EVENTS), max_size=6))
 def test_no_history_whatever_its_shape_does_harm(events: list[dict[str, Any]]) -> None:
     """There is always a story, if only an empty one."""
-    assert isinstance(tell(events, "a", ("x",)), Story)
+    assert isinstance(tell(events, "a", ("x",)), HistoryVerdict)
     assert isinstance(_listed(events), list)
 
 

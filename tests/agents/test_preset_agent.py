@@ -18,7 +18,7 @@ from wakeful.engine.clock import SystemClock
 from wakeful.integrations.agents.preset_agent import PresetAgent, PresetSettings
 from wakeful.integrations.agents.presets.catalogue import PRESETS
 from wakeful.integrations.agents.receipts import Receipts
-from wakeful.integrations.agents.session_notes import NOTES_MAX, Note, SessionNotes
+from wakeful.integrations.agents.session_notes import NOTES_MAX, SessionNotes, SessionUsage
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
@@ -275,11 +275,11 @@ async def test_notes_are_bounded_and_private(tmp_path: Path) -> None:
     """The sessions used longest ago go first; a file that is spoilt is begun again."""
     notes = SessionNotes(tmp_path / "agents")
     file = tmp_path / "agents" / "sessions.json"
-    await notes.write("first", Note({"input": 1}), 1)
+    await notes.write("first", SessionUsage({"input": 1}), 1)
     file.write_text(json.dumps({f"s{number}": {"totals": None} for number in range(NOTES_MAX)}))
-    await notes.write("last", Note({"input": 2}), 2)
+    await notes.write("last", SessionUsage({"input": 2}), 2)
     assert len(json.loads(file.read_text())) == NOTES_MAX
-    assert await notes.read("s0") is None and await notes.read("last") == Note({"input": 2})
+    assert await notes.read("s0") is None and await notes.read("last") == SessionUsage({"input": 2})
     assert file.stat().st_mode & 0o077 == 0
     file.write_text("{")
     assert await notes.read("last") is None

@@ -10,7 +10,7 @@ from agents.replay import Recording, recorded, recording
 from wakeful.core.run.usage import Usage, since
 from wakeful.core.time.instants import MINUTE, SECOND
 from wakeful.integrations.agents.presets.catalogue import PRESETS
-from wakeful.integrations.agents.presets.preset import Ask, Now, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.troubles import trouble
 
 REAL: Final = sorted({program for program, _ in recorded()})
@@ -40,7 +40,7 @@ CURES: Final = {
 
 def read(found: Recording) -> Reading:
     printed = Printed(found.stdout, found.stderr, found.exit_code)
-    return PRESETS[found.program].read(printed, Now(round(found.recorded_at * SECOND), "UTC"))
+    return PRESETS[found.program].read(printed, ReadMoment(round(found.recorded_at * SECOND), "UTC"))
 
 
 def counted(found: Recording) -> Usage:
@@ -200,7 +200,7 @@ INIT = '{"type":"system","subtype":"init","session_id":"T-1"}\n'
 USED = '{"input_tokens":12,"cache_read_input_tokens":30,"output_tokens":8}'
 SAID = f'{{"type":"assistant","message":{{"content":[],"usage":{USED}}}}}\n'
 RESULT = '{"type":"result","subtype":"success","is_error":false,"result":"4","session_id":"T-1"}\n'
-NOW = Now(0)
+NOW = ReadMoment(0)
 
 
 @pytest.mark.parametrize("name", ["amp", "cursor"])

@@ -11,7 +11,7 @@ from wakeful.core.time.instants import DAY, SECOND
 from wakeful.engine.orphans import ASK_WITHIN
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
-from wakeful.ports.action import AtWork, Fire, NeverGot, OrphanFate, Process
+from wakeful.ports.action import Fire, NeverReceived, OrphanFate, Process, StillWorking
 from wakeful.ports.agent import Broken, Fate, Replied, Turn, Working
 
 STUCK = "SELECT count(*) FROM runs WHERE stuck = 1"
@@ -94,7 +94,7 @@ async def test_a_turn_that_could_not_be_ended_is_asked_after_too(world: World) -
     assert await ledger(office.app, "standup") == ["01-01 02:00:00 unknown (not proven to have ended)"]
     assert world.query(STUCK) == [(1,)]
     await office.app.kill()
-    office.puppet.fate = AtWork()
+    office.puppet.fate = StillWorking()
     app = await office.open()
     await world.until("01-01 06:30:00")
     assert len(office.puppet.turns) == 1
@@ -166,7 +166,7 @@ async def test_an_agent_that_never_got_it_is_asked_once_more(world: World) -> No
     office = Office(world)
     office.puppet.takes = DAY  # the answer to the message never comes
     await office.crash(on_crash="unknown")
-    office.puppet.takes, office.puppet.fate, office.puppet.answer = 0, NeverGot(), Replied("now")
+    office.puppet.takes, office.puppet.fate, office.puppet.answer = 0, NeverReceived(), Replied("now")
     app = await office.open()
     await world.settle()
     (run,) = await app.runs("standup")
@@ -179,7 +179,7 @@ async def test_what_was_accepted_and_is_not_to_be_found_is_not_taken_for_never_s
     """It may be on its way: `onCrash` decides."""
     office = Office(world)
     await office.crash(on_crash="unknown")
-    office.puppet.fate = NeverGot()
+    office.puppet.fate = NeverReceived()
     app = await office.open()
     await world.settle()
     assert await ledger(app, "standup") == ["01-01 06:00:00 unknown (crash)"]
@@ -204,7 +204,7 @@ async def test_an_agent_that_is_still_at_it_is_left_alone_and_asked_again(world:
     """The run stays open, its lane held, until the agent has told; no second message."""
     office = Office(world)
     await office.crash(timeout="2h")
-    office.puppet.fate = AtWork()
+    office.puppet.fate = StillWorking()
     app = await office.open()
     await app.add("other", every("1h"), prompt="me too")
     await world.sleep("1h5m")
@@ -222,7 +222,7 @@ async def test_past_its_deadline_nobody_waits_for_it_any_more(world: World) -> N
     """An agent that says for ever that it is at it: the run ends as `onCrash` says."""
     office = Office(world)
     await office.crash(timeout="2h", on_crash="unknown")
-    office.puppet.fate = AtWork()
+    office.puppet.fate = StillWorking()
     app = await office.open()
     await world.sleep("1h50m")
     assert [run.outcome for run in await app.runs("standup")] == ["running"]

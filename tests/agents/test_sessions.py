@@ -25,7 +25,7 @@ from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.reply import REPLY_MAX
 from wakeful.integrations.agents.sessions import SessionsAgent, SessionsSettings
 from wakeful.integrations.agents.turn import TurnAction
-from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning, Told
+from wakeful.ports.action import FencedOff, Fire, NeverReceived, StillRunning, StillWorking, Told
 
 USAGE = {"input": 10, "output": 3, "total": 13}
 ONCE = {"persistSession": False}
@@ -744,10 +744,10 @@ WELL = Done(reply="well", session_id="mine")
             False,
             Failed("the session ended in error", rung="started"),
         ),
-        ([("user.message", "ours"), ("assistant.message", None)], True, AtWork()),
+        ([("user.message", "ours"), ("assistant.message", None)], True, StillWorking()),
         ([("user.message", "ours"), ("session.idle", None)], False, None),
         ([("user.message", "ours")], False, None),
-        ([("user.message", "another"), ("session.idle", None)], False, NeverGot()),
+        ([("user.message", "another"), ("session.idle", None)], False, NeverReceived()),
         ([("user.message", None), ("session.idle", None)], False, None),
         ([], False, None),
     ],
@@ -787,7 +787,7 @@ async def test_a_session_whose_name_was_lost_is_found_by_its_schedule(server: Ag
     session = server.add("made", description="Scheduled by Wakeful: standup")
     spec, fire = Prompt("what is new?"), make_fire(idempotency_key="ours")
     session.events = [{"type": "user.message", "correlationId": "another"}, {"type": "session.idle"}]
-    assert await desk.action.ask(spec, fire) == NeverGot()
+    assert await desk.action.ask(spec, fire) == NeverReceived()
     session.say(
         {"type": "user.message", "correlationId": "ours"},
         {"type": "assistant.message", "data": {"content": "done meanwhile"}},

@@ -16,8 +16,8 @@ from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
 from wakeful.integrations.agents.echo import EchoAgent
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import LEFT_QUIET, TurnAction
-from wakeful.ports.action import AtWork, FencedOff, Fire, NeverGot, StillRunning
-from wakeful.ports.agent import Accepted, Broken, Finished, Gone, Quiet, Replied, Unseen, WentIdle, Working
+from wakeful.ports.action import FencedOff, Fire, NeverReceived, StillRunning, StillWorking
+from wakeful.ports.agent import Accepted, Broken, Finished, NoSign, NotVisible, ProofGone, Replied, WentIdle, Working
 from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import VirtualLoop, drain
 
@@ -95,8 +95,8 @@ async def test_while_it_works_only_the_timeout_governs(stage: Stage) -> None:
     """Hours of work, quiet for a moment or out of sight in between, are not cut short by the confirmation."""
     stage.puppet.sights = at(
         (MINUTE, Working()),
-        (2 * MINUTE, Quiet()),
-        (6 * MINUTE, Unseen()),
+        (2 * MINUTE, NoSign()),
+        (6 * MINUTE, NotVisible()),
         (2 * HOUR, Working()),
         (3 * HOUR, Finished("x")),
     )
@@ -106,10 +106,10 @@ async def test_while_it_works_only_the_timeout_governs(stage: Stage) -> None:
 @virtual
 async def test_an_answer_must_follow_within_confirm_within_after_the_work(stage: Stage) -> None:
     """It worked for an hour and went quiet: the answer may still appear, and after five minutes it is unconfirmed."""
-    stage.puppet.sights = at((0, Working()), (HOUR, Quiet("no answer")), (HOUR + 4 * MINUTE, Finished("x")))
+    stage.puppet.sights = at((0, Working()), (HOUR, NoSign("no answer")), (HOUR + 4 * MINUTE, Finished("x")))
     assert await stage.turn() == Done(reply="x", session_id="s-1")
     began = stage.clock.read().monotonic
-    stage.puppet.sights = at((0, Working()), (HOUR, Quiet("it holds no answer")))
+    stage.puppet.sights = at((0, Working()), (HOUR, NoSign("it holds no answer")))
     error = "accepted, and no answer within 5m after it was at work: it holds no answer; look at session s-1"
     assert await stage.turn() == Unconfirmed(error, "s-1")
     assert 65 * MINUTE - 5 * SECOND <= stage.clock.read().monotonic - began <= 65 * MINUTE + 5 * SECOND
@@ -134,7 +134,7 @@ async def test_it_looks_soon_at_first_and_then_seldom(stage: Stage) -> None:
 @virtual
 async def test_a_server_out_of_sight_is_silent(stage: Stage) -> None:
     """Nothing can be seen of it: that is no sign of life."""
-    stage.puppet.sights = at((0, Unseen()))
+    stage.puppet.sights = at((0, NotVisible()))
     assert isinstance(await stage.turn(), Unconfirmed)
 
 
@@ -143,7 +143,7 @@ async def test_an_error_is_a_failure_and_a_vanished_session_unconfirmed(stage: S
     """Proven to have failed is one thing, no longer provable another."""
     stage.puppet.sights = at((MINUTE, Broken("out of tokens")))
     assert await stage.turn() == Failed("out of tokens", rung="started", session_id="s-1")
-    stage.puppet.sights = at((MINUTE, Gone("it is gone")))
+    stage.puppet.sights = at((MINUTE, ProofGone("it is gone")))
     assert await stage.turn() == Unconfirmed("it is gone", "s-1")
 
 
@@ -357,7 +357,7 @@ async def test_cancelled_and_not_to_be_ended(stage: Stage) -> None:
 async def test_a_leftover_that_stays_quiet_is_taken_for_ended(stage: Stage) -> None:
     """Out of sight is not quiet: that clock starts anew when it is seen again."""
     stage.puppet.ends = False
-    stage.puppet.sights = at((0, Working()), (HOUR, Unseen()), (2 * HOUR, Quiet()))
+    stage.puppet.sights = at((0, Working()), (HOUR, NotVisible()), (2 * HOUR, NoSign()))
     turn = asyncio.create_task(stage.turn())
     await stage.clock.sleep(MINUTE)
     turn.cancel()
@@ -422,8 +422,8 @@ async def test_another_kind_of_action_is_a_fault_of_the_wiring(stage: Stage) -> 
 @virtual
 async def test_asking_after_a_crash(stage: Stage) -> None:
     """The receipt is proof; without one the agent is asked, with the session of the schedule."""
-    stage.session_id, stage.puppet.fate = "mine", AtWork()
-    assert await stage.action.ask(Prompt("hi"), make_fire()) == AtWork()
+    stage.session_id, stage.puppet.fate = "mine", StillWorking()
+    assert await stage.action.ask(Prompt("hi"), make_fire()) == StillWorking()
     assert stage.puppet.asked[0].session_id == "mine"
     stage.puppet.fate = Replied("from the history", "mine", {"input": 1})
     done = Done(reply="from the history", session_id="mine", usage={"input": 1})
@@ -440,4 +440,4 @@ async def test_the_echo_agent(stage: Stage) -> None:
     """Says what it was asked, marked as the scheduler's; it has no effect, so after a crash it can be asked again."""
     assert await stage.turn(agent="echo") == Done(reply="[scheduler:standup] what is new?")
     assert stage.ladder.rungs == ["sent"]
-    assert await stage.action.ask(Prompt("hi", "echo"), make_fire()) == NeverGot()
+    assert await stage.action.ask(Prompt("hi", "echo"), make_fire()) == NeverReceived()

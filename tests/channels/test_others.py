@@ -12,11 +12,11 @@ from wakeful.config import load
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.channels.apprise import AppriseChannel
 from wakeful.integrations.channels.console import ConsoleChannel
-from wakeful.integrations.channels.from_settings import ChannelBook
+from wakeful.integrations.channels.from_settings import ConfiguredChannels
 from wakeful.integrations.channels.program import ProgramChannel
-from wakeful.ports.channel import Letter, Refused, Sent, Unsent
+from wakeful.ports.channel import OutgoingMessage, Refused, Sent, Unsent
 
-LETTER = Letter("abc-7", "x", None, "hello\nworld", "daily", None, 1_767_225_600_000)
+LETTER = OutgoingMessage("abc-7", "x", None, "hello\nworld", "daily", None, 1_767_225_600_000)
 
 
 async def test_the_console_prints() -> None:
@@ -51,7 +51,7 @@ async def test_functions_get_the_text_and_the_letter_if_they_want_it() -> None:
     def plain(text: str) -> None:
         got.append(text)
 
-    async def full(text: str, letter: Letter) -> object:
+    async def full(text: str, letter: OutgoingMessage) -> object:
         got.append((text, letter.to))
         return Refused("no")
 
@@ -92,7 +92,7 @@ async def test_every_kind_of_the_settings_is_made_in_their_order(tmp_path: Path)
     """And what did not change stays the same object: a bot goes on listening."""
     file = tmp_path / "wakeful.toml"
     file.write_text(SETTINGS.replace("{inbound}", "false"))
-    book, clock = ChannelBook(), SystemClock()
+    book, clock = ConfiguredChannels(), SystemClock()
     first = book.channels(load(tmp_path).settings.channels, clock, None)
     assert {name: one.kind for name, one in first.items()} == {
         "phone": "telegram",

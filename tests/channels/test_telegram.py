@@ -10,12 +10,12 @@ from channels.receiver import Receiver, status
 from wakeful.core.time.instants import SECOND
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.channels.telegram import PART_MAX, PARTS_MAX, Bot, TelegramChannel, parts
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
-LETTER = Letter("abc-7", "phone", None, "hello <b>*you*</b>", None, None, 0)
+LETTER = OutgoingMessage("abc-7", "phone", None, "hello <b>*you*</b>", None, None, 0)
 
 
-async def send(receiver: Receiver, letter: Letter = LETTER) -> Outcome:
+async def send(receiver: Receiver, letter: OutgoingMessage = LETTER) -> Outcome:
     """Send one letter."""
     channel = TelegramChannel(Bot("123:secret", receiver.url, SystemClock(), None), "42", SystemClock())
     try:

@@ -13,11 +13,11 @@ from patience import PATIENCE
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.channels.telegram import Bot, TelegramChannel
 from wakeful.integrations.channels.telegram_listening import ListeningTelegramChannel, ask_me
-from wakeful.integrations.channels.telegram_updates import Me
-from wakeful.ports.channel import Heard, Letter, ListenTrouble, Refused, Sender, Sent
+from wakeful.integrations.channels.telegram_updates import BotIdentity
+from wakeful.ports.channel import IncomingMessage, ListenTrouble, OutgoingMessage, Refused, Sender, Sent
 
 WITHIN = PATIENCE
-LETTER = Letter("abc-7", "phone", None, "hello", None, None, 0)
+LETTER = OutgoingMessage("abc-7", "phone", None, "hello", None, None, 0)
 GROUP = -5
 
 
@@ -26,10 +26,10 @@ class Listener:
 
     def __init__(self, moved: dict[str, str] | None = None) -> None:
         self.moved = moved or {}
-        self.heard: list[Heard] = []
+        self.heard: list[IncomingMessage] = []
         self.reported: list[ListenTrouble | None] = []
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: IncomingMessage) -> None:
         self.heard.append(heard)
 
     async def failing(self, trouble: ListenTrouble | None) -> None:
@@ -148,7 +148,7 @@ async def test_a_group_that_became_a_supergroup_is_the_same_group(api: BotApi) -
     api.write(new, "/hello")
     async with listening(api, str(GROUP)) as ear:
         await ear.until(lambda: ear.said)
-        assert ear.heard == [Heard(ear.heard[0].mark, None, moved=(str(GROUP), str(new))), ear.heard[1]]
+        assert ear.heard == [IncomingMessage(ear.heard[0].mark, None, moved=(str(GROUP), str(new))), ear.heard[1]]
         assert ear.said == [(str(new), "/hello")]
     api.write(new, "/again")
     async with listening(api, str(GROUP), moved={str(GROUP): str(new)}) as ear:
@@ -216,7 +216,7 @@ async def test_a_letter_that_is_refused_says_what_to_do(api: BotApi) -> None:
 async def test_a_bot_knows_who_it_is(api: BotApi) -> None:
     """Or why that cannot be found out."""
     bot = Bot(TOKEN, api.url, SystemClock(), None)
-    assert await ask_me(bot) == Me(110201543, "wakeful_test_bot")
+    assert await ask_me(bot) == BotIdentity(110201543, "wakeful_test_bot")
     api.token = "110201543:another"
     assert "BotFather" in str(await ask_me(bot))
     await bot.close()

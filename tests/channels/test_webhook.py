@@ -14,12 +14,12 @@ from wakeful.integrations.channels import webhook
 from wakeful.integrations.channels.webhook import WebhookChannel
 from wakeful.integrations.net import exchange, guard
 from wakeful.integrations.net.guard import is_public
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
-LETTER = Letter("abc-7", "hook", None, "hello <b>&</b>", "daily", 12, 1_767_225_600_000)
+LETTER = OutgoingMessage("abc-7", "hook", None, "hello <b>&</b>", "daily", 12, 1_767_225_600_000)
 
 
-async def post(url: str, letter: Letter = LETTER, **options: Any) -> Outcome:
+async def post(url: str, letter: OutgoingMessage = LETTER, **options: Any) -> Outcome:
     """Send one letter."""
     channel = WebhookChannel(url, SystemClock(), **{"allow_private": True, **options})
     try:

@@ -17,9 +17,9 @@ from wakeful.core.run.results import (
     Dropped,
     Ending,
     Failed,
-    Freed,
     Interrupted,
     Lost,
+    StuckRunEnded,
     Throttled,
     TimedOut,
     Unconfirmed,
@@ -91,7 +91,7 @@ ENDINGS: list[Ending] = [
     Interrupted("shutdown"),
     Lost("crash", "its node died"),
     Dropped("paused"),
-    Freed(),
+    StuckRunEnded(),
 ]
 
 
@@ -111,7 +111,7 @@ def test_a_manual_run_never_waits(ending: Ending, rung: RungName) -> None:
 @pytest.mark.parametrize("trigger", ["schedule", "catchUp", "manual", "wake"])
 def test_every_settlement_is_a_move_the_table_allows(ending: Ending, trigger: Trigger) -> None:
     """A settled row can always be written."""
-    outcome = "unknown" if isinstance(ending, Freed) else "running"
+    outcome = "unknown" if isinstance(ending, StuckRunEnded) else "running"
     run = running(trigger, outcome=outcome)
     settlement = after_attempt(run, PATIENT, ending, now=NOW, next_due_at=NOW + HOUR)
     match settlement:
@@ -251,7 +251,7 @@ def test_what_all_attempts_used_counts_for_the_run() -> None:
     assert kept_of(Failed("boom", output="o"), earlier=first) == json.dumps(
         {"output": "o", "usage": {"input": 10, "output": 1, "total": 11, "cost": 0.5}}
     )
-    assert kept_of(Freed(), earlier=first) is None, "what was kept stays"
+    assert kept_of(StuckRunEnded(), earlier=first) is None, "what was kept stays"
     late = kept_of(Done(reply="hi", usage={"input": 10, "output": 1}), earlier=first, is_late=True)
     assert late is not None and json.loads(late)["usage"] == {"input": 10, "output": 1, "total": 11}, "counted once"
     assert kept_while_waiting(Busy("busy")) is None and kept_of(Done()) is None
@@ -273,7 +273,7 @@ def test_what_could_not_be_ended_is_unknown_and_stuck() -> None:
 
 def test_what_was_stuck_and_then_seen_to_end_has_timed_out() -> None:
     """Late proof; the error it had stays."""
-    close = settled(Freed(), outcome="unknown", stuck=1, error="process 4711 does not die")
+    close = settled(StuckRunEnded(), outcome="unknown", stuck=1, error="process 4711 does not die")
     assert close == Close("timedOut", "claimed", "process 4711 does not die", "ended after its deadline")
 
 
@@ -502,7 +502,7 @@ def test_what_is_stuck_is_not_let_go() -> None:
 def test_a_stuck_instant_is_counted_once() -> None:
     """When it is given up, and not again when it is seen to end; then it lets go."""
     stuck = settled(Unproven("still there"))
-    freed = settled(Freed(), outcome="unknown", stuck=1)
+    freed = settled(StuckRunEnded(), outcome="unknown", stuck=1)
     assert isinstance(stuck, Close) and isinstance(freed, Close)
     moved = after(freed, after(stuck), outcome="unknown", stuck=1)
     assert (moved.consecutive_errors, moved.open_run_id, moved.last_outcome) == (1, None, "timedOut")

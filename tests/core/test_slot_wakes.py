@@ -8,8 +8,8 @@ from wakeful.core.schedule.cadence import Gap
 from wakeful.core.slot.polls import was_read
 from wakeful.core.slot.slot import Reading, Slot, SlotRules, followed, new_slot, resumed, with_key
 from wakeful.core.slot.wakes import (
-    Rang,
     Wake,
+    WakeRing,
     advanced,
     is_needed,
     looked,
@@ -37,7 +37,7 @@ def slot(**changes: Any) -> Slot:
     return new_slot(1, "main", None, now=T0)._replace(**changes)
 
 
-def rang(one: Slot, rules: SlotRules, now: int) -> Rang:
+def rang(one: Slot, rules: SlotRules, now: int) -> WakeRing:
     return ring(one, rules, now=now, gap_reason="outage")
 
 
@@ -51,7 +51,7 @@ def at(text: str) -> int:
 def test_interval_mode_is_due_an_interval_after_the_last_wake() -> None:
     """Not a millisecond earlier, and once."""
     assert wake_due_at(slot(), HOURLY) == T0 + HOUR
-    assert rang(slot(), HOURLY, T0 + HOUR - 1) == Rang(slot())
+    assert rang(slot(), HOURLY, T0 + HOUR - 1) == WakeRing(slot())
     assert rang(slot(), HOURLY, T0 + HOUR).wake == Wake(T0 + HOUR, ("interval",))
     after = sent(slot(), HOURLY, 7, now=T0 + HOUR + 5)
     assert wake_due_at(after._replace(pending_at=None), HOURLY) == T0 + 2 * HOUR + 5

@@ -13,9 +13,9 @@ from wakeful.core.time.timing import (
     AfterReset,
     Cron,
     Every,
+    InstantCount,
     Manual,
     Once,
-    Tally,
     Times,
     Timing,
     instants_after,
@@ -63,8 +63,8 @@ def test_once_is_one_instant() -> None:
     once = Once(NOW)
     assert (next_after(once, NOW - 1), next_after(once, NOW)) == (NOW, None)
     assert (latest_until(once, NOW - 1), latest_until(once, NOW)) == (None, NOW)
-    assert tally(once, NOW - 1, NOW) == Tally(1, NOW, NOW)
-    assert tally(once, NOW, NOW + 1) == Tally(0, None, None)
+    assert tally(once, NOW - 1, NOW) == InstantCount(1, NOW, NOW)
+    assert tally(once, NOW, NOW + 1) == InstantCount(0, None, None)
 
 
 def test_only_once_can_be_past() -> None:
@@ -152,7 +152,7 @@ def test_a_tally_over_months_equals_enumerating(expression: str, zone: str, day:
             break
         listed.append(t)
     ends = (listed[0], listed[-1]) if listed else (None, None)
-    assert tally(timing, after, after + span) == Tally(len(listed), *ends)
+    assert tally(timing, after, after + span) == InstantCount(len(listed), *ends)
 
 
 def test_a_decade_of_seconds_is_counted_by_the_day() -> None:
@@ -161,5 +161,5 @@ def test_a_decade_of_seconds_is_counted_by_the_day() -> None:
     tally(everything, NOW, NOW + DECADE)
     calls = Profile()
     counted = calls.runcall(tally, everything, NOW, NOW + DECADE)
-    assert counted == Tally(DECADE // 1000, NOW + 1000, NOW + DECADE)
+    assert counted == InstantCount(DECADE // 1000, NOW + 1000, NOW + DECADE)
     assert sum(entry.callcount for entry in calls.getstats()) < 20 * DECADE // DAY

@@ -10,7 +10,7 @@ from wakeful.core.workflow.rules import (
     BACKOFF_MAX,
     LOOP_RUNS_MAX,
     PHASES,
-    Flow,
+    WorkflowState,
     backoff,
     clamp_wake,
     counted,
@@ -38,9 +38,9 @@ def handler(name: str, kind: str = "consumer", **changes: object) -> Handler:
     return row._replace(**changes)  # type: ignore[arg-type]
 
 
-def flow(*handlers: Handler, read: tuple[Subscription, ...] = (), **changes: object) -> Flow:
+def flow(*handlers: Handler, read: tuple[Subscription, ...] = (), **changes: object) -> WorkflowState:
     subscriptions = {(one.topic, one.consumer): one for one in read}
-    return Flow(workflow(**changes), {one.name: one for one in handlers}, {}, subscriptions)
+    return WorkflowState(workflow(**changes), {one.name: one for one in handlers}, {}, subscriptions)
 
 
 def reads(topic: str, consumer: str, published: int, seen: int, is_active: int = 1) -> Subscription:

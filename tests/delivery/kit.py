@@ -5,7 +5,7 @@ from typing import Any
 
 from features.kit import Bench, World, short
 from wakeful.core.run.effects import Prove
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
 __all__ = ["Person", "Refused", "Sent", "Unsent"]
 
@@ -20,13 +20,13 @@ class Person:
         self._world = world
         self.usual = usual
         self.script: list[Any] = []
-        self.letters: list[Letter] = []  # every attempt
+        self.letters: list[OutgoingMessage] = []  # every attempt
         self.at: list[str] = []
         self.got: list[str] = []  # what arrived
         self.under_way = 0
         self.under_way_max = 0
 
-    async def __call__(self, text: str, letter: Letter) -> Outcome | None:
+    async def __call__(self, text: str, letter: OutgoingMessage) -> Outcome | None:
         self.letters.append(letter)
         self.at.append(short(self._world.now))
         self.under_way += 1
@@ -36,7 +36,7 @@ class Person:
         finally:
             self.under_way -= 1
 
-    async def _act(self, act: Any, text: str, letter: Letter) -> Outcome | None:
+    async def _act(self, act: Any, text: str, letter: OutgoingMessage) -> Outcome | None:
         if callable(act):
             act = act(letter)
         if isinstance(act, BaseException):

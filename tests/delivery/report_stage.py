@@ -13,7 +13,7 @@ from wakeful.core.schedule.gates import ADMIT, Defer
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.core.time.timing import Timing
 from wakeful.features.heartbeat.rules import HeartbeatTerms
-from wakeful.features.workflows.handler_calls import Trouble
+from wakeful.features.workflows.handler_calls import HandlerFailure
 
 TIMEOUT: Final = 20 * MINUTE
 QUOTA: Final = 5 * HOUR
@@ -111,7 +111,7 @@ async def _handler(world: World, kind: str, trouble: str, person: Person) -> Ben
         if ctx.dry_run:
             return Produced()
         if trouble == "quota" and world.now < free_at:
-            raise Trouble("come back later", is_transient=True, until=free_at)
+            raise HandlerFailure("come back later", is_transient=True, until=free_at)
         await acting.act(_transient)
         return Produced()
 

@@ -9,7 +9,15 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.features.delivery.listening import LEASE
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
-from wakeful.ports.channel import Ear, Heard, Letter, ListenTrouble, Outcome, Sender, Sent
+from wakeful.ports.channel import (
+    IncomingMessage,
+    ListenTrouble,
+    MessageReceiver,
+    Outcome,
+    OutgoingMessage,
+    Sender,
+    Sent,
+)
 
 
 class Radio:
@@ -17,13 +25,13 @@ class Radio:
 
     def __init__(self, world: World) -> None:
         self.person = Person(world)
-        self.updates: list[Heard] = []
+        self.updates: list[IncomingMessage] = []
         self.trouble: ListenTrouble | None = None
         self.listeners: list[str] = []
         self.allowed = {"ann"}
 
     def says(self, to: str | None = "ann", text: str = "", **fields: Any) -> None:
-        self.updates.append(Heard(str(len(self.updates) + 1), to, text, **fields))
+        self.updates.append(IncomingMessage(str(len(self.updates) + 1), to, text, **fields))
 
 
 class RadioChannel:
@@ -37,7 +45,7 @@ class RadioChannel:
         self._radio = radio
         self._node = node
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         return await self._radio.person(letter.text, letter) or Sent()
 
     async def close(self) -> None: ...
@@ -45,7 +53,7 @@ class RadioChannel:
     def is_allowed(self, sender: str) -> bool:
         return sender in self._radio.allowed
 
-    async def listen(self, mark: str | None, ear: Ear) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
         place = int(mark or 0)
         self._radio.listeners.append(self._node)
         try:

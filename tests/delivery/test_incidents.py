@@ -137,7 +137,7 @@ async def test_trouble_that_comes_back_after_days_of_quiet_is_told_again(world: 
     app, people = await reachable(world, "phone")
 
     async def raised() -> None:
-        applier = app.parts.seams.appliers[Alert]
+        applier = app.parts.hooks.appliers[Alert]
         now = world.now
         await app.parts.store.write(lambda tx: applier(tx, Alert("heartbeat:budget", "too many turns"), now))
 

@@ -57,7 +57,7 @@ async def test_the_monitor_is_asked_at_its_interval(tmp_path: Path) -> None:
 async def test_nothing_is_sent_while_something_is_overdue(world: World) -> None:
     """The clock ticks, and does not get its work done: the monitor must notice. Sent again once that was rung."""
     app = await world.open(alerts=AlertTerms(ping="http://127.0.0.1:9/id"), limits={"concurrency_max": 1})
-    handler = next(one for one in app.parts.seams.alarms if one.kind == ALARM_PING)
+    handler = next(one for one in app.parts.hooks.alarms if one.kind == ALARM_PING)
 
     async def rung(overdue_by: int) -> int:
         now = world.now
@@ -66,9 +66,9 @@ async def test_nothing_is_sent_while_something_is_overdue(world: World) -> None:
             tx.alarms.set_many(
                 [Alarm(ALARM_PING, 1, now, 1, None, 0), Alarm("schedule", 99, now - overdue_by, 1, None, 0)]
             )
-            errands = handler.ring(tx, now=now, due_by=now, limit=1, gap_reason="outage").errands
+            side_tasks = handler.ring(tx, now=now, due_by=now, limit=1, gap_reason="outage").side_tasks
             tx.alarms.remove_many("schedule", [99])
-            return len(errands)
+            return len(side_tasks)
 
         return await app.parts.store.write(ring)
 

@@ -7,9 +7,9 @@ import pytest
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from features.voice import OK, Voice, beating
 from wakeful import every
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
-from wakeful.ports.handlers import Plug, Rung
+from wakeful.ports.handlers import FeatureHooks, RingResult
 from wakeful.ports.store import Alarm, Tx
 
 KIND = "poison"
@@ -26,15 +26,15 @@ class Poison:
         self.tried: list[Instant] = []
         self.is_mended = False
 
-    async def plug(self, _: Ground) -> Plug:
-        return Plug(alarms=[self])
+    async def plug(self, _: FeatureContext) -> FeatureHooks:
+        return FeatureHooks(alarms=[self])
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         self.tried.append(now)
         if not self.is_mended:
             raise ZeroDivisionError("a fault of ours")
         tx.alarms.move_many(KIND, [(1, None)])
-        return Rung((), 1)
+        return RingResult((), 1)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         raise ZeroDivisionError("another one")

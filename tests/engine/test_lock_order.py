@@ -8,7 +8,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.time.instants import Instant
 from wakeful.engine.settling import Ended, settle
-from wakeful.ports.handlers import Seams, Settled
+from wakeful.ports.handlers import EngineHooks, Settled
 from wakeful.testing.conformance_rows import running
 
 
@@ -49,9 +49,9 @@ def test_settling_several_kinds_holds_lanes_last() -> None:
     """However the kinds of the batch are mixed: two nodes that settle at once never wait in a circle."""
     said: list[str] = []
     keepers: Any = {kind: Keeper(kind, said) for kind in ("workflow", "schedule")}
-    seams = Seams((), keepers, {}, {}, None)  # type: ignore[arg-type]  # nothing is left behind here
+    hooks = EngineHooks((), keepers, {}, {}, None)  # type: ignore[arg-type]  # nothing is left behind here
     runs = [running(n, 1, kind="workflow" if n % 2 else "schedule", lane=f"lane-{n}") for n in range(1, 6)]
-    concluded = settle(Notes(said), seams, [Ended(run, Done()) for run in runs], node_id=1, now=5)  # type: ignore[arg-type]  # asked by name only
+    concluded = settle(Notes(said), hooks, [Ended(run, Done()) for run in runs], node_id=1, now=5)  # type: ignore[arg-type]  # asked by name only
     assert concluded.counted == [True] * 5
     assert said == [
         "lock schedule x2",

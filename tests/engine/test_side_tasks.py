@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, World, virtual
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.time.instants import MINUTE, SECOND, Instant
-from wakeful.ports.handlers import Errand, Note, Plug, Rung
+from wakeful.ports.handlers import FeatureHooks, Note, RingResult, SideTask
 from wakeful.ports.store import Alarm, Report, Tx
 
 KIND = "poll"
@@ -22,16 +22,16 @@ class Polls:
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, ground: Ground, perform: Callable[[int], object]) -> None:
-        self._clock = ground.clock
+    def __init__(self, context: FeatureContext, perform: Callable[[int], object]) -> None:
+        self._clock = context.clock
         self._perform = perform
         self.rung: list[Instant] = []
         self.noted: list[int] = []
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         alarm = tx.alarms.by_refs(KIND, [1])[1]
         if alarm.due_at is None or alarm.due_at > due_by:
-            return Rung((), 0)
+            return RingResult((), 0)
         tx.alarms.move_many(KIND, [(1, now + 10 * SECOND)])
         self.rung.append(now)
         number = len(self.rung)
@@ -42,7 +42,7 @@ class Polls:
                 await answer
             return lambda tx: self._note(tx, number)
 
-        return Rung((), 1, [Errand(f"poll {number}", perform, 5 * SECOND)])
+        return RingResult((), 1, [SideTask(f"poll {number}", perform, 5 * SECOND)])
 
     def _note(self, tx: Tx, number: int) -> None:
         tx.alarms.move_many(KIND, [(1, self._clock.read().now + MINUTE)])
@@ -62,9 +62,9 @@ async def start(world: World, perform: Callable[[int], object]) -> tuple[Polls, 
     """An app with the feature plugged in."""
     made: list[Polls] = []
 
-    async def feature(ground: Ground) -> Plug:
-        made.append(Polls(ground, perform))
-        return Plug(alarms=made)
+    async def feature(context: FeatureContext) -> FeatureHooks:
+        made.append(Polls(context, perform))
+        return FeatureHooks(alarms=made)
 
     made_app = await world.open(features=[feature])
     return made[0], made_app
@@ -138,9 +138,9 @@ async def test_an_errand_is_not_begun_after_its_claim_ran_out(world: World) -> N
     polls, app = await start(world, begun.append)
     ring = polls.ring
 
-    def ring_and_freeze(tx: Tx, **asked: Any) -> Rung:
+    def ring_and_freeze(tx: Tx, **asked: Any) -> RingResult:
         rung = ring(tx, **asked)
-        if rung.errands and len(polls.rung) == 1:
+        if rung.side_tasks and len(polls.rung) == 1:
             app.machine.freeze()
         return rung
 

@@ -18,7 +18,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Every, Once
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Tx
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Field:
 
         def operation(tx: Tx, now: Instant) -> None:
             checked = [Checked(definition, False) for definition in definitions]
-            commands.put_many(tx, checked, seams=NO_SEAMS, now=now)
+            commands.put_many(tx, checked, hooks=NO_SEAMS, now=now)
 
         self._with_store(lambda store, now: store.write(lambda tx: operation(tx, now)))
 
@@ -139,7 +139,7 @@ class Field:
             time.sleep(0.05)
 
 
-NO_SEAMS = Seams((), {}, {}, {}, None)  # type: ignore[arg-type]  # new schedules need none
+NO_SEAMS = EngineHooks((), {}, {}, {}, None)  # type: ignore[arg-type]  # new schedules need none
 
 
 def now() -> Instant:

@@ -29,7 +29,7 @@ from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Gate, Plug
+from wakeful.ports.handlers import FeatureHooks, Gate
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 from wakeful.stores.sqlite.store import SqliteStore
@@ -192,8 +192,8 @@ class Bench(Wakeful):
         limits = replace(limits, **self._overrides)
         zone = bootstrap.resolve_zone(timezone)
 
-        async def gates(_: bootstrap.Ground) -> Plug:
-            return Plug(gates=self._gates)
+        async def gates(_: bootstrap.FeatureContext) -> FeatureHooks:
+            return FeatureHooks(gates=self._gates)
 
         return await bootstrap.assemble_with(
             store,

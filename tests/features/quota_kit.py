@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from features.kit import Bench, World, short
 from patience import PATIENCE
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.config.one_slot import read_slot
 from wakeful.config.slots import AnySlot
 from wakeful.config.slots import Quota as QuotaTable
@@ -25,7 +25,7 @@ from wakeful.features.schedules.compiled import Compiled
 from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import glm_reading
 from wakeful.ports.action import Fire, Ladder
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.quota import WakeFailure, wake_failure
 from wakeful.ports.store import Tx
 
@@ -235,17 +235,17 @@ async def open_quota(world: World, shop: Shop, given: Config, **options: Any) ->
         key = getattr(slot, "api_key", None)
         return InProcess(shop, f"sk-{name}" if key is None else key.reveal())
 
-    async def feature(ground: Ground) -> Plug:
+    async def feature(context: FeatureContext) -> FeatureHooks:
         def slot_of(tx: Tx, run: Any) -> str | None:
-            found = ground.compilations.of_run(tx, run)
+            found = context.compilations.of_run(tx, run)
             return found.definition.slot if isinstance(found, Compiled) else None
 
         quota = Quota(
-            ground.store,
-            ground.clock,
-            store_id=ground.store_id,
-            ring_bell=ground.ring_bell,
-            apply=ground.apply,
+            context.store,
+            context.clock,
+            store_id=context.store_id,
+            ring_bell=context.ring_bell,
+            apply=context.apply,
             slot_of=slot_of,
             config=given,
             make_provider=make_provider,

@@ -332,8 +332,8 @@ async def test_a_start_on_a_wrong_clock_that_came_to_nothing_leaves_no_silence(w
     world.wall.step(30 * DAY)
     feature = HeartbeatFeature(terms)
     store = SqliteStore.open_inline(world.path, hook=AllTogether())
-    ground = {"store": store, "clock": world.clock, "store_id": "x", "actions": {}}
-    await feature.plug(**ground, receipt_url=lambda _: None, ring_bell=lambda: None, apply=lambda *_: True)
+    context = {"store": store, "clock": world.clock, "store_id": "x", "actions": {}}
+    await feature.plug(**context, receipt_url=lambda _: None, ring_bell=lambda: None, apply=lambda *_: True)
     await store.close()
     world.wall.step(-30 * DAY)
     app = await beating(world, voice, replace(terms, beats=BeatRules()))

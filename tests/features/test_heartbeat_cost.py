@@ -22,7 +22,7 @@ from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.exchange import READ_MAX, Response
 from wakeful.ports.action import Fire
-from wakeful.ports.agent import Spoken
+from wakeful.ports.agent import TranscriptTurn
 
 TERMS = HeartbeatTerms(enabled=True)
 CHECKLIST = "\n".join(f"- look after thing {number:03} and say what is wrong with it" for number in range(80))
@@ -42,12 +42,12 @@ class Kept:
     """Transcripts in memory, bounded as those on disk are."""
 
     def __init__(self) -> None:
-        self.turns: dict[str, list[Spoken]] = {}
+        self.turns: dict[str, list[TranscriptTurn]] = {}
 
-    async def read(self, session_id: str) -> list[Spoken]:
+    async def read(self, session_id: str) -> list[TranscriptTurn]:
         return list(self.turns.get(session_id, ()))
 
-    async def add(self, session_id: str, spoken: Spoken) -> None:
+    async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
         self.turns[session_id] = [*self.turns.get(session_id, ()), spoken][-TURNS_MAX:]
 
 

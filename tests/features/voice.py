@@ -12,7 +12,7 @@ from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, Fire, Ladder
-from wakeful.ports.channel import Letter
+from wakeful.ports.channel import OutgoingMessage
 
 OK = "HEARTBEAT_OK"
 BUSY = Busy("Session busy")
@@ -76,7 +76,7 @@ async def beating(
         bench.register_channel(name, None, person)
     if said is not None:
 
-        async def hear(text: str, letter: Letter) -> None:
+        async def hear(text: str, letter: OutgoingMessage) -> None:
             said.append(letter)
 
         bench.register_channel("phone", None, hear)

@@ -7,7 +7,7 @@ import pytest
 
 from features.kit import World, virtual
 from mirror.kit import HOURLY, Desk, edit, noticed, open_desk, place, read, save
-from wakeful.server.mirror.folder import Writing
+from wakeful.server.mirror.folder import FileWrite
 
 
 class Died(BaseException):
@@ -142,7 +142,7 @@ async def test_an_edit_saved_just_before_we_write_is_not_written_over(world: Wor
     folder = desk.mirror.folder
     write = folder.write
 
-    def late(writings: list[Writing]) -> Any:
+    def late(writings: list[FileWrite]) -> Any:
         folder.write = write  # type: ignore[method-assign]
         edit(desk, prompt="Saved in between")
         return write(writings)

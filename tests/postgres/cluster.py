@@ -20,13 +20,13 @@ from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
-from wakeful.stores.postgres import Patience, PostgresStore
+from wakeful.stores.postgres import PostgresStore, Timeouts
 
 T = TypeVar("T")
 
 # Short, so that a lost lease is seen within a second or two.
 SHORT = Limits(concurrency_max=32, lease=1_500, renew_every=300, shutdown_grace=2_000, ending_grace=500, poll=50)
-BRISK = Patience(lock=5_000)
+BRISK = Timeouts(lock=5_000)
 
 
 class NoOrphans:
@@ -99,7 +99,7 @@ class Node:
     async def put(self, definitions: Sequence[Definition]) -> None:
         """Write schedules."""
         checked = [Checked(definition, False) for definition in definitions]
-        await self.command(lambda tx: commands.put_many(tx, checked, seams=self.parts.seams, now=self.now))
+        await self.command(lambda tx: commands.put_many(tx, checked, hooks=self.parts.hooks, now=self.now))
 
     async def command(self, operation: Callable[[Tx], T]) -> T:
         """Do something, and let this node look at once."""
@@ -113,7 +113,7 @@ async def make_node(
     name: str,
     on_fire: Callable[[str, Any], Awaitable[None]] | None = None,
     limits: Limits = SHORT,
-    patience: Patience = BRISK,
+    patience: Timeouts = BRISK,
 ) -> Node:
     """A node that is not started yet; `on_fire` gets the node's name and the fire."""
     tap = Tap(await PostgresStore.open(url, patience=patience))
@@ -138,7 +138,7 @@ async def cluster(
     url: str,
     names: str = "abc",
     on_fire: Callable[[str, Any], Awaitable[None]] | None = None,
-    patience: Patience = BRISK,
+    patience: Timeouts = BRISK,
 ) -> AsyncIterator[list[Node]]:
     """Nodes that tick, one for each letter."""
     nodes = [await make_node(url, name, on_fire, SHORT, patience) for name in names]

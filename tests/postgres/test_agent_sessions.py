@@ -15,7 +15,7 @@ from wakeful.core.time.timing import Manual
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, ScheduleLimits
 from wakeful.integrations.actions.registry import CallRegistry
-from wakeful.integrations.agents.from_settings import AgentBook
+from wakeful.integrations.agents.from_settings import AgentRegistry
 from wakeful.ports.clock import Clock
 from wakeful.stores.postgres import PostgresStore
 
@@ -53,7 +53,7 @@ async def node(url: str, name: str, folder: Path, *scenarios: str) -> AsyncItera
     described = {"default": written.PresetAgent(adapter="claude", program=str(player.path), cwd=str(home))}
 
     def agents(clock: Clock, registry: CallRegistry) -> Any:
-        return AgentBook(home).agents(described, clock, registry)
+        return AgentRegistry(home).agents(described, clock, registry)
 
     store = await PostgresStore.open(url, patience=BRISK)
     parts = await bootstrap.assemble(
@@ -83,7 +83,7 @@ async def test_a_turn_on_another_node_begins_a_session_and_says_so(url: str, tmp
         definition = Definition(SLUG, Manual(), Prompt("What is new?"))
         now = a.parts.clock.read().now
         await a.parts.store.write(
-            lambda tx: commands.put_many(tx, [Checked(definition, False)], seams=a.parts.seams, now=now)
+            lambda tx: commands.put_many(tx, [Checked(definition, False)], hooks=a.parts.hooks, now=now)
         )
         assert (await a.turn())["sessionId"] == first_session
         again = await a.turn()

@@ -15,7 +15,7 @@ from patience import PATIENCE
 from postgres.proxy import breaking
 from postgres.server import Server, schema_of
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres import Patience, PostgresStore
+from wakeful.stores.postgres import PostgresStore, Timeouts
 from wakeful.stores.postgres.connection import is_unavailable
 
 SCHEDULES, RUNS_EACH = 8, 10
@@ -33,7 +33,7 @@ def test_an_error_without_a_code_is_of_the_place() -> None:
 async def test_what_is_answered_is_so_and_nothing_else_is_raised(url: str, server: Server, seed: int) -> None:
     """A quarter of all transactions break: each write is kept if it was answered, and refused as an outage if not."""
     with breaking(url, seed=seed) as proxy:
-        patience = Patience(reconnect_first=10, reconnect_max=50)
+        patience = Timeouts(reconnect_first=10, reconnect_max=50)
         store = await PostgresStore.open(proxy.url(url), patience=patience)
         proxy.share = 0.25
         kept: list[int] = []

@@ -11,13 +11,13 @@ import pytest
 from patience import PATIENCE
 from postgres.server import Server, schema_of
 from wakeful.ports.store import StoreUnavailable, Tx
-from wakeful.stores.postgres import CommitUnknown, Patience, PostgresStore, fate, writer
+from wakeful.stores.postgres import CommitUnknown, PostgresStore, Timeouts, fate, writer
 from wakeful.stores.postgres.address import parse
-from wakeful.stores.postgres.connection import Door
+from wakeful.stores.postgres.connection import Connector
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.testing.conformance_rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 
-IMPATIENT = Patience(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
+IMPATIENT = Timeouts(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ async def test_a_server_that_is_gone_is_said_to_be_gone() -> None:
     """With the cause; asking again at once is refused at once, and after a while it is tried again."""
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
         await PostgresStore.open("postgresql://nobody@127.0.0.1:1/nothing")
-    door = Door(parse("postgresql://nobody@127.0.0.1:1/nothing"), IMPATIENT)
+    door = Connector(parse("postgresql://nobody@127.0.0.1:1/nothing"), IMPATIENT)
     for said in (r"127\.0\.0\.1", "the next try is in"):
         with pytest.raises(StoreUnavailable, match=said):
             door.open()

@@ -77,8 +77,8 @@ async def test_the_laws_hold_on_a_cluster_with_a_node_cut_off(url: str, server: 
             assert broken == []
             await asyncio.sleep(0.1)
         for schedule in found:
-            now, seams = nodes[0].now, nodes[0].parts.seams
-            await nodes[0].command(partial(commands.pause, slug=schedule.slug, seams=seams, now=now))
+            now, hooks = nodes[0].now, nodes[0].parts.hooks
+            await nodes[0].command(partial(commands.pause, slug=schedule.slug, hooks=hooks, now=now))
         await until(lambda: is_idle(nodes[0].store))
         assert await nodes[0].store.read(lambda tx: list(_violations(tx, born))) == []
         rows = await nodes[0].store.read(lambda tx: tx.runs.page(limit=100_000))

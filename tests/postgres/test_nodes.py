@@ -19,7 +19,7 @@ from wakeful.core.time.timing import Every, Once
 from wakeful.features.schedules import commands
 from wakeful.features.schedules import remote_callables as elsewhere
 from wakeful.ports.store import Store
-from wakeful.stores.postgres import Patience, fate, writer
+from wakeful.stores.postgres import Timeouts, fate, writer
 
 
 async def _ledger(store: Store) -> Any:
@@ -105,7 +105,7 @@ async def test_a_claim_of_which_nobody_knows_is_found_again(
 ) -> None:
     """The commit was kept, its answer lost, the server gone for long: the run is ours and nobody performs it, until the
     node gives up its lease, begins anew, and rescues what it owned before."""
-    async with cluster(url, "a", patience=Patience(doubt=200)) as (node,):
+    async with cluster(url, "a", patience=Timeouts(doubt=200)) as (node,):
         is_answered = writer._is_answered
         claims: list[bytes] = []
 
@@ -169,7 +169,7 @@ async def test_a_storm_of_commands_leaves_nothing_behind(url: str, server: Serve
 
         await asyncio.gather(*(meddle(node, seed) for seed, node in enumerate(nodes * 2)))
         for n in range(12):
-            change = partial(commands.remove, slug=f"s{n}", seams=nodes[0].parts.seams, now=nodes[0].now)
+            change = partial(commands.remove, slug=f"s{n}", hooks=nodes[0].parts.hooks, now=nodes[0].now)
             await nodes[0].command(change)
         await until(lambda: is_idle(nodes[0].store))
         assert await nodes[0].store.read(lambda tx: tx.lanes.holders()) == {}
@@ -187,10 +187,10 @@ def _pulse(n: int, every: int) -> Definition:
 
 async def _change_something(node: Node, dice: random.Random) -> None:
     n = dice.randrange(12)
-    slug, now, seams = f"s{n}", node.now, node.parts.seams
+    slug, now, hooks = f"s{n}", node.now, node.parts.hooks
     match dice.randrange(5):
         case 0:
-            await node.command(lambda tx: commands.pause(tx, slug, seams=seams, now=now))
+            await node.command(lambda tx: commands.pause(tx, slug, hooks=hooks, now=now))
         case 1:
             await node.command(lambda tx: commands.resume_schedule(tx, slug, now=now))
         case 2:
@@ -198,7 +198,7 @@ async def _change_something(node: Node, dice: random.Random) -> None:
         case 3:
             await node.put([_pulse(n, dice.choice((150, 200, 300)))])
         case _:
-            await node.command(lambda tx: commands.remove(tx, slug, seams=seams, now=now))
+            await node.command(lambda tx: commands.remove(tx, slug, hooks=hooks, now=now))
             await node.put([_pulse(n, 200)])
 
 

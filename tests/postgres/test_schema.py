@@ -20,7 +20,7 @@ from wakeful.stores.postgres import (
     schedules,
 )
 from wakeful.stores.postgres.address import parse
-from wakeful.stores.postgres.connection import Patience, connect
+from wakeful.stores.postgres.connection import Timeouts, connect
 from wakeful.stores.postgres.migrate import migrations, version_of
 
 
@@ -47,7 +47,7 @@ async def test_one_release_ahead_is_fine_and_two_are_not(url: str, server: Serve
     else:
         with pytest.raises(DatabaseRefused, match=f"is at {newest + 2}, and this release knows {newest}"):
             await PostgresStore.open(url)
-    with connect(parse(url), Patience()) as connection:
+    with connect(parse(url), Timeouts()) as connection:
         assert version_of(connection, schema_of(url)) == newest + ahead
 
 
@@ -132,7 +132,7 @@ async def test_what_is_asked_often_is_sought_and_never_scanned(url: str, server:
         _fill(filling, {"empty": 0, "tiny": 3, "filled": 3_000}[known.partition(",")[0]])
         if known.endswith("analyzed"):
             filling.execute("ANALYZE")
-    with connect(parse(url), Patience()) as connection:
+    with connect(parse(url), Timeouts()) as connection:
         for name, query in HOT.items():
             plan = _plan(connection, query)
             scanned = {node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"} - SMALL

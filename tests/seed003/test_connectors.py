@@ -22,7 +22,15 @@ from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.integrations.channels.telegram import Bot
 from wakeful.integrations.channels.telegram_listening import ListeningTelegramChannel
 from wakeful.ports.action import Fire
-from wakeful.ports.channel import Ear, Heard, Letter, ListenTrouble, Outcome, Refused, Sent
+from wakeful.ports.channel import (
+    IncomingMessage,
+    ListenTrouble,
+    MessageReceiver,
+    Outcome,
+    OutgoingMessage,
+    Refused,
+    Sent,
+)
 
 QUIET = HeartbeatTerms(enabled=False)
 
@@ -33,14 +41,14 @@ class Line:
     kind = "line"
     to: str | None = None
 
-    def __init__(self, *said: Heard) -> None:
+    def __init__(self, *said: IncomingMessage) -> None:
         self.said = list(said)
         self.sent: list[str] = []
         self.listened_from: list[str | None] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         self.sent.append(letter.text)
         return Sent()
 
@@ -49,7 +57,7 @@ class Line:
     def is_allowed(self, sender: str) -> bool:
         return True
 
-    async def listen(self, mark: str | None, ear: Ear) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
         self.listened_from.append(mark)
         await self.gate.wait()
         for heard in list(self.said):
@@ -62,7 +70,11 @@ class Line:
 async def test_a_message_that_is_refused_does_not_silence_those_after_it(world: World) -> None:
     """It would be refused again and again, and nobody else on that channel be heard."""
     voice = Voice(world, lambda _: "hello")
-    line = Line(Heard("1", "ann", "x" * 70_000), Heard("2", "ann", "hi"), Heard("3", "ben", "\x07"))
+    line = Line(
+        IncomingMessage("1", "ann", "x" * 70_000),
+        IncomingMessage("2", "ann", "hi"),
+        IncomingMessage("3", "ben", "\x07"),
+    )
     bench = await beating(world, voice, QUIET, channels=lambda *_: {"line": line})
     assert bench.is_started
     await world.sleep("1m")
@@ -76,7 +88,11 @@ async def test_a_message_that_is_refused_does_not_silence_those_after_it(world: 
 async def test_what_another_process_took_meanwhile_is_not_taken_again(world: World) -> None:
     """One that was frozen past its lease finds the mark moved: it goes on from there, and answers nothing twice."""
     voice = Voice(world, lambda _: "hello")
-    line = Line(Heard("7", "ann", "hi"), Heard("8", "ann", "still there?"), Heard("9", "ben", "and me"))
+    line = Line(
+        IncomingMessage("7", "ann", "hi"),
+        IncomingMessage("8", "ann", "still there?"),
+        IncomingMessage("9", "ben", "and me"),
+    )
     line.gate.clear()
     app = await beating(world, voice, QUIET, channels=lambda *_: {"line": line})
     await world.sleep("1s")
@@ -211,7 +227,7 @@ class Deaf:
 
     moved: Mapping[str, str] = {}
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: IncomingMessage) -> None:
         raise AssertionError("there is nothing to hear")
 
     async def failing(self, trouble: ListenTrouble | None) -> None:

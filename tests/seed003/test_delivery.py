@@ -6,7 +6,7 @@ from delivery.kit import reachable
 from features.kit import World, virtual
 from wakeful.core.time.instants import SECOND
 from wakeful.features.delivery.attempts import SENDS_MAX, Attempts
-from wakeful.ports.handlers import Rung
+from wakeful.ports.handlers import RingResult
 from wakeful.ports.outbox import ALARM_DELIVERY
 
 
@@ -14,11 +14,11 @@ from wakeful.ports.outbox import ALARM_DELIVERY
 async def test_the_ring_that_takes_the_last_room_says_that_it_is_full(world: World) -> None:
     """What is due beyond it is not looked at until a send ends: no second ring only to find that there is no room."""
     app, people = await reachable(world, "phone", usual=20 * SECOND)
-    rungs: list[Rung] = []
-    (attempts,) = [one for one in app.parts.seams.alarms if isinstance(one, Attempts)]
+    rungs: list[RingResult] = []
+    (attempts,) = [one for one in app.parts.hooks.alarms if isinstance(one, Attempts)]
     ring = attempts.ring
 
-    def heard(*args: Any, **given: Any) -> Rung:
+    def heard(*args: Any, **given: Any) -> RingResult:
         rungs.append(ring(*args, **given))
         return rungs[-1]
 
@@ -26,8 +26,8 @@ async def test_the_ring_that_takes_the_last_room_says_that_it_is_full(world: Wor
     for n in range(SENDS_MAX + 6):
         await app.deliver("hello", channel="phone", to=f"r{n}")
     await world.sleep("1s")
-    taken = [rung for rung in rungs if rung.errands]
-    assert sum(len(rung.errands) for rung in taken) == SENDS_MAX
+    taken = [rung for rung in rungs if rung.side_tasks]
+    assert sum(len(rung.side_tasks) for rung in taken) == SENDS_MAX
     assert list(taken[-1].full) == [ALARM_DELIVERY]
     await world.sleep("1m")
     assert len(people["phone"].got) == SENDS_MAX + 6

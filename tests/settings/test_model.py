@@ -18,7 +18,7 @@ from wakeful.config.messages import table_at
 from wakeful.config.slots import CommandSlot, GlmSlot, HttpSlot
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.engine.clock import SystemClock
-from wakeful.features.quota.registry import Book, Config
+from wakeful.features.quota.registry import Config, SlotRegistry
 from wakeful.integrations.providers.from_settings import make_provider
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -218,7 +218,7 @@ def test_a_slot_overrides_what_holds_for_all(tmp_path: Path) -> None:
     text = '[quota]\nerrors_max = 3\n[slots.a]\napi_key = "key-1"\nretry_window = "5m"\n'
     settings = loaded(tmp_path, text).settings
     make = partial(make_provider, clock=SystemClock(), home=tmp_path, zone="UTC", listener=None)
-    book = Book(Config(quota=settings.quota), make, lambda name, _: settings.slots[name])
+    book = SlotRegistry(Config(quota=settings.quota), make, lambda name, _: settings.slots[name])
     rules = book.define("a", {}).rules
     assert (rules.retry_window, rules.errors_max, rules.backoff_cap) == (5 * MINUTE, 3, 8 * HOUR)
 

@@ -29,7 +29,7 @@ from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.schedules import replies
 from wakeful.features.workflows import consumers as looking
 from wakeful.features.workflows import settling
-from wakeful.ports.channel import Letter, Sent, Unsent
+from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
 from wakeful.stores.sqlite import deliveries
@@ -112,7 +112,7 @@ def a_new_id_each_time(patch: Patch) -> None:
     """A letter that goes out again has another id."""
     letter = Attempts._letter
 
-    def renamed(self: Attempts, head: Delivery) -> Letter:
+    def renamed(self: Attempts, head: Delivery) -> OutgoingMessage:
         return letter(self, head._replace(delivery_id=head.delivery_id + 1_000 * (head.attempts - 1)))
 
     patch.setattr(Attempts, "_letter", renamed)
@@ -357,8 +357,8 @@ def nobody_looks_at_messages(patch: Patch) -> None:
 
 def only_the_first_consumer_gets_it(patch: Patch) -> None:
     """A message goes to one consumer of its topic."""
-    readers_of = workflow_rules.Flow.readers_of
-    patch.setattr(workflow_rules.Flow, "readers_of", lambda self, topic: readers_of(self, topic)[:1])
+    readers_of = workflow_rules.WorkflowState.readers_of
+    patch.setattr(workflow_rules.WorkflowState, "readers_of", lambda self, topic: readers_of(self, topic)[:1])
 
 
 def only_the_first_page_is_shown(patch: Patch) -> None:

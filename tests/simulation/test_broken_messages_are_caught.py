@@ -19,7 +19,7 @@ from wakeful.features.heartbeat import events as heartbeat_events
 from wakeful.features.heartbeat.events import EventAction
 from wakeful.features.heartbeat.messages import MessageRuns
 from wakeful.features.schedules import replies
-from wakeful.ports.channel import Heard
+from wakeful.ports.channel import IncomingMessage
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import SystemEvent, Tx
 from worlds import heartbeat_laws
@@ -41,7 +41,7 @@ def marks_are_set_before_messages_are_kept(patch: Patch) -> None:
     """How far a channel was listened to is written first: a death in between loses the message."""
     take = ChannelEar.hear
 
-    async def hear(self: ChannelEar, heard: Heard) -> None:
+    async def hear(self: ChannelEar, heard: IncomingMessage) -> None:
         await self._store.write(lambda tx: tx.meta.set(hearing._mark(self._name), heard.mark))
         self.mark = heard.mark
         await take(self, heard)
@@ -106,7 +106,7 @@ def missing_channels_end_their_letters(patch: Patch) -> None:
     """What is for a channel that is not there is given up at once."""
 
     def give_up(self: Attempts, tx: Tx, _: Addressee, head: Delivery, now: Instant) -> None:
-        self._bury(tx, head, "there is no such channel", now)
+        self._dead_letter(tx, head, "there is no such channel", now)
 
     patch.setattr(Attempts, "_miss", give_up)
 

@@ -13,7 +13,7 @@ from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident, Step, reported
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.features.delivery import incident_watch as watching
-from wakeful.features.delivery.incidents import Telling
+from wakeful.features.delivery.incidents import IncidentReporter
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Tx
 from worlds.faults import Climate
@@ -65,7 +65,7 @@ def opened_and_not_reported(patch: Patch) -> None:
 
 def reported_and_nobody_told(patch: Patch) -> None:
     """The row says that people were told, and no message was queued."""
-    patch.setattr(Telling, "tell", lambda *_, **__: None)
+    patch.setattr(IncidentReporter, "tell", lambda *_, **__: None)
 
 
 def reported_again_and_again(patch: Patch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from features.kit import Bench, World
 from wakeful.app import bootstrap
 from wakeful.engine.engine import Engine
-from wakeful.observe.eventing_store import ToldStore
+from wakeful.observe.eventing_store import EventingStore
 from wakeful.observe.fan_out import FanOut, Listener
 from wakeful.ports.sink import Fact, Sink
 
@@ -24,7 +24,7 @@ class ToldBench(Bench):
         self.fan_out.begin(store)
         for listener in self._first_listeners:
             self.fan_out.listen(listener)
-        parts = await super()._assemble(ToldStore(store, self.fan_out, clock), clock, **settings)
+        parts = await super()._assemble(EventingStore(store, self.fan_out, clock), clock, **settings)
         _give_sink(parts.engine, self.fan_out)
         return parts
 

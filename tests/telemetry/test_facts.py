@@ -7,10 +7,11 @@ from telemetry.kit import Heard, open_told
 from wakeful import every
 from wakeful.core.run.results import Busy
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
-from wakeful.observe.eventing_store import Guarded, ToldStore
+from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.sink import (
     ClockJumped,
+    CommitTimed,
     InstantsMissed,
     InstantsSkipped,
     LeaseLost,
@@ -22,7 +23,6 @@ from wakeful.ports.sink import (
     RunsWaiting,
     SchedulesChanged,
     Ticked,
-    Wrote,
 )
 from wakeful.stores.sqlite.store import SqliteStore
 
@@ -197,7 +197,7 @@ async def test_a_write_that_was_refused_is_never_told(world: World) -> None:
     app.store.is_down = True
     await world.until("01-01 00:12:00")
     assert heard.of(RunsClaimed) == []
-    assert {fact.is_kept for fact in heard.of(Wrote)} == {False}
+    assert {fact.is_kept for fact in heard.of(CommitTimed)} == {False}
     app.store.is_down = False
     await world.until("01-01 00:13:00")
     assert len(heard.of(RunsClaimed)) == 1
@@ -268,7 +268,7 @@ async def test_a_sink_that_raises_is_asked_once_and_the_commit_stands(world: Wor
     sink = Broken()
     path = world.path.with_name("other.db")
     store = SqliteStore.open_inline(path, hook=AllTogether())
-    told_store = ToldStore(store, Guarded(sink), world.clock)
+    told_store = EventingStore(store, Guarded(sink), world.clock)
     for value in ("1", "2"):
         await told_store.write(lambda tx, value=value: tx.meta.set("a", value))  # type: ignore[misc]
     assert await told_store.read(lambda tx: tx.meta.get("a")) == "2"
@@ -284,7 +284,7 @@ async def test_an_operation_that_runs_twice_is_told_once(world: World) -> None:
     fan_out.listen(heard)
     store = SqliteStore.open_inline(world.path.with_name("other.db"), hook=AllTogether())
 
-    told_store = ToldStore(_Again(store), fan_out, world.clock)  # type: ignore[arg-type]
+    told_store = EventingStore(_Again(store), fan_out, world.clock)  # type: ignore[arg-type]
     await told_store.write(
         lambda tx: tx.nodes.register(name="n", host="h", pid=1, now=1, lease_until=2, capacity=3) and None
     )

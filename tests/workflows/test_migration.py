@@ -11,7 +11,7 @@ from wakeful.ports.store import Store, Tx
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres import migrate as postgres
 from wakeful.stores.postgres.address import parse
-from wakeful.stores.postgres.connection import Patience
+from wakeful.stores.postgres.connection import Timeouts
 from wakeful.stores.postgres.connection import connect as connect_to
 from wakeful.stores.sqlite import SqliteStore
 from wakeful.stores.sqlite import migrate as sqlite
@@ -83,7 +83,7 @@ async def test_postgres(url: str, server: Server) -> None:
     with server.connect() as connection:
         connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
         connection.execute(f"CREATE SCHEMA {schema}".encode())
-    with connect_to(parse(url), Patience()) as connection:
+    with connect_to(parse(url), Timeouts()) as connection:
         _at_old(connection, schema)
     store = await PostgresStore.open(url)
     await judge(store)

@@ -13,7 +13,7 @@ from wakeful.core.time.instants import HOUR, SECOND, Duration
 from wakeful.features.delivery.listening import NOBODY
 from wakeful.features.heartbeat.messages import MESSAGE
 from wakeful.ports.action import Fire
-from wakeful.ports.channel import Ear, Heard
+from wakeful.ports.channel import IncomingMessage, MessageReceiver
 from wakeful.ports.outbox import Delivery
 from wakeful.ports.store import Tx
 from worlds import conversation_laws as laws
@@ -64,7 +64,7 @@ class Conversations:
         for _, bell in self._bells:
             bell.set()
 
-    async def listen(self, mark: str | None, ear: Ear, boot: Boot) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver, boot: Boot) -> None:
         """The service: gives everything after the mark, in order."""
         bell = asyncio.Event()
         self._bells.append((boot, bell))
@@ -73,7 +73,7 @@ class Conversations:
             bell.clear()
             while number < len(self._spoken):
                 one = self._spoken[number]
-                await ear.hear(Heard(str(one.number), one.to, one.text))
+                await ear.hear(IncomingMessage(str(one.number), one.to, one.text))
                 number += 1
             await bell.wait()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from wakeful.app.bootstrap import Ground, plugged
+from wakeful.app.bootstrap import FeatureContext, plugged
 from wakeful.core.heartbeat.conversations import is_conversation
 from wakeful.core.heartbeat.heartbeat import BeatRules, Heartbeat, timing_of
 from wakeful.core.run.results import Done, Result
@@ -19,7 +19,7 @@ from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import TURN, HeartbeatTerms
 from wakeful.features.heartbeat.runs import NOTHING_TO_DO
 from wakeful.ports.action import Action, Fire, Ladder
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import ALARM_HEARTBEAT, SystemEvent, Tx
 from worlds import heartbeat_laws as laws
 from worlds.conversations import Conversations
@@ -257,12 +257,12 @@ class HeartbeatTenant:
         self._beating = beating
         self._boot = boot
         self._feature = HeartbeatFeature(beating.terms, notes=beating.read_notes)
-        self._ground: Ground | None = None
+        self._context: FeatureContext | None = None
 
-    async def plug(self, ground: Ground) -> Plug:
-        self._ground = ground
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
+        self._context = context
         self._feature.terms = self._beating.terms
-        return await plugged(self._feature)(ground)
+        return await plugged(self._feature)(context)
 
     async def act(self, act: Act) -> None:
         match act.what:
@@ -278,15 +278,15 @@ class HeartbeatTenant:
                 await self._feature.follow(self._beating.draw_terms())
 
     async def _wake(self, draw: float, text: str | None) -> None:
-        ground = self._ground
-        assert ground is not None
-        now = ground.clock.read().now
+        context = self._context
+        assert context is not None
+        now = context.clock.read().now
         reason = REASONS[int(draw * 997) % len(REASONS)]
         key = None if draw < 0.6 else f"key-{int(draw * 7919) % 3}"
         is_own = int(draw * 101) % 3 == 0
-        await ground.store.write(
+        await context.store.write(
             lambda tx: request_wake(
-                tx, reason, now=now, apply=ground.apply, text=text, context_key=text and key, is_own=is_own
+                tx, reason, now=now, apply=context.apply, text=text, context_key=text and key, is_own=is_own
             )
         )
-        ground.ring_bell()
+        context.ring_bell()

@@ -15,12 +15,12 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Tx
 from wakeful.testing.virtual_clock import Wall
 from wakeful.testing.virtual_loop import VirtualLoop
@@ -93,7 +93,7 @@ class Surroundings(Protocol):
 class Tenant(Protocol):
     """An inhabitant on one boot."""
 
-    async def plug(self, ground: Ground) -> Plug:
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
         """The real feature, over the inhabitant's virtual parts."""
         ...
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.runs import Run
@@ -17,8 +17,8 @@ from wakeful.features.delivery.registry import LAST, ChannelRegistry
 from wakeful.features.schedules.replies import NO_REPLY
 from wakeful.integrations.channels.inbox import InboxChannel
 from wakeful.ports.action import Action
-from wakeful.ports.channel import Ear, Letter, Outcome, Refused, Sent, Unsent
-from wakeful.ports.handlers import Plug
+from wakeful.ports.channel import MessageReceiver, Outcome, OutgoingMessage, Refused, Sent, Unsent
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, Delivery
 from wakeful.ports.store import Tx
@@ -71,7 +71,7 @@ class SimChannel:
         self._boot = boot
         self._inbox = inbox  # the real one, only watched
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         outbox = self._outbox
         sending = outbox.began(letter, self._boot)
         answer: Answer = "cut off"
@@ -114,7 +114,7 @@ class SimChannel:
 class SimPhone(SimChannel):
     """A channel on which people write, too."""
 
-    async def listen(self, mark: str | None, ear: Ear) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
         await self._outbox.conversations.listen(mark, ear, self._boot)
 
     def is_allowed(self, sender: str) -> bool:
@@ -216,7 +216,7 @@ class Outbox:
         if row.delivery_id not in self._entries:
             self._world.report([f"L7 outbox: {laws.describe(row)} was accepted, and is not there"])
 
-    def began(self, letter: Letter, boot: Boot) -> Sending:
+    def began(self, letter: OutgoingMessage, boot: Boot) -> Sending:
         """A letter goes out."""
         sending = Sending(letter, boot, self._world.loop.now_ms)
         self._world.say(lambda: f"{boot.name}: {_number(letter)} goes out to {letter.channel}:{letter.to or ''}")
@@ -365,22 +365,22 @@ class OutboxTenant:
         self._registry = ChannelRegistry()
         self._phone = (SimPhone if outbox.is_heard else SimChannel)(outbox, boot)
         self._mail, self._pager = SimChannel(outbox, boot), SimChannel(outbox, boot)
-        self._ground: Ground | None = None
+        self._context: FeatureContext | None = None
 
-    async def plug(self, ground: Ground) -> Plug:
-        self._ground = ground
-        self._registry.begin(SimChannel(self._outbox, self._boot, InboxChannel(ground.store)))
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
+        self._context = context
+        self._registry.begin(SimChannel(self._outbox, self._boot, InboxChannel(context.store)))
         self.configure(has_pager=self._outbox.pager.is_there)
         return plug(
-            ground.store,
-            ground.clock,
-            ground.store_id,
+            context.store,
+            context.clock,
+            context.store_id,
             self._registry,
             Live(self._outbox.limits),
             Live(self._outbox.troubles.terms),
             ack_token=lambda: ACK_TOKEN,
-            apply=ground.apply,
-            ring_bell=ground.ring_bell,
+            apply=context.apply,
+            ring_bell=context.ring_bell,
         )
 
     def configure(self, *, has_pager: bool) -> None:
@@ -428,12 +428,12 @@ class OutboxTenant:
         self._outbox.asked.discard(number)
 
     async def _write(self, command: Callable[[Tx, Instant], T]) -> T:
-        assert self._ground is not None
-        now = self._ground.clock.read().now
-        row = await self._ground.store.write(lambda tx: command(tx, now))
-        self._ground.ring_bell()
+        assert self._context is not None
+        now = self._context.clock.read().now
+        row = await self._context.store.write(lambda tx: command(tx, now))
+        self._context.ring_bell()
         return row
 
 
-def _number(letter: Letter) -> int:
+def _number(letter: OutgoingMessage) -> int:
     return int(letter.delivery_id.partition(".")[0].rpartition("-")[2])

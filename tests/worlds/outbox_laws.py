@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.delivery.retries import RETRY_DELAYS, DeliveryLimits
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
-from wakeful.ports.channel import Letter
+from wakeful.ports.channel import OutgoingMessage
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import Alarm
 from worlds.inhabitants import Boot
@@ -65,7 +65,7 @@ class Sending:
 
     __slots__ = ("answer", "answered_at", "began_at", "boot", "has_arrived", "letter")
 
-    def __init__(self, letter: Letter, boot: Boot, began_at: int) -> None:
+    def __init__(self, letter: OutgoingMessage, boot: Boot, began_at: int) -> None:
         self.letter = letter
         self.boot = boot
         self.began_at = began_at  # true time

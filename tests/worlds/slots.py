@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.config.one_slot import read_slot
 from wakeful.config.slots import AnySlot
 from wakeful.core.run.runs import Run
@@ -15,7 +15,7 @@ from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_d
 from wakeful.features.quota.feature import Quota
 from wakeful.features.quota.registry import Config
 from wakeful.ports.action import Action, Fire, Ladder
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.quota import WakeFailure
 from wakeful.ports.slots import ALARM_POLL, ALARM_WAKE
 from wakeful.ports.store import Alarm, Tx
@@ -296,14 +296,14 @@ class SlotsTenant:
         self._boot = boot
         self._quota: Quota | None = None
 
-    async def plug(self, ground: Ground) -> Plug:
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
         keys = self._keys
         self._quota = quota = Quota(
-            ground.store,
-            ground.clock,
-            store_id=ground.store_id,
-            ring_bell=ground.ring_bell,
-            apply=ground.apply,
+            context.store,
+            context.clock,
+            store_id=context.store_id,
+            ring_bell=context.ring_bell,
+            apply=context.apply,
             slot_of=lambda *_: None,
             config=keys.config,
             make_provider=lambda name, _: SimProvider(keys, keys.accounts[name], self._boot),

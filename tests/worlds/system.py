@@ -152,30 +152,30 @@ class Shipped:
         parts, now = self._parts, self._parts.clock.read().now
         if Deliver in parts.applied:
             written = {**written, "deliver": addressees_for(slug)}
-        if Event in parts.seams.actions:
+        if Event in parts.hooks.actions:
             written = _for_the_agent(slug, written)
         checked = check(
             definition_from_json(written, default_zone=ZONE, slug=slug),
             parts.schedule_limits,
-            parts.seams.actions,
+            parts.hooks.actions,
             parts.applied,
             now=now,
             default_zone=ZONE,
         )
-        (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], seams=parts.seams, now=now))
+        (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], hooks=parts.hooks, now=now))
         if isinstance(fate, Invalid):
             raise fate
         parts.engine.ring_bell()
 
     async def pause(self, slug: str, until: Instant | None) -> None:
-        seams = self._parts.seams
-        await self._do(lambda tx, now: commands.pause(tx, slug, seams=seams, now=now, until=until))
+        hooks = self._parts.hooks
+        await self._do(lambda tx, now: commands.pause(tx, slug, hooks=hooks, now=now, until=until))
 
     async def resume(self, slug: str) -> None:
         await self._do(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
 
     async def remove(self, slug: str) -> None:
-        await self._do(lambda tx, now: commands.remove(tx, slug, seams=self._parts.seams, now=now))
+        await self._do(lambda tx, now: commands.remove(tx, slug, hooks=self._parts.hooks, now=now))
 
     async def run_now(self, slug: str) -> None:
         await self._do(lambda tx, now: commands.run_now(tx, slug, now=now))

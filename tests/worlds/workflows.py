@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration
 from wakeful.core.time.timing_builders import every
@@ -18,7 +18,7 @@ from wakeful.core.workflow.rows import Message, Workflow
 from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import Context, Prepare, Produced, Publish, Transient
 from wakeful.ports.action import Action
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Alarm, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
 from worlds import workflow_laws as laws
@@ -203,15 +203,15 @@ class WorkflowTenant:
         self._workflows = Workflows()
         self._declare()
 
-    async def plug(self, ground: Ground) -> Plug:
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
         return self._workflows.plug(
-            ground.store,
-            ground.clock,
-            store_id=ground.store_id,
-            default_zone=lambda: ground.default_zone,
-            every_min=lambda: ground.terms.value.limits.every_min,
-            ring_bell=ground.ring_bell,
-            listener=ground.listener,
+            context.store,
+            context.clock,
+            store_id=context.store_id,
+            default_zone=lambda: context.default_zone,
+            every_min=lambda: context.terms.value.limits.every_min,
+            ring_bell=context.ring_bell,
+            listener=context.listener,
         )
 
     async def act(self, act: Act) -> None:

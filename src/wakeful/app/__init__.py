@@ -2,7 +2,17 @@
 
 from wakeful.app.facade import Wakeful
 from wakeful.app.heartbeat_settings import Heartbeat
-from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, Written
-from wakeful.ports.handlers import Beside
+from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, WrittenSchedule
+from wakeful.ports.handlers import BackgroundService
 
-__all__ = ["Beside", "Guard", "Heartbeat", "MakeBeside", "MakeListener", "MakeSink", "New", "Wakeful", "Written"]
+__all__ = [
+    "BackgroundService",
+    "Guard",
+    "Heartbeat",
+    "MakeBeside",
+    "MakeListener",
+    "MakeSink",
+    "New",
+    "Wakeful",
+    "WrittenSchedule",
+]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wakeful.app import bootstrap
-from wakeful.app.lifecycle import Life
+from wakeful.app.lifecycle import AppLifecycle
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import RungName
 from wakeful.features.schedules import commands, queries
@@ -28,7 +28,7 @@ class AgentView:
     sessions: int
 
 
-class Agents(Life):
+class Agents(AppLifecycle):
     """Whom prompts are for."""
 
     async def agents(self) -> list[AgentView]:
@@ -67,7 +67,7 @@ class Agents(Life):
         while (await self._open.store.read(lambda tx: queries.run(tx, run_id))).outcome in _OPEN:
             await self._clock.sleep(_LOOK)
         with suppress(NotFound):  # a person was faster
-            await self._writing.command(lambda tx, now: commands.remove(tx, slug, seams=self._open.seams, now=now))
+            await self._writing.command(lambda tx, now: commands.remove(tx, slug, hooks=self._open.hooks, now=now))
 
 
 def _slug(name: str) -> str:

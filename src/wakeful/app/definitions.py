@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from wakeful.app.bootstrap import Parts
 from wakeful.app.merging import changed, definition_options
-from wakeful.app.values import Guard, New, Written
+from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts
@@ -29,12 +29,12 @@ NEXT_TIMES: Final = 5
 class _Rehearsed(Exception):
     """Ends a write that was only tried: its transaction is rolled back."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: WrittenSchedule) -> None:
         super().__init__(written)
         self.written = written
 
 
-class Writing:
+class DefinitionWriter:
     """Writes schedules into the store of a system that is put together."""
 
     def __init__(self, parts: Parts) -> None:
@@ -64,15 +64,15 @@ class Writing:
         """Write a definition in its JSON shape."""
         return await self._put(self._read(slug, definition))
 
-    async def write(self, slug: str, definition: Any, guard: Guard | None, is_rehearsal: bool) -> Written:
+    async def write(self, slug: str, definition: Any, guard: Guard | None, is_rehearsal: bool) -> WrittenSchedule:
         """Write a definition in its JSON shape and read it back; a rehearsal leaves no trace."""
         checked = self._read(slug, definition)
 
-        def write(tx: Tx, now: Instant) -> Written:
+        def write(tx: Tx, now: Instant) -> WrittenSchedule:
             stored = None
             if guard is not None:
                 guard(stored := held(tx, slug))
-            (fate,) = commands.put_many(tx, [checked], seams=self._parts.seams, now=now)
+            (fate,) = commands.put_many(tx, [checked], hooks=self._parts.hooks, now=now)
             if isinstance(fate, Invalid):
                 raise fate
             if guard is not None and stored is None and not fate.is_created:
@@ -81,7 +81,9 @@ class Writing:
 
         return await self._try(write, is_rehearsal)
 
-    async def patch(self, slug: str, changes: Mapping[str, Any], guard: Guard | None, is_rehearsal: bool) -> Written:
+    async def patch(
+        self, slug: str, changes: Mapping[str, Any], guard: Guard | None, is_rehearsal: bool
+    ) -> WrittenSchedule:
         """Merge changes into a definition and read it back."""
         warnings: tuple[str, ...] = ()
 
@@ -93,8 +95,8 @@ class Writing:
             warnings = checked.warnings
             return checked
 
-        def write(tx: Tx, now: Instant) -> Written:
-            commands.change(tx, slug, edit, seams=self._parts.seams, now=now, if_version=None)
+        def write(tx: Tx, now: Instant) -> WrittenSchedule:
+            commands.change(tx, slug, edit, hooks=self._parts.hooks, now=now, if_version=None)
             return _read_back(tx, slug, now, warnings, is_created=False)
 
         return await self._try(write, is_rehearsal)
@@ -106,13 +108,13 @@ class Writing:
         def edit(schedule: Schedule, now: Instant) -> Checked:
             return self._read(slug, changed(json.loads(schedule.definition), changes), now)
 
-        seams = self._parts.seams
-        await self.command(lambda tx, now: commands.change(tx, slug, edit, seams=seams, now=now, if_version=if_version))
+        hooks = self._parts.hooks
+        await self.command(lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version))
 
-    async def _try(self, write: Callable[[Tx, Instant], Written], is_rehearsal: bool) -> Written:
+    async def _try(self, write: Callable[[Tx, Instant], WrittenSchedule], is_rehearsal: bool) -> WrittenSchedule:
         """A write as it is, or one that is taken back before it is kept."""
 
-        def rehearse(tx: Tx, now: Instant) -> Written:
+        def rehearse(tx: Tx, now: Instant) -> WrittenSchedule:
             raise _Rehearsed(write(tx, now))
 
         try:
@@ -129,7 +131,7 @@ class Writing:
     async def _put_many(self, checked: list[Checked]) -> list[commands.Put | Invalid]:
         parts = self._parts
         now = parts.clock.read().now
-        fates = await parts.store.write(partial(commands.put_many, checked=checked, seams=parts.seams, now=now))
+        fates = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
         for fate in fates:
             if isinstance(fate, commands.Put) and fate.compiled is not None:
                 parts.compilations.keep(fate.compiled)
@@ -163,6 +165,6 @@ def held(tx: Tx, slug: str) -> Schedule | None:
     return found if found.deleted_at is None else None
 
 
-def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> Written:
+def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> WrittenSchedule:
     following = next_times(tx, slug, now=now, after=now, count=NEXT_TIMES)
-    return Written(queries.get(tx, slug, now=now), is_created, warnings, tuple(following))
+    return WrittenSchedule(queries.get(tx, slug, now=now), is_created, warnings, tuple(following))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.errors import refuse
@@ -34,7 +34,7 @@ from wakeful.integrations.channels.program import DeliverFunction, ProgramChanne
 from wakeful.ports.channel import Channel
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import Delivery, DeliveryStatus, public_id
 from wakeful.ports.store import Tx
@@ -56,7 +56,7 @@ class Channels(NamedTuple):
     last: InteractionView | None
 
 
-class NobodyAnswers(RuntimeError):
+class NoAgentForMessages(RuntimeError):
     """There is nothing here that would give an agent a turn for a person's message."""
 
 
@@ -78,29 +78,29 @@ class Delivering:
         self._alerts = Live(alerts)
         self._explain = explain
         self._registry = ChannelRegistry()
-        self._ground: Ground | None = None
+        self._context: FeatureContext | None = None
         self._retired: list[Channel] = []
 
     # --- life --------------------------------------------------------------------------------------------------------
 
-    async def plug(self, ground: Ground) -> Plug:
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
         """Plug the feature in: channels first, then whatever uses them."""
-        self._ground = ground
-        self._registry.begin(InboxChannel(ground.store))
+        self._context = context
+        self._registry.begin(InboxChannel(context.store))
         if self._make_channels is not None:
-            self._registry.configure(self._make_channels(ground.clock, ground.listener))
+            self._registry.configure(self._make_channels(context.clock, context.listener))
         return plug(
-            ground.store,
-            ground.clock,
-            ground.store_id,
+            context.store,
+            context.clock,
+            context.store_id,
             self._registry,
             self._limits,
             self._alerts,
             explain=self._explain,
             ack_token=self._ack_token,
-            apply=ground.apply,
-            ring_bell=ground.ring_bell,
-            listener=ground.listener,
+            apply=context.apply,
+            ring_bell=context.ring_bell,
+            listener=context.listener,
         )
 
     @contextmanager
@@ -116,7 +116,7 @@ class Delivering:
         """Let go of what the channels hold."""
         gone = self._registry.configure({}) + self._retired
         self._retired = []
-        self._ground = None
+        self._context = None
         for channel in gone:
             await channel.close()
 
@@ -132,12 +132,12 @@ class Delivering:
             self._limits.value = limits
         if alerts is not None:
             self._alerts.value = alerts
-            if self._ground is not None:
-                self._ground.publish_terms(self.terms_hash)
+            if self._context is not None:
+                self._context.publish_terms(self.terms_hash)
         if channels is not None:
             self._make_channels = channels
-            if self._ground is not None:
-                self._retired += self._registry.configure(channels(self._ground.clock, self._ground.listener))
+            if self._context is not None:
+                self._retired += self._registry.configure(channels(self._context.clock, self._context.listener))
 
     @property
     def terms_hash(self) -> str:
@@ -257,7 +257,7 @@ class Delivering:
         def take(tx: Tx, now: Instant) -> None:
             commands.known(channel, self._registry)
             if not apply(tx, TakeMessage(channel, to, said), now):
-                raise NobodyAnswers("nothing here answers messages; enable the heartbeat under [heartbeat]")
+                raise NoAgentForMessages("nothing here answers messages; enable the heartbeat under [heartbeat]")
 
         await self._write(take)
 
@@ -283,16 +283,16 @@ class Delivering:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     @property
-    def _open(self) -> Ground:
-        if self._ground is None:
+    def _open(self) -> FeatureContext:
+        if self._context is None:
             raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
-        return self._ground
+        return self._context
 
     async def _write(self, command: Callable[[Tx, Instant], T]) -> T:
-        ground = self._open
-        now = ground.clock.read().now
-        answer = await ground.store.write(lambda tx: command(tx, now))
-        ground.ring_bell()
+        context = self._open
+        now = context.clock.read().now
+        answer = await context.store.write(lambda tx: command(tx, now))
+        context.ring_bell()
         return answer
 
     def _view(self, row: Delivery) -> DeliveryView:

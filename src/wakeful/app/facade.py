@@ -8,14 +8,14 @@ from wakeful.app.agents import Agents
 from wakeful.app.delivery import Delivering
 from wakeful.app.heartbeat import WakeOrigin
 from wakeful.app.merging import definition_options
-from wakeful.app.queries import Questions
+from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
 from wakeful.app.schedules import Schedules
 from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
 from wakeful.features.delivery.views import DeliveryView
-from wakeful.features.heartbeat.commands import Woken
+from wakeful.features.heartbeat.commands import WakeResult
 from wakeful.features.heartbeat.queries import HeartbeatView
 from wakeful.features.schedules.views import RunView
 from wakeful.features.workflows.feature import Workflows
@@ -27,7 +27,7 @@ from wakeful.ports.store import SystemEvent
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(Schedules, Runs, Questions, Agents):
+class Wakeful(Schedules, Runs, AppQueries, Agents):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one
@@ -115,7 +115,7 @@ class Wakeful(Schedules, Runs, Questions, Agents):
         text: str | None = None,
         context_key: str | None = None,
         **origin: Unpack[WakeOrigin],
-    ) -> Woken:
+    ) -> WakeResult:
         """`request_wake`, with the events that were evicted to make room for `text`."""
         return await self._beats.request_wake(reason, text, context_key, **origin)
 

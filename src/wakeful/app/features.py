@@ -1,18 +1,18 @@
 """Plugging in the features that every app has."""
 
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.features.workflows.feature import Workflows
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 
 
-async def plug_workflows(workflows: Workflows, ground: Ground) -> Plug:
+async def plug_workflows(workflows: Workflows, context: FeatureContext) -> FeatureHooks:
     """Workflows, on the ground of this app."""
     return workflows.plug(
-        ground.store,
-        ground.clock,
-        store_id=ground.store_id,
-        default_zone=lambda: ground.default_zone,
-        every_min=lambda: ground.terms.value.limits.every_min,
-        ring_bell=ground.ring_bell,
-        listener=ground.listener,
+        context.store,
+        context.clock,
+        store_id=context.store_id,
+        default_zone=lambda: context.default_zone,
+        every_min=lambda: context.terms.value.limits.every_min,
+        ring_bell=context.ring_bell,
+        listener=context.listener,
     )

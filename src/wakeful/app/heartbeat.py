@@ -11,7 +11,7 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat import planning
-from wakeful.features.heartbeat.commands import Woken, reason_of, request_wake
+from wakeful.features.heartbeat.commands import WakeResult, reason_of, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.queries import HeartbeatView, next_beats, standing
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
@@ -33,7 +33,7 @@ class WakeOrigin(TypedDict, total=False):
     by_run: bool  # the caller has already been identified as a run
 
 
-class Beating:
+class AppHeartbeat:
     """Commands and questions about the heartbeat of a system that is put together."""
 
     def __init__(self, parts: Parts, feature: HeartbeatFeature) -> None:
@@ -42,7 +42,7 @@ class Beating:
 
     async def request_wake(
         self, reason: str, text: str | None, context_key: str | None, **origin: Unpack[WakeOrigin]
-    ) -> Woken:
+    ) -> WakeResult:
         """Request a turn."""
         wanted, parts, run = reason_of(reason), self._parts, origin.get("run")
         is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)

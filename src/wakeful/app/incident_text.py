@@ -4,7 +4,7 @@ from wakeful.core.delivery.incidents import FAILING, Incident
 from wakeful.core.schedule.health import is_disabled_by_errors
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Once
-from wakeful.features.delivery.incident_watch import Explained, plainly
+from wakeful.features.delivery.incident_watch import IncidentText, plainly
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.why import why as why_heartbeat
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
@@ -16,7 +16,7 @@ from wakeful.ports.store import Schedule, Tx
 
 def explained(
     tx: Tx, incident: Incident, now: Instant, *, terms: Terms, ledger_days: int, heartbeat: HeartbeatTerms
-) -> Explained:
+) -> IncidentText:
     """Look its cause up; the transaction only reads."""
     owner_id = incident.owner_id
     kind, _, name = incident.name.partition(":")
@@ -29,7 +29,7 @@ def explained(
     if owner_id > 0:
         schedule = tx.schedules.by_ids([owner_id]).get(owner_id)
         return (
-            Explained(incident.text, is_off=True)
+            IncidentText(incident.text, is_off=True)
             if schedule is None
             else _schedule(tx, schedule, incident, now, terms, ledger_days)
         )
@@ -38,35 +38,35 @@ def explained(
         return plainly(tx, incident, now)
     sentence, _ = why_heartbeat(tx, heartbeat, at=None, now=now)
     cure = "see its turns with `wakeful runs heartbeat`, and correct the cause"
-    return Explained(_text(incident, sentence, cure), slug)
+    return IncidentText(_text(incident, sentence, cure), slug)
 
 
 def _schedule(
     tx: Tx, schedule: Schedule, incident: Incident, now: Instant, terms: Terms, ledger_days: int
-) -> Explained:
+) -> IncidentText:
     cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
     slug, state = schedule.slug, cadence.state
     is_by_person = state == "disabled" and not is_disabled_by_errors(cadence)
     if schedule.deleted_at is not None or state == "paused" or is_by_person:
-        return Explained(incident.text, slug, is_off=True)
+        return IncidentText(incident.text, slug, is_off=True)
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     sentence = why(tx, slug, at=None, now=now, terms=terms, ledger_days=ledger_days).sentence
-    return Explained(_text(incident, sentence, _cure(slug, state, compiled)), slug)
+    return IncidentText(_text(incident, sentence, _cure(slug, state, compiled)), slug)
 
 
-def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> Explained:
+def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> IncidentText:
     """A workflow that stopped is told of by itself."""
     known = tx.workflows.by_names([workflow]).get(workflow)
     is_off = known is None or known.status != "active" or known.error is not None
     again = "It is tried again by itself, at most every 10 minutes"
     cure = f"make sure that it can be reached; `wakeful workflows show {workflow}` shows how it is"
-    return Explained(f"{handler} {incident.text}. {again}. To fix it: {cure}.", f"workflow:{workflow}", is_off)
+    return IncidentText(f"{handler} {incident.text}. {again}. To fix it: {cure}.", f"workflow:{workflow}", is_off)
 
 
-def _slot(tx: Tx, incident: Incident, name: str) -> Explained:
+def _slot(tx: Tx, incident: Incident, name: str) -> IncidentText:
     is_off = name not in tx.slots.by_names([name])
     cure = f"check its key, address and plan; `wakeful slots resume {name}` tries it again at once"
-    return Explained(f"{incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
+    return IncidentText(f"{incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
 
 
 def _cure(slug: str, state: str, compiled: Compiled | Broken) -> str:

@@ -13,13 +13,13 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
-from wakeful.app.definitions import Writing
+from wakeful.app.definitions import DefinitionWriter
 from wakeful.app.delivery import Delivering, MakeChannels
 from wakeful.app.features import plug_workflows
-from wakeful.app.heartbeat import Beating
+from wakeful.app.heartbeat import AppHeartbeat
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
-from wakeful.app.runtime_config import Changes, Conduct, changed
+from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
@@ -28,7 +28,7 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
-from wakeful.features.delivery.incident_watch import Explained
+from wakeful.features.delivery.incident_watch import IncidentText
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.restored_store import Forgo, adopt_copy
 from wakeful.features.schedules.rules import AgentLane, Terms
@@ -40,7 +40,7 @@ from wakeful.observe.relay import Relay
 from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import Beside, OnSettings
+from wakeful.ports.handlers import BackgroundService, OnSettings
 from wakeful.ports.store import Store, Tx
 
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
@@ -50,7 +50,7 @@ OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
 Assemble: TypeAlias = Callable[..., Awaitable[bootstrap.Parts]]
 
 
-class Life:
+class AppLifecycle:
     """What an app is made of, and whether it is open. The faces of the app stand on it: schedules, runs, questions."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Life:
             agent_lane=agent_lane,
         )
         self._url = str(store)
-        self._conduct = changed(Conduct(Limits(), Terms()), given)
+        self._conduct = changed(RuntimeConfig(Limits(), Terms()), given)
         self._agents = agents
         self._receipts_at = receipts_at
         self._api_at = api_at
@@ -108,8 +108,8 @@ class Life:
         self._make_listener = listener
         self._redact = redact
         self._make_beside = beside
-        self._besides: list[Beside] = []
-        self._errands: set[asyncio.Task[None]] = set()
+        self._besides: list[BackgroundService] = []
+        self._side_tasks: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
@@ -131,8 +131,8 @@ class Life:
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
-        self._written_by: Writing | None = None
-        self._beating: Beating | None = None
+        self._written_by: DefinitionWriter | None = None
+        self._beating: AppHeartbeat | None = None
 
     # Where a virtual world puts its own store and actions in.
     _open_store: OpenStore = staticmethod(bootstrap.open_store)
@@ -182,19 +182,19 @@ class Life:
                 agent_lane=self._conduct.terms.agent_lane,
             )
             parts.engine.publish_terms(self._delivering.terms_hash)
-            self._written_by = Writing(parts)
-            self._beating = Beating(parts, self._heartbeat)
+            self._written_by = DefinitionWriter(parts)
+            self._beating = AppHeartbeat(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
 
             async def adopt(now: Instant) -> None:
-                await adopt_copy(parts.store, parts.seams, parts.compilations, now=now, also=also)
+                await adopt_copy(parts.store, parts.hooks, parts.compilations, now=now, also=also)
 
             await adopt(self._clock.read().now)
             parts.engine.adopt = adopt
             await self._writing.add_many(self._declared)
             mirror = [] if self._make_beside is None else [self._make_beside(parts)]
-            for beside in (*parts.besides, *mirror, *self._telling(store)):
+            for beside in (*parts.besides, *mirror, *self._reporter(store)):
                 self._besides.append(beside)
                 await beside.start()
             if self._ticks:
@@ -211,13 +211,13 @@ class Life:
         parts, self._parts = self._parts, None
         if parts is None:
             return
-        for errand in self._errands:
-            errand.cancel()
+        for side_task in self._side_tasks:
+            side_task.cancel()
         self._ending = parts
         try:
             await parts.engine.stop()
             await self._stop_besides()
-            for action in parts.seams.actions.values():
+            for action in parts.hooks.actions.values():
                 await action.close()
             await self._delivering.close()
         finally:
@@ -258,12 +258,12 @@ class Life:
             partial(plug_workflows, self._workflows),
         )
 
-    def _explain(self, tx: Tx, incident: Incident, now: Instant) -> Explained:
+    def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """What people are told of an incident."""
         terms, days = self._open.terms.value, self._conduct.limits.ledger_days
         return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
 
-    def _telling(self, store: Store) -> list[Beside]:
+    def _reporter(self, store: Store) -> list[BackgroundService]:
         """Tells others who share the store what is done here, and those who watch here what others do."""
         relay = Relay(store, self._clock, self._bus.fan_out)
         stream = None if self._watched is None else self._watched()
@@ -271,11 +271,11 @@ class Life:
             return [relay]
         return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
 
-    def _begin(self, errand: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, side_task: Coroutine[Any, Any, None]) -> None:
         """Do this beside everything else; what is not done when the app stops is given up."""
-        task = asyncio.create_task(errand)
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        task = asyncio.create_task(side_task)
+        self._side_tasks.add(task)
+        task.add_done_callback(self._side_tasks.discard)
 
     async def _stop_besides(self) -> None:
         while self._besides:
@@ -358,13 +358,13 @@ class Life:
         return self._parts
 
     @property
-    def _writing(self) -> Writing:
+    def _writing(self) -> DefinitionWriter:
         if self._parts is None or self._written_by is None:
             raise RuntimeError(NOT_STARTED)
         return self._written_by
 
     @property
-    def _beats(self) -> Beating:
+    def _beats(self) -> AppHeartbeat:
         if self._parts is None or self._beating is None:
             raise RuntimeError(NOT_STARTED)
         return self._beating

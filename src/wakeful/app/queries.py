@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from wakeful.app import findings
 from wakeful.app.heartbeat import with_next_beat
-from wakeful.app.lifecycle import Life
+from wakeful.app.lifecycle import AppLifecycle
 from wakeful.core.run.runs import Run
-from wakeful.core.schedule.upcoming import Ahead, Upcoming, merged
+from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage, merged
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing_builders import as_instant
 from wakeful.features.delivery import alerts
@@ -33,7 +33,7 @@ OTHERS_MAX: Final = 2_000
 Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
 
-class Questions(Life):
+class AppQueries(AppLifecycle):
     """Reads alone; each in one transaction."""
 
     async def get(self, slug: str) -> ScheduleView:
@@ -84,11 +84,11 @@ class Questions(Life):
 
         return await self._open.store.read(look)
 
-    async def upcoming(self, until: Instant, *, limit: int = 100) -> Ahead:
+    async def upcoming(self, until: Instant, *, limit: int = 100) -> UpcomingPage:
         """Everything that will start until a time, in order: schedules, retries, beats, workflows, slot wakes."""
         now = self._clock.read().now
 
-        def look(tx: Tx) -> Ahead:
+        def look(tx: Tx) -> UpcomingPage:
             ahead = upcoming(tx, now=now, until=until, limit=limit)
             return merged(ahead, self._others_ahead(tx, now=now, until=ahead.until, limit=limit + 1), limit=limit)
 
@@ -100,7 +100,7 @@ class Questions(Life):
 
         def look(tx: Tx) -> builtins.list[Other]:
             ahead = merged(
-                Ahead([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
+                UpcomingPage([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
             )
             names = [one for one in ahead.instants if one.slug == HEARTBEAT or ":" in one.slug]
             return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)

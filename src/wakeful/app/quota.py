@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.app.bootstrap import Ground, resolve_zone
+from wakeful.app.bootstrap import FeatureContext, resolve_zone
 from wakeful.config import Settings
 from wakeful.config.one_slot import read_slot, secrets_of
 from wakeful.config.slots import AnySlot
 from wakeful.core.run.runs import Run
 from wakeful.features.quota.feature import Quota
-from wakeful.features.quota.registry import Book, Config
+from wakeful.features.quota.registry import Config, SlotRegistry
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.integrations.providers.from_settings import make_provider
 from wakeful.ports.action import Withholds
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.quota import QuotaProvider
 from wakeful.ports.store import Tx
 
@@ -45,17 +45,17 @@ class QuotaSlots:
             raise RuntimeError("not started; quota slots are there once the app is")
         return self._quota
 
-    async def plug(self, ground: Ground) -> Plug:
+    async def plug(self, context: FeatureContext) -> FeatureHooks:
         """Make it over an open store."""
 
         def make(name: str, slot: AnySlot) -> QuotaProvider:
             return make_provider(
                 name,
                 slot,
-                clock=ground.clock,
+                clock=context.clock,
                 home=self._home,
                 zone=resolve_zone("local"),
-                listener=ground.listener,
+                listener=context.listener,
                 withholds=self._withholds,
             )
 
@@ -65,12 +65,12 @@ class QuotaSlots:
             return slot
 
         self._quota = quota = Quota(
-            ground.store,
-            ground.clock,
-            store_id=ground.store_id,
-            ring_bell=ground.ring_bell,
-            apply=ground.apply,
-            slot_of=slot_of(ground.compilations),
+            context.store,
+            context.clock,
+            store_id=context.store_id,
+            ring_bell=context.ring_bell,
+            apply=context.apply,
+            slot_of=slot_of(context.compilations),
             config=self._config(self._settings),
             make_provider=make,
             read_slot=read,
@@ -85,14 +85,14 @@ class QuotaSlots:
         return Config(settings.slots, settings.quota, resolve_zone("local"), self._file)
 
 
-def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> Book:
+def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotRegistry:
     """The slots as these settings define them, to be read alone: nobody is asked for their quota."""
 
     def make(name: str, slot: AnySlot) -> QuotaProvider:
         return make_provider(name, slot, clock=clock, home=home, zone=resolve_zone("local"))
 
     config = Config(settings.slots, settings.quota, resolve_zone("local"), file)
-    return Book(config, make, lambda name, data: read_slot(name, data, home=home))
+    return SlotRegistry(config, make, lambda name, data: read_slot(name, data, home=home))
 
 
 def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from wakeful.app.lifecycle import Life
+from wakeful.app.lifecycle import AppLifecycle
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Outcome
 from wakeful.core.time.instants import parse_duration
@@ -13,7 +13,7 @@ from wakeful.integrations.agents.receipts import Receipts
 WAIT_STEP: Final = 20
 
 
-class Runs(Life):
+class Runs(AppLifecycle):
     """Rows of the ledger."""
 
     async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:

@@ -24,14 +24,14 @@ class Changes(TypedDict, total=False):
     agent_lane: AgentLane
 
 
-class Conduct(NamedTuple):
+class RuntimeConfig(NamedTuple):
     """Limits of the engine, and terms for all schedules."""
 
     limits: Limits
     terms: Terms
 
 
-def changed(before: Conduct, changes: Changes) -> Conduct:
+def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
     """The conduct after changes; raises `Invalid` for what cannot be, and then nothing is changed."""
     limits, terms = before
     if "concurrency_max" in changes:
@@ -52,7 +52,7 @@ def changed(before: Conduct, changes: Changes) -> Conduct:
         terms = replace(terms, is_standby=changes["standby"])
     if "agent_lane" in changes:
         terms = replace(terms, agent_lane=_lane(changes["agent_lane"]))
-    return Conduct(limits, terms)
+    return RuntimeConfig(limits, terms)
 
 
 def _at_least_one(number: int, field: str) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 from wakeful.app.action_forms import action_of
 from wakeful.app.definitions import held
-from wakeful.app.lifecycle import Life
+from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import definition_options
-from wakeful.app.values import Guard, New, Written
+from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_builders import as_instant
@@ -20,7 +20,7 @@ from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
 
 
-class Schedules(Life):
+class Schedules(AppLifecycle):
     """Commands on schedules."""
 
     async def add(
@@ -64,13 +64,13 @@ class Schedules(Life):
 
     async def write(
         self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
-    ) -> Written:
+    ) -> WrittenSchedule:
         """Write a definition in its JSON shape and read it back, in one transaction; a rehearsal leaves no trace."""
         return await self._writing.write(slug, definition, guard, is_rehearsal)
 
     async def patch(
         self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
-    ) -> Written:
+    ) -> WrittenSchedule:
         """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
         return await self._writing.patch(slug, changes, guard, is_rehearsal)
 
@@ -84,7 +84,7 @@ class Schedules(Life):
         def remove(tx: Tx, now: Instant) -> None:
             if guard is not None:
                 guard(held(tx, slug))
-            commands.remove(tx, slug, seams=self._open.seams, now=now)
+            commands.remove(tx, slug, hooks=self._open.hooks, now=now)
 
         await self._writing.command(remove)
 
@@ -95,7 +95,7 @@ class Schedules(Life):
             await self._beats.pause(ends)
             return
         await self._writing.command(
-            lambda tx, now: commands.pause(tx, slug, seams=self._open.seams, now=now, until=ends)
+            lambda tx, now: commands.pause(tx, slug, hooks=self._open.hooks, now=now, until=ends)
         )
 
     async def resume(self, slug: str) -> None:

@@ -12,7 +12,7 @@ from wakeful.features.schedules.views import ScheduleView
 from wakeful.observe.stream import Stream
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Beside
+from wakeful.ports.handlers import BackgroundService
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
 
@@ -34,7 +34,7 @@ MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 """Makes whoever is to hear of what is committed, once the store and its clock are there."""
 
 
-MakeBeside: TypeAlias = Callable[[bootstrap.Parts], Beside]
+MakeBeside: TypeAlias = Callable[[bootstrap.Parts], BackgroundService]
 
 Watched: TypeAlias = Callable[[], Stream | None]
 """The live stream that others watch, once the sink is there."""
@@ -43,7 +43,7 @@ Guard: TypeAlias = Callable[[Schedule | None], None]
 """Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
 
 
-class Written(NamedTuple):
+class WrittenSchedule(NamedTuple):
     """A schedule as it reads back after a write, or as it would."""
 
     view: ScheduleView

@@ -18,7 +18,7 @@ from wakeful.cli.render import json_out, note, say
 
 if TYPE_CHECKING:
     from wakeful.integrations.channels.telegram import Bot
-    from wakeful.integrations.channels.telegram_updates import Me
+    from wakeful.integrations.channels.telegram_updates import BotIdentity
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 RESERVED: Final = ("last", "inbox")
@@ -110,7 +110,7 @@ async def _found(token: str, base_url: str, chat: str | None, patience: float, a
         await bot.close()
 
 
-async def _next_sender(bot: Bot, me: Me, patience: float, asked: Invocation) -> Next:
+async def _next_sender(bot: Bot, me: BotIdentity, patience: float, asked: Invocation) -> Next:
     """Whoever writes from now on; what was written before is confirmed and passed over."""
     from wakeful.integrations.channels.telegram_updates import message_of
 
@@ -134,11 +134,13 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     from wakeful.core.time.instants import SECOND
     from wakeful.integrations.channels.telegram import told
     from wakeful.integrations.net.exchange import NoAnswer, NoConnection
-    from wakeful.ports.exchange import About
+    from wakeful.ports.exchange import RequestContext
 
     limit = (int(body["timeout"]) + 10) * SECOND
     try:
-        response = await bot.call("getUpdates", {**body, "allowed_updates": ["message"]}, About("hear"), limit=limit)
+        response = await bot.call(
+            "getUpdates", {**body, "allowed_updates": ["message"]}, RequestContext("hear"), limit=limit
+        )
     except (NoConnection, NoAnswer) as error:
         raise Ended(f"the bot cannot be asked for messages: {error}", hint="nothing was written") from error
     answer = await response.json()

@@ -186,10 +186,10 @@ def _check_agent(prompt: Prompt, settings: Settings, home: Path) -> FieldError |
     """What the daemon would say about the agent, in the same words."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.actions.registry import CallRegistry
-    from wakeful.integrations.agents.from_settings import AgentBook
+    from wakeful.integrations.agents.from_settings import AgentRegistry
     from wakeful.integrations.agents.turn import check_prompt
 
-    return check_prompt(prompt, AgentBook(home).agents(settings.agents, SystemClock(), CallRegistry()))
+    return check_prompt(prompt, AgentRegistry(home).agents(settings.agents, SystemClock(), CallRegistry()))
 
 
 def _settings_of(home: Path) -> Settings:

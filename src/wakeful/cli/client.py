@@ -195,7 +195,7 @@ class Daemon:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Route:
     """How the daemon is reached. `may_look_up`: the token may also be the one the settings name."""
 
     host: str
@@ -205,15 +205,15 @@ class _Way:
     may_look_up: bool = False
 
 
-def _way(found: Running, home: Path) -> _Way:
+def _way(found: Running, home: Path) -> _Route:
     run_token = os.environ.get(RUN_TOKEN_VARIABLE)
     if run_token and _is_own_home(home):
-        return _Way(found.host, found.port, token=run_token)
+        return _Route(found.host, found.port, token=run_token)
     path = home / SOCKET_NAME
     if path.is_socket():
-        return _Way(found.host, found.port, socket=path)
+        return _Route(found.host, found.port, socket=path)
     given = os.environ.get(TOKEN_VARIABLE)
-    return _Way(found.host, found.port, token=given or _token_of_home(home), may_look_up=not given)
+    return _Route(found.host, found.port, token=given or _token_of_home(home), may_look_up=not given)
 
 
 def _is_own_home(home: Path) -> bool:

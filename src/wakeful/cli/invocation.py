@@ -76,7 +76,7 @@ def common_options() -> list[click.Parameter]:
     ]
 
 
-class Asked(click.Command):
+class HomeCommand(click.Command):
     """A command with the common options; its function gets the `Invocation` first."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -98,13 +98,13 @@ class Asked(click.Command):
             ctx.exit(ended.code)
 
 
-class AskedGroup(click.Group):
+class HomeCommandGroup(click.Group):
     """A command with commands under it; called alone, it runs its own function."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "invoke_without_command": True})
         self.params.extend(common_options())
-        self._own = Asked(self.name, callback=self.callback)
+        self._own = HomeCommand(self.name, callback=self.callback)
         self.callback = self._alone
 
     def _alone(self) -> None:
@@ -113,10 +113,10 @@ class AskedGroup(click.Group):
         if context.invoked_subcommand is None:
             self._own.invoke(click.Context(self._own, parent=context, info_name=self.name))
 
-    def asked(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], Asked]:
+    def asked(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommand]:
         """Decorate a function to be the command of that name under this one."""
 
-        def decorate(function: Callable[..., Any]) -> Asked:
+        def decorate(function: Callable[..., Any]) -> HomeCommand:
             made = command(name, **settings)(function)
             self.add_command(made)
             return made
@@ -124,20 +124,20 @@ class AskedGroup(click.Group):
         return decorate
 
 
-def group(name: str, **settings: Any) -> Callable[[Callable[..., Any]], AskedGroup]:
+def group(name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommandGroup]:
     """Decorate a function to be the command of that name, with commands under it."""
 
-    def decorate(function: Callable[..., Any]) -> AskedGroup:
-        return click.command(name, cls=AskedGroup, **settings)(function)
+    def decorate(function: Callable[..., Any]) -> HomeCommandGroup:
+        return click.command(name, cls=HomeCommandGroup, **settings)(function)
 
     return decorate
 
 
-def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], Asked]:
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommand]:
     """Decorate a function to be the command of that name."""
 
-    def decorate(function: Callable[..., Any]) -> Asked:
-        return click.command(name, cls=Asked, **settings)(function)
+    def decorate(function: Callable[..., Any]) -> HomeCommand:
+        return click.command(name, cls=HomeCommand, **settings)(function)
 
     return decorate
 

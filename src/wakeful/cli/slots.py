@@ -10,7 +10,7 @@ import click
 
 from wakeful.cli import times
 from wakeful.cli.errors import FAILED
-from wakeful.cli.invocation import AskedGroup, Invocation, end
+from wakeful.cli.invocation import HomeCommandGroup, Invocation, end
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slot_definition import add_command, edit_command
 from wakeful.cli.slot_details import show, slot_path, tell, tell_trouble
@@ -23,7 +23,7 @@ LOOK_EVERY: Final = 0.1
 _name = click.argument("name", metavar="NAME")
 
 
-class _SlotsGroup(AskedGroup):
+class _SlotsGroup(HomeCommandGroup):
     """`wakeful slots NAME` shows a slot: whatever is no command is a name."""
 
     def resolve_command(

@@ -137,12 +137,12 @@ class StoredHome:
         return found.to_json()
 
     def _terms(self) -> tuple[Any, int]:
-        from wakeful.app.runtime_config import Conduct, changed
+        from wakeful.app.runtime_config import RuntimeConfig, changed
         from wakeful.engine.limits import Limits
         from wakeful.features.schedules.rules import Terms
         from wakeful.server.daemon.app_config import conduct_of
 
-        conduct = changed(Conduct(Limits(), Terms()), conduct_of(self._loaded.settings))
+        conduct = changed(RuntimeConfig(Limits(), Terms()), conduct_of(self._loaded.settings))
         return conduct.terms, conduct.limits.ledger_days
 
     def _beats(self) -> Any:

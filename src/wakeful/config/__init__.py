@@ -5,23 +5,23 @@ from wakeful.config.load import Loaded, Source, load
 from wakeful.config.masked import to_json
 from wakeful.config.model import Settings
 from wakeful.config.secrets import MASK, Redactor, Secret, SecretUrl
-from wakeful.config.standing import HeldBack, Standing
+from wakeful.config.standing import PendingChange, SettingsStatus
 from wakeful.config.walk import diff
 from wakeful.config.watch import SettingsWatch
 
 __all__ = [
     "MASK",
-    "HeldBack",
     "Loaded",
     "LocatedError",
+    "PendingChange",
     "Redactor",
     "Secret",
     "SecretUrl",
     "Settings",
     "SettingsRefused",
+    "SettingsStatus",
     "SettingsWatch",
     "Source",
-    "Standing",
     "diff",
     "load",
     "to_json",

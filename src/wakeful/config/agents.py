@@ -13,7 +13,7 @@ from wakeful.config import kinds
 from wakeful.config.faults import refusal
 from wakeful.config.kinds import setting, unused
 from wakeful.config.secrets import Secret
-from wakeful.config.table import Entries, Table
+from wakeful.config.table import NamedTables, Table
 
 SESSION: Final = "{session}"
 SESSION_ID: Final = "{id}"
@@ -236,7 +236,7 @@ class CallAgent(Table):
     sessions_max: SessionsMax = unused(50)
 
 
-AGENTS: Final = Entries(
+AGENTS: Final = NamedTables(
     by="adapter",
     default="echo",
     models={

@@ -12,7 +12,7 @@ from wakeful.config import kinds
 from wakeful.config.faults import refusal
 from wakeful.config.kinds import Kind, setting
 from wakeful.config.secrets import Secret, SecretReader, SecretUrl
-from wakeful.config.table import Entries, Table
+from wakeful.config.table import NamedTables, Table
 
 _TYPE_SAYS: Final = "what kind of channel it is"
 _CHAT: Final = kinds.matching(
@@ -88,7 +88,7 @@ class AppriseChannel(Table):
     url: Annotated[Secret, kinds.secret()] = setting(says="apprise's address of the service; it holds the credentials")
 
 
-CHANNELS: Final = Entries(
+CHANNELS: Final = NamedTables(
     by="type",
     default=None,
     models={

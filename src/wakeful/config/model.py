@@ -20,7 +20,7 @@ from wakeful.config.faults import refusal
 from wakeful.config.kinds import setting
 from wakeful.config.secrets import Secret, SecretUrl
 from wakeful.config.slots import SLOTS, Quota, Slot
-from wakeful.config.table import Entries, Table
+from wakeful.config.table import NamedTables, Table
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.integrations.net.guard import is_loopback
 
@@ -262,11 +262,11 @@ class Token(Table):
         return agent
 
 
-HOOKS: Final = Entries(by=None, default=None, models={"hook": Hook})
+HOOKS: Final = NamedTables(by=None, default=None, models={"hook": Hook})
 
-TOKENS: Final = Entries(by=None, default=None, models={"token": Token})
+TOKENS: Final = NamedTables(by=None, default=None, models={"token": Token})
 
-ENTRIES: Final[Mapping[str, Entries]] = {
+ENTRIES: Final[Mapping[str, NamedTables]] = {
     "tokens": TOKENS,
     "agents": AGENTS,
     "hooks": HOOKS,

@@ -37,7 +37,7 @@ _SHORT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
+class DuplicateKey:
     """A key or a table that is written two times."""
 
     path: Path
@@ -50,7 +50,7 @@ class Places:
     """The line of every key, what is written twice, and the line of the first thing nested too deep."""
 
     lines: Mapping[Path, int]
-    twice: tuple[Twice, ...]
+    twice: tuple[DuplicateKey, ...]
     too_deep: int | None
 
     def line_of(self, path: Path) -> int:
@@ -104,7 +104,7 @@ class _Walk:
         self._arrays: dict[Path, int] = {}
         self._written: dict[Path, int] = {}
         self.lines: dict[Path, int] = {}
-        self.twice: list[Twice] = []
+        self.twice: list[DuplicateKey] = []
 
     @property
     def line(self) -> int:
@@ -160,7 +160,7 @@ class _Walk:
 
     def _note(self, path: Path, line: int) -> None:
         if path in self._written:
-            self.twice.append(Twice(path, self._written[path], line))
+            self.twice.append(DuplicateKey(path, self._written[path], line))
         self._written.setdefault(path, line)
 
     def _key(self) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from wakeful.config.messages import choices_of, kind_of, table_at
 from wakeful.config.model import ENTRIES, ActiveHoursTable, Settings
-from wakeful.config.table import Entries, Table
+from wakeful.config.table import NamedTables, Table
 
 BEGIN: Final = "<!-- made from the models: python -m wakeful.config.reference docs/settings.md -->"
 END: Final = "<!-- end of what is made from the models -->"
@@ -37,7 +37,7 @@ def _section(section: str) -> Iterator[str]:
             yield from _table("`heartbeat.active_hours`", ActiveHoursTable)
 
 
-def _entries(section: str, entries: Entries) -> Iterator[str]:
+def _entries(section: str, entries: NamedTables) -> Iterator[str]:
     for table in dict.fromkeys(entries.models.values()):
         tags = [f'`{entries.by} = "{tag}"`' for tag, one in entries.models.items() if one is table]
         kind = f" with {' or '.join(tags)}" if entries.by else ""

@@ -11,7 +11,7 @@ from wakeful.config import kinds
 from wakeful.config.faults import refusal
 from wakeful.config.kinds import setting
 from wakeful.config.secrets import Secret
-from wakeful.config.table import Entries, Table
+from wakeful.config.table import NamedTables, Table
 
 TIMES_MAX: Final = 5
 _MODES: Final = ("interval", "times", "after_reset")
@@ -115,7 +115,7 @@ def _check_wake(found: object, info: ValidationInfo, example: str) -> None:
         raise refusal(message, at=(str(info.field_name),))
 
 
-SLOTS: Final = Entries(
+SLOTS: Final = NamedTables(
     by="provider",
     default="glm",
     models={"glm": GlmSlot, "http": HttpSlot, "command": CommandSlot},

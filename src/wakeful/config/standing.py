@@ -21,7 +21,7 @@ TOKEN: Final[Path] = ("server", "token")
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class PendingChange:
     """A value that is written and holds from the next start on; both as they may be shown."""
 
     name: str
@@ -33,16 +33,16 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SettingsStatus:
     """The whole of it."""
 
     loaded: Loaded  # what holds
-    held_back: Sequence[HeldBack] = ()
+    held_back: Sequence[PendingChange] = ()
     refused: SettingsRefused | None = None  # why the file as it is now changes nothing
     failed: Sequence[str] = ()  # what was right and could not be taken over all the same
 
 
-def take_over(current: Loaded, new: Loaded) -> tuple[Loaded, tuple[HeldBack, ...]]:
+def take_over(current: Loaded, new: Loaded) -> tuple[Loaded, tuple[PendingChange, ...]]:
     """What holds once `new` is taken over by a daemon that began with some of what is in `current`."""
     kept = [path for path in AT_START if _at(current.settings, path) != _at(new.settings, path)]
     # A door that others can reach is never left open because the file means another one for later.
@@ -50,7 +50,7 @@ def take_over(current: Loaded, new: Loaded) -> tuple[Loaded, tuple[HeldBack, ...
         kept.append(TOKEN)
     if not kept:
         return new, ()
-    held_back = tuple(HeldBack(dotted(path), current.written[path], new.written[path]) for path in kept)
+    held_back = tuple(PendingChange(dotted(path), current.written[path], new.written[path]) for path in kept)
     holds = replace(
         new,
         settings=_with(new.settings, current.settings, kept),

@@ -16,7 +16,7 @@ class Table(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class NamedTables:
     """A table of named tables, `[agents.NAME]`: one key of each says which fields it has."""
 
     by: str | None

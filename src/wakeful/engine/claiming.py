@@ -17,11 +17,11 @@ from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
 from wakeful.engine.settling import apply
-from wakeful.ports.handlers import Due, Errand, Job, RunKeeper, Seams
+from wakeful.ports.handlers import Due, EngineHooks, Job, RunKeeper, SideTask
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
-class Asking(NamedTuple):
+class ClaimRequest(NamedTuple):
     """Who asks for what is due, and how much of it."""
 
     node_id: int
@@ -45,7 +45,7 @@ class Claimed(NamedTuple):
     claims: list[Claim]
     is_more: bool  # something due is left, and there is room for it
     next_due_at: Instant | None
-    errands: list[Errand]
+    side_tasks: list[SideTask]
     alerts: list[Alert]
     is_lost: bool = False  # the node's lease was taken: it may claim nothing more under this name
 
@@ -57,11 +57,11 @@ class _Sorted(NamedTuple):
     waiting: list[tuple[Run, Alarm]]
 
 
-def claim(tx: Tx, seams: Seams, asking: Asking, *, only: str | None = None) -> Claimed:
+def claim(tx: Tx, hooks: EngineHooks, asking: ClaimRequest, *, only: str | None = None) -> Claimed:
     """Ring and claim what is due by now, at most `room` runs; `only` the first alarm of one kind, if it is named."""
     node_id, now, room, gap_reason, is_ringing, lease_until = asking
     claims: list[Claim] = []
-    errands: list[Errand] = []
+    side_tasks: list[SideTask] = []
     full: list[str] = []
     next_looks: list[Instant] = []
     alerts: list[Alert] = []
@@ -73,9 +73,9 @@ def claim(tx: Tx, seams: Seams, asking: Asking, *, only: str | None = None) -> C
         room = min(room, 1)
     waiting = tx.runs.due(now=now, limit=room) if room > 0 and ALARM_RUN in due_kinds else []
     if waiting:
-        claims += _claim_known(tx, seams, waiting, node_id, now)
+        claims += _claim_known(tx, hooks, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
-    for handler in seams.alarms if is_ringing else ():
+    for handler in hooks.alarms if is_ringing else ():
         if handler.kind not in due_kinds and (only is not None or not handler.is_always_asked):
             continue
         left = room - len(claims)
@@ -85,20 +85,20 @@ def claim(tx: Tx, seams: Seams, asking: Asking, *, only: str | None = None) -> C
         due_by = now - HELD_BACK_MAX if is_held_back else now
         rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
         if rung.due:
-            claims += _claim_new(tx, seams, rung.due, node_id, now, left)
-        errands += rung.errands
+            claims += _claim_new(tx, hooks, rung.due, node_id, now, left)
+        side_tasks += rung.side_tasks
         full += rung.full
         next_looks += [] if rung.again_at is None else [rung.again_at]
-        alerts += apply(tx, seams, rung.effects, now)
+        alerts += apply(tx, hooks, rung.effects, now)
         is_more = is_more or rung.rang >= limit
     next_due_at = tx.alarms.next_due_at(besides=full)
     next_looks += [] if next_due_at is None else [next_due_at]
-    return Claimed(claims, is_more, min(next_looks, default=None), errands, alerts)
+    return Claimed(claims, is_more, min(next_looks, default=None), side_tasks, alerts)
 
 
-def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
+def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
     """Runs that were waiting in the ledger."""
-    found = _sort(tx, seams, runs, node_id, now)
+    found = _sort(tx, hooks, runs, node_id, now)
     rows = [c.run for c in found.claims] + [run for run, _ in found.waiting]
     tx.runs.save_many(sorted(rows))
     if found.claims:
@@ -108,10 +108,10 @@ def _claim_known(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: I
     return found.claims
 
 
-def _claim_new(tx: Tx, seams: Seams, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
+def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs that were brought forth in this transaction and are not in the ledger yet."""
     ready = [one.run for one in due if not one.rests]
-    found = _sort(tx, seams, ready[: max(room, 0)], node_id, now)
+    found = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
     rests = [(one.run, _alarm(one.run, None)) for one in due if one.rests]
     waiting = found.waiting + late + rests
@@ -121,18 +121,18 @@ def _claim_new(tx: Tx, seams: Seams, due: Sequence[Due], node_id: int, now: Inst
     return found.claims
 
 
-def _sort(tx: Tx, seams: Seams, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
+def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
     """Ask the gates, take the lanes, and move what may start under this node."""
     found = _Sorted([], [])
     for kind in dict.fromkeys(run.kind for run in runs):
-        keeper = seams.keepers[kind]
+        keeper = hooks.keepers[kind]
         admitted = _ask_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, found)
-        free = _take_lanes(tx, seams, admitted, found)
+        free = _take_lanes(tx, hooks, admitted, found)
         deferred = [(run.lane, run.run_id) for run, alarm in found.waiting if run.lane is not None and not alarm.parked]
         if deferred:
             tx.lanes.free_many(sorted(deferred))  # it was let through and does not go: the next in line may
         for run, job in zip(free, keeper.jobs(tx, free), strict=True):
-            found.claims.append(_own(run, job, seams, node_id, now))
+            found.claims.append(_own(run, job, hooks, node_id, now))
     return found
 
 
@@ -154,15 +154,15 @@ def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now
     return admitted
 
 
-def _take_lanes(tx: Tx, seams: Seams, runs: Sequence[Run], found: _Sorted) -> list[Run]:
+def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], found: _Sorted) -> list[Run]:
     """The runs that have no lane or got theirs; the others are parked until it is freed."""
-    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not seams.is_lifted(run.lane)]
+    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not hooks.is_lifted(run.lane)]
     if not wanted:
         return list(runs)
     taken = tx.lanes.take_many(wanted)
     free: list[Run] = []
     for run in runs:
-        if run.lane is None or run.run_id in taken or seams.is_lifted(run.lane):
+        if run.lane is None or run.run_id in taken or hooks.is_lifted(run.lane):
             free.append(run)
         else:
             moved = run._replace(reason="lane")
@@ -170,18 +170,18 @@ def _take_lanes(tx: Tx, seams: Seams, runs: Sequence[Run], found: _Sorted) -> li
     return free
 
 
-def _own(run: Run, job: Job | str, seams: Seams, node_id: int, now: Instant) -> Claim:
+def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instant) -> Claim:
     """The claim. A call begins in the same breath, so with `onCrash: retry` its row says so from the start: crash or
     not, the same follows. With `unknown` the difference matters, and the action reports it."""
     if isinstance(job, str):
         row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
         return Claim(row, Failed(job, permanent=True))
-    is_local = seams.actions[type(job.spec)].is_local
+    is_local = hooks.actions[type(job.spec)].is_local
     begins = job.on_crash == "retry" and is_local
     row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung="started" if begins else "claimed")
     if not is_local:
-        access = seams.run_access(row.run_id, row.fence)
-        job = job._replace(fire=job.fire._replace(access=access, withholds=seams.withholds))
+        access = hooks.run_access(row.run_id, row.fence)
+        job = job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds))
     return Claim(row, job)
 
 

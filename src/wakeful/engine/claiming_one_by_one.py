@@ -11,10 +11,10 @@ from typing import Final
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.time.instants import MINUTE, Duration, Instant
-from wakeful.engine.claiming import Asking, Claimed, claim
+from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.limits import RING_BATCH
 from wakeful.engine.settling import apply
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -22,25 +22,25 @@ log = logging.getLogger("wakeful.engine")
 HELD_OFF: Final[Duration] = MINUTE
 
 
-async def claim_apart(store: Store, seams: Seams, asking: Asking) -> Claimed:
+async def claim_apart(store: Store, hooks: EngineHooks, asking: ClaimRequest) -> Claimed:
     """Ring and claim what is due by now, an alarm at a time. What was claimed is answered, whatever comes after it."""
     total = Claimed([], False, None, [], [])
-    for kind in dict.fromkeys((ALARM_RUN, *(handler.kind for handler in seams.alarms))):
+    for kind in dict.fromkeys((ALARM_RUN, *(handler.kind for handler in hooks.alarms))):
         for _ in range(RING_BATCH):
             left = asking._replace(room=asking.room - len(total.claims))
             try:
-                one = await store.write(partial(claim, seams=seams, asking=left, only=kind))
+                one = await store.write(partial(claim, hooks=hooks, asking=left, only=kind))
             except StoreUnavailable:
                 return total
             except Exception as error:
                 log.exception("an alarm of kind %s cannot be rung", kind)
-                if not await _hold_off(store, seams, kind, error, asking.now, total):
+                if not await _hold_off(store, hooks, kind, error, asking.now, total):
                     break
                 continue
             if one.is_lost:
                 return total._replace(is_lost=True)
             total.claims.extend(one.claims)
-            total.errands.extend(one.errands)
+            total.side_tasks.extend(one.side_tasks)
             total.alerts.extend(one.alerts)
             if not one.is_more:
                 break
@@ -55,7 +55,9 @@ def hold_off_each(tx: Tx, now: Instant) -> None:
         log.warning("the alarm of %s %s is due and nothing comes of it; it is looked at again in a minute", kind, ref)
 
 
-async def _hold_off(store: Store, seams: Seams, kind: str, error: Exception, now: Instant, total: Claimed) -> bool:
+async def _hold_off(
+    store: Store, hooks: EngineHooks, kind: str, error: Exception, now: Instant, total: Claimed
+) -> bool:
     """Let what cannot be rung ring in a minute, and tell people; answers whether there was such an alarm."""
 
     def hold_off(tx: Tx, is_told: bool) -> tuple[bool, list[Alert]]:
@@ -65,7 +67,7 @@ async def _hold_off(store: Store, seams: Seams, kind: str, error: Exception, now
         text = (
             f"the alarm of {kind} {ref} cannot be rung and is tried again each minute: {type(error).__name__}: {error}"
         )
-        return True, apply(tx, seams, [Alert(f"unrung:{kind}-{ref}", text)], now)
+        return True, apply(tx, hooks, [Alert(f"unrung:{kind}-{ref}", text)], now)
 
     try:
         is_held, alerts = await store.write(partial(hold_off, is_told=True))

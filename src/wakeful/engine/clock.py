@@ -5,7 +5,7 @@ import time
 
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.system.suspend import slept_ms
-from wakeful.integrations.system.waiting import rung_within
+from wakeful.integrations.system.waiting import wait_until_set
 from wakeful.ports.clock import Moment
 
 
@@ -20,4 +20,4 @@ class SystemClock:
         await asyncio.sleep(duration / 1000)
 
     async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
-        return await rung_within(bell, duration)
+        return await wait_until_set(bell, duration)

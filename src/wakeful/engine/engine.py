@@ -18,20 +18,20 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.policies import DAY, SECOND
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.batch import Batcher
-from wakeful.engine.claiming import Asking, Claimed, claim
+from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_apart, hold_off_each
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
-from wakeful.engine.orphans import Asker
+from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.recovery import is_trusted, note_clock, read_clock_high, rescue, turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import Ended, settle
-from wakeful.engine.side_tasks import Errands
+from wakeful.engine.side_tasks import SideTasks
 from wakeful.engine.store_rollback import has_gone_back, mark
 from wakeful.engine.tick_gaps import note_leaving, note_tick, notice_silence
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import AlarmHandler, Seams
+from wakeful.ports.handlers import AlarmHandler, EngineHooks
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
 from wakeful.ports.store import Mark, Store, StoreUnavailable, Tx
 
@@ -72,7 +72,7 @@ class Engine:
         self,
         store: Store,
         clock: Clock,
-        seams: Seams,
+        hooks: EngineHooks,
         identity: Identity,
         limits: Limits | None = None,
         on_alert: Callable[[Alert], None] | None = None,
@@ -80,7 +80,7 @@ class Engine:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._seams = seams
+        self._hooks = hooks
         self._identity = identity
         self._limits = limits or Limits()
         self._on_alert = on_alert or _log_alert
@@ -92,11 +92,11 @@ class Engine:
         self._leased = Leased(0, 0)  # what this node last wrote of its lease
         self._lease = Lease(clock, self._limits.lease, self._renew_now)
         self._runner = Runner(
-            seams, clock, marks, self._lease, self._ended, self._bell.set, ending_grace=self._limits.ending_grace
+            hooks, clock, marks, self._lease, self._ended, self._bell.set, ending_grace=self._limits.ending_grace
         )
         self._settler = Settler(self._settle, clock)
-        self._errands = Errands(store, clock, self._bell.set)
-        self._asker = Asker(store, seams, clock, self._on_told)
+        self._side_tasks = SideTasks(store, clock, self._bell.set)
+        self._asker = OrphanInquiry(store, hooks, clock, self._on_told)
         self._is_told = False  # a target told what became of a run of a dead node: rescue it now
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
@@ -110,7 +110,7 @@ class Engine:
         self._steady_since = 0
         self._leases_known_at = 0  # monotonic: by then every node that lives has renewed by the clock as it is now
         self._gap_reason = "outage"
-        self._looks_in_vain = 0
+        self._empty_ticks = 0
         self._lag = 0
         self._terms = ""  # a hash of the settings that all nodes must share
         self._published = ""
@@ -139,7 +139,7 @@ class Engine:
     @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
         """The tasks that perform or settle something now, each with a name for people."""
-        return self._runner.under_way | self._errands.under_way | self._settler.under_way
+        return self._runner.under_way | self._side_tasks.under_way | self._settler.under_way
 
     def change_limits(self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int) -> None:
         """Work by these from now on. Runs beyond a lower cap go on; nothing is claimed until there is room again."""
@@ -173,7 +173,7 @@ class Engine:
         if self._node_id is not None:
             await self._within(self._limits.shutdown_grace, self._wait_recorded())
             self._runner.end_all("shutdown")
-            self._errands.end_all()
+            self._side_tasks.end_all()
             await self._within(self._limits.ending_grace, self._wait_idle())
             self._runner.give_up_rest()
             # A store that cannot be written must not keep us: the next start takes what is left for lost.
@@ -209,11 +209,11 @@ class Engine:
 
     async def tick(self, moment: Moment) -> int:
         """Look once; answers the monotonic time at which to look again."""
-        await self._face(moment)
+        await self._check_clock(moment)
         if self._is_told and self._node_id is not None:
             await self._rescue(moment.now)
         self._runner.end_overdue(moment.monotonic)
-        self._errands.end_overdue(moment.monotonic)
+        self._side_tasks.end_overdue(moment.monotonic)
         if moment.monotonic >= self._prune_at:
             await self._prune(moment)
         if self._node_id is None:
@@ -222,7 +222,7 @@ class Engine:
             return self._next_look(moment, None)
         room = self._limits.concurrency_max - self._runner.count
         is_ringing = not self._is_clock_unset(moment.now)
-        asking = Asking(self._node_id, moment.now, room, self._gap_reason, is_ringing, self._leased.until)
+        asking = ClaimRequest(self._node_id, moment.now, room, self._gap_reason, is_ringing, self._leased.until)
         claimed, is_apart = await self._claim(asking)
         if claimed.is_lost and not claimed.claims:  # somebody took us for dead: renewing says so, and begins anew
             self._renew_at = moment.monotonic
@@ -231,8 +231,8 @@ class Engine:
         begins = self._clock.read().monotonic  # the commit may have taken its time: nothing has been performed yet
         for one in claimed.claims:
             self._runner.start(one, begins)
-        for errand in claimed.errands:
-            self._errands.start(errand, moment)
+        for side_task in claimed.side_tasks:
+            self._side_tasks.start(side_task, moment)
         for alert in claimed.alerts:
             self._alert(alert, moment.now)
         on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
@@ -244,24 +244,24 @@ class Engine:
         if claimed.is_more and self._runner.count < self._limits.concurrency_max:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
-        self._looks_in_vain = self._looks_in_vain + 1 if is_left and not claimed.claims and not claimed.errands else 0
-        if self._looks_in_vain % IN_VAIN_MAX == IN_VAIN_MAX - 1:
+        self._empty_ticks = self._empty_ticks + 1 if is_left and not claimed.claims and not claimed.side_tasks else 0
+        if self._empty_ticks % IN_VAIN_MAX == IN_VAIN_MAX - 1:
             await self._store.write(partial(hold_off_each, now=moment.now))
         return self._next_look(moment, claimed.next_due_at)
 
-    async def _claim(self, asking: Asking) -> tuple[Claimed, bool]:
+    async def _claim(self, asking: ClaimRequest) -> tuple[Claimed, bool]:
         """What is due, all of it in one transaction; if that fails, each alarm in its own. Answers whether it did."""
         try:
-            return await self._store.write(partial(claim, seams=self._seams, asking=asking)), False
+            return await self._store.write(partial(claim, hooks=self._hooks, asking=asking)), False
         except StoreUnavailable:
             raise
         except Exception:  # one of them is at fault; the others must not suffer for it (L9)
             log.exception("what is due could not be claimed together: each alarm is rung apart")
-            return await claim_apart(self._store, self._seams, asking), True
+            return await claim_apart(self._store, self._hooks, asking), True
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
         candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at, self._prune_at]
-        deadlines = (self._runner.next_deadline(), self._errands.next_deadline())
+        deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline())
         candidates += [deadline for deadline in deadlines if deadline is not None]
         if self._runner.count >= self._limits.concurrency_max:
             candidates.append(moment.monotonic + TRY_AGAIN)  # room rings the bell; this serves what must not wait
@@ -272,7 +272,7 @@ class Engine:
     def _pause(self) -> Duration:
         """An alarm that is due and rings for nothing, look after look, must not keep the engine spinning: it may refer
         to nothing, or another node may have it just now."""
-        return 0 if self._looks_in_vain == 0 else min(IN_VAIN_MIN << min(self._looks_in_vain, 16), TRY_AGAIN)
+        return 0 if self._empty_ticks == 0 else min(IN_VAIN_MIN << min(self._empty_ticks, 16), TRY_AGAIN)
 
     async def _rest(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; look now and then whether another process wrote."""
@@ -289,7 +289,7 @@ class Engine:
 
     # --- time --------------------------------------------------------------------------------------------------------
 
-    async def _face(self, moment: Moment) -> None:
+    async def _check_clock(self, moment: Moment) -> None:
         """Look at the clock before looking at anything else: renew the lease, and notice jumps both ways."""
         jumped = stood_still = slept = 0
         if self._last is not None:
@@ -308,7 +308,7 @@ class Engine:
         came_back = max(self._high - moment.now, -jumped)
         if came_back >= STEP_BACK_MIN and not self._is_clock_unset(moment.now):
             log.warning("the clock came back by %d s: planning from now", came_back // 1000)
-            await turn_back(self._store, self._seams, now=moment.now, by=came_back)
+            await turn_back(self._store, self._hooks, now=moment.now, by=came_back)
             self._high = moment.now
             self._leases_known_at = moment.monotonic + self._limits.lease
         self._high = max(self._high, moment.now)
@@ -338,7 +338,7 @@ class Engine:
             )
             if self._store.is_exclusive:
                 tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
-                for handler in self._seams.alarms:
+                for handler in self._hooks.alarms:
                     self._recover(handler, tx, moment.now)
             tx.nodes.publish(node_id, terms=self._terms)
             born = tx.meta.get(BORN_AT)
@@ -379,7 +379,7 @@ class Engine:
     def _notice_silence(self, tx: Tx, now: Instant, *, slept: Duration) -> None:
         """Tell how long nobody ticked; a listener that fails must not stop the clock (L9)."""
         try:
-            notice_silence(tx, self._seams.on_silence, now=now, slept=slept)
+            notice_silence(tx, self._hooks.on_silence, now=now, slept=slept)
         except StoreUnavailable:
             raise
         except Exception:
@@ -433,7 +433,7 @@ class Engine:
             self._node_id = None
             self._lease.lose()
             self._runner.end_all("fenced")
-            self._errands.end_all()
+            self._side_tasks.end_all()
             self._settler.clear()
             await self._within(
                 self._limits.ending_grace, self._runner.wait_idle()
@@ -462,7 +462,7 @@ class Engine:
 
     async def _rescue(self, now: Instant) -> None:
         self._is_told = False
-        for alert in await rescue(self._store, self._seams, self._asker, now=now):
+        for alert in await rescue(self._store, self._hooks, self._asker, now=now):
             self._alert(alert, now)
 
     async def _leave(self) -> None:
@@ -512,7 +512,7 @@ class Engine:
         if node_id is None:
             return
         now = self._clock.read().now
-        concluded = await self._store.write(partial(settle, seams=self._seams, ended=ended, node_id=node_id, now=now))
+        concluded = await self._store.write(partial(settle, hooks=self._hooks, ended=ended, node_id=node_id, now=now))
         for one, counted in zip(ended, concluded.counted, strict=True):
             if not counted:
                 log.warning("run %d was taken from this node; its late answer is fenced off", one.run.run_id)
@@ -533,7 +533,7 @@ class Engine:
 
     async def _wait_idle(self) -> None:
         await self._runner.wait_idle()
-        await self._errands.wait_idle()
+        await self._side_tasks.wait_idle()
 
     async def _wait_recorded(self) -> None:
         await self._wait_idle()

@@ -17,9 +17,9 @@ from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.schedule.policies import SECOND
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.integrations.net.exchange import within
-from wakeful.ports.action import AtWork, Tells, Told
+from wakeful.ports.action import Inquirable, StillWorking, Told
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Job, Seams
+from wakeful.ports.handlers import EngineHooks, Job
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -33,15 +33,15 @@ ASK_AGAIN: Final[Duration] = 5 * SECOND
 _Key: TypeAlias = tuple[int, int]  # run id, fence
 
 
-class Asker:
+class OrphanInquiry:
     """Asks, and keeps what was told until it is taken. `on_told` is called when there is news."""
 
-    def __init__(self, store: Store, seams: Seams, clock: Clock, on_told: Callable[[], None]) -> None:
+    def __init__(self, store: Store, hooks: EngineHooks, clock: Clock, on_told: Callable[[], None]) -> None:
         self._store = store
-        self._seams = seams
+        self._hooks = hooks
         self._clock = clock
         self._on_told = on_told
-        self._is_any = any(isinstance(action, Tells) for action in seams.actions.values())
+        self._is_any = any(isinstance(action, Inquirable) for action in hooks.actions.values())
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._asking: dict[_Key, asyncio.Task[None]] = {}
         self._told: dict[_Key, Told] = {}
@@ -92,7 +92,7 @@ class Asker:
         if not runs:
             return []
         try:
-            return await self._store.read(partial(_read_jobs, seams=self._seams, runs=runs))
+            return await self._store.read(partial(_read_jobs, hooks=self._hooks, runs=runs))
         except StoreUnavailable:
             raise
         except Exception:  # a run that cannot be read is nobody's to ask about, and no reason to stop (L9)
@@ -100,14 +100,14 @@ class Asker:
             return [(run, "") for run in runs]
 
     def _begin(self, run: Run, job: Job | str) -> None:
-        action: object = self._seams.actions.get(type(job.spec)) if isinstance(job, Job) else None
-        if isinstance(job, Job) and isinstance(action, Tells):
+        action: object = self._hooks.actions.get(type(job.spec)) if isinstance(job, Job) else None
+        if isinstance(job, Job) and isinstance(action, Inquirable):
             self._asking[_key(run)] = asyncio.create_task(self._ask(_key(run), job, action))
         else:
             self._told[_key(run)] = None
             self._mute.add(_key(run))
 
-    async def _ask(self, key: _Key, job: Job, action: Tells) -> None:
+    async def _ask(self, key: _Key, job: Job, action: Inquirable) -> None:
         begun = self._clock.read().monotonic
         told: Told = None
         try:
@@ -121,7 +121,7 @@ class Asker:
             log.exception("run %d: asking its target what became of it failed", key[0])
         finally:
             del self._asking[key]
-        if isinstance(told, AtWork):
+        if isinstance(told, StillWorking):
             self._again[key] = self._clock.read().monotonic + ASK_AGAIN
         else:
             self._told[key] = told
@@ -132,9 +132,9 @@ def _key(run: Run) -> _Key:
     return run.run_id, run.fence
 
 
-def _read_jobs(tx: Tx, seams: Seams, runs: Sequence[Run]) -> list[tuple[Run, Job | str]]:
+def _read_jobs(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> list[tuple[Run, Job | str]]:
     found: list[tuple[Run, Job | str]] = []
     for kind in dict.fromkeys(run.kind for run in runs):
         of_kind = [run for run in runs if run.kind == kind]
-        found += zip(of_kind, seams.keepers[kind].jobs(tx, of_kind), strict=True)
+        found += zip(of_kind, hooks.keepers[kind].jobs(tx, of_kind), strict=True)
     return found

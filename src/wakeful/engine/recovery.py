@@ -12,15 +12,15 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Alert
-from wakeful.core.run.results import Ending, Freed, Lost
+from wakeful.core.run.results import Ending, Lost, StuckRunEnded
 from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.run.settlement import CRASH
 from wakeful.core.schedule.policies import DAY, GRACE
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.engine.orphans import Asker
+from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
-from wakeful.ports.action import AtWork, NeverGot, Process, Told
-from wakeful.ports.handlers import AlarmHandler, Seams
+from wakeful.ports.action import NeverReceived, Process, StillWorking, Told
+from wakeful.ports.handlers import AlarmHandler, EngineHooks
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -39,7 +39,7 @@ class Rescued(NamedTuple):
     alerts: list[Alert]
 
 
-async def rescue(store: Store, seams: Seams, asker: Asker, *, now: Instant) -> list[Alert]:
+async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now: Instant) -> list[Alert]:
     """Settle every run that a voided node still owns, after ending the processes it left on this machine.
 
     Those whose target can tell what became of them are asked first, beside the clock: they stay as they are until it
@@ -52,9 +52,9 @@ async def rescue(store: Store, seams: Seams, asker: Asker, *, now: Instant) -> l
         lost = [run for run in found if run.run_id not in asked]
         if not lost:
             return alerts
-        remaining = await _end_orphans(seams, lost)
+        remaining = await _end_orphans(hooks, lost)
         told = asker.take(lost)
-        settle_lost = partial(_settle_lost, seams=seams, now=now, limit=len(found), remaining=remaining, told=told)
+        settle_lost = partial(_settle_lost, hooks=hooks, now=now, limit=len(found), remaining=remaining, told=told)
         try:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
         except StoreUnavailable:
@@ -84,10 +84,10 @@ def _leftovers(tx: Tx, limit: int) -> list[Run]:
     return tx.runs.of_nodes(nodes, limit=limit) if nodes else []
 
 
-async def _end_orphans(seams: Seams, lost: Sequence[Run]) -> frozenset[int]:
+async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> frozenset[int]:
     """Nothing runs again while its first try may still be at it. Answers the runs whose process is still there."""
     started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
-    fates = await asyncio.gather(*(seams.orphans.end(process) for _, process in started))
+    fates = await asyncio.gather(*(hooks.orphans.end(process) for _, process in started))
     return frozenset(run_id for (run_id, _), fate in zip(started, fates, strict=True) if fate == "remains")
 
 
@@ -102,7 +102,7 @@ def _process_of(run: Run) -> Process | None:
 
 def _settle_lost(
     tx: Tx,
-    seams: Seams,
+    hooks: EngineHooks,
     now: Instant,
     limit: int,
     remaining: frozenset[int],
@@ -111,7 +111,7 @@ def _settle_lost(
 ) -> Rescued:
     # Only those that were looked after: more may have been lost since.
     lost = [run for run in _leftovers(tx, limit) if run.run_id in wanted]
-    locked = lock_all(tx, seams, lost)
+    locked = lock_all(tx, hooks, lost)
     rows = tx.runs.lock([run.run_id for run in lost])
     pairs = [
         (row, _ending(row, remaining, told.get(row.run_id), is_asked=row.run_id in told))
@@ -119,21 +119,23 @@ def _settle_lost(
         if row.owner is not None and not (row.stuck and row.run_id in remaining)
     ]
     kinds = [
-        OfKind(seams.keepers[kind], kept, [pair for pair in pairs if pair[0].kind == kind])
+        OfKind(hooks.keepers[kind], kept, [pair for pair in pairs if pair[0].kind == kind])
         for kind, kept in locked.items()
     ]
-    return Rescued(len(pairs), conclude_all(tx, seams, kinds, now=now))
+    return Rescued(len(pairs), conclude_all(tx, hooks, kinds, now=now))
 
 
 def _ending(row: Run, remaining: frozenset[int], told: Told, *, is_asked: bool) -> Ending:
-    if row.stuck and (told is None or isinstance(told, AtWork | NeverGot)):
-        return Freed(is_seen=not is_asked)  # what was stuck in a process is gone with it; one elsewhere may not be
+    if row.stuck and (told is None or isinstance(told, StillWorking | NeverReceived)):
+        return StuckRunEnded(
+            is_seen=not is_asked
+        )  # what was stuck in a process is gone with it; one elsewhere may not be
     if row.run_id in remaining:
         return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
     match told:
-        case None | AtWork():
+        case None | StillWorking():
             return Lost(CRASH, "the node that ran it died or lost its lease")
-        case NeverGot():
+        case NeverReceived():
             # What was once accepted and is not to be found now may be on its way: that is no proof.
             is_reached = rung_index(row.rung) >= rung_index("accepted")
             return Lost(CRASH, "the node that ran it died before its target got it", is_reached=is_reached)
@@ -167,7 +169,7 @@ def note_clock(tx: Tx, now: Instant) -> None:
         tx.meta.set(CLOCK_HIGH, str(now))
 
 
-async def turn_back(store: Store, seams: Seams, *, now: Instant, by: Duration) -> None:
+async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Duration) -> None:
     """The clock was ahead by `by` and came back: plan from now, bring waiting runs nearer, forget the false height."""
 
     def finish(tx: Tx) -> None:
@@ -175,7 +177,7 @@ async def turn_back(store: Store, seams: Seams, *, now: Instant, by: Duration) -
         tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE)
         tx.meta.set(CLOCK_HIGH, str(now))
 
-    for handler in seams.alarms:
+    for handler in hooks.alarms:
         try:
             await _turn_back(store, handler, now)
         except StoreUnavailable:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from wakeful.core.run.results import Ending, Failed, Freed, Interrupted, TimedOut, Unproven
+from wakeful.core.run.results import Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
 from wakeful.core.run.runs import Run, RungName, rung_index
 from wakeful.core.run.transitions import climbed
 from wakeful.core.schedule.policies import SECOND
@@ -22,7 +22,7 @@ from wakeful.engine.claiming import Claim
 from wakeful.engine.lease import Lease
 from wakeful.ports.action import FencedOff, Process, StillRunning
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Job, Seams
+from wakeful.ports.handlers import EngineHooks, Job
 from wakeful.ports.store import Mark, StoreUnavailable
 
 Why: TypeAlias = Literal["deadline", "shutdown", "fenced"]
@@ -75,7 +75,7 @@ class Runner:
 
     def __init__(
         self,
-        seams: Seams,
+        hooks: EngineHooks,
         clock: Clock,
         marks: "Batcher[Mark, bool]",
         lease: Lease,
@@ -85,7 +85,7 @@ class Runner:
         ending_grace: Duration,
     ) -> None:
         self._ending_grace = ending_grace
-        self._seams = seams
+        self._hooks = hooks
         self._clock = clock
         self._marks = marks
         self._lease = lease
@@ -163,7 +163,7 @@ class Runner:
 
     async def _perform(self, attempt: _Attempt, job: Job) -> None:
         run = attempt.claim.run
-        action = self._seams.actions[type(job.spec)]
+        action = self._hooks.actions[type(job.spec)]
         ending: Ending
         try:
             await self._lease.confirm()
@@ -179,14 +179,14 @@ class Runner:
             )
         except StillRunning as still:
             self._give_up(attempt, str(still))
-            still.ended.add_done_callback(lambda _: self._finish(attempt, Freed()))
+            still.ended.add_done_callback(lambda _: self._finish(attempt, StuckRunEnded()))
             return
         except FencedOff:
             attempt.why = "fenced"
             ending = Interrupted("fenced off")
         except Exception as error:
             ending = Failed(f"{type(error).__name__}: {error}"[:ERROR_MAX])
-        self._finish(attempt, Freed() if attempt.is_stuck else ending)
+        self._finish(attempt, StuckRunEnded() if attempt.is_stuck else ending)
 
     def _give_up(self, attempt: _Attempt, why_not: str) -> None:
         """Say that it is stuck, and keep its place until it is seen to end."""

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from wakeful.core.run.effects import Alert, Effect
-from wakeful.core.run.results import Ending, Freed, masked
+from wakeful.core.run.results import Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait
 from wakeful.core.run.transitions import closed, ended_attempt, waiting
 from wakeful.core.time.instants import Instant
-from wakeful.ports.handlers import RunKeeper, Seams
+from wakeful.ports.handlers import EngineHooks, RunKeeper
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -20,7 +20,7 @@ class Ended(NamedTuple):
     ending: Ending
 
 
-class Concluded(NamedTuple):
+class SettleResult(NamedTuple):
     """What settling did: for each, whether it still counted, and what people should be told."""
 
     counted: list[bool]
@@ -35,40 +35,40 @@ class OfKind(NamedTuple):
     pairs: Sequence[tuple[Run, Ending]]
 
 
-def settle(tx: Tx, seams: Seams, ended: Sequence[Ended], *, node_id: int, now: Instant) -> Concluded:
+def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
     """Settle what this node still holds; what was taken from it meanwhile is left alone (L6)."""
-    locked = lock_all(tx, seams, [one.run for one in ended])
+    locked = lock_all(tx, hooks, [one.run for one in ended])
     rows = _held(tx, ended, node_id)
     kinds = [
         OfKind(
-            seams.keepers[kind],
+            hooks.keepers[kind],
             kept,
             [(rows[run.run_id], ending) for run, ending in ended if run.kind == kind and run.run_id in rows],
         )
         for kind, kept in locked.items()
     ]
-    alerts = conclude_all(tx, seams, kinds, now=now)
-    return Concluded([one.run.run_id in rows for one in ended], alerts)
+    alerts = conclude_all(tx, hooks, kinds, now=now)
+    return SettleResult([one.run.run_id in rows for one in ended], alerts)
 
 
-def lock_all(tx: Tx, seams: Seams, runs: Sequence[Run]) -> dict[RunKind, Any]:
+def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:
     """Hold what these runs belong to, of all kinds, kind by kind in the same order everywhere, before any run is."""
     kinds = sorted({run.kind for run in runs})
-    return {kind: seams.keepers[kind].lock(tx, [run for run in runs if run.kind == kind]) for kind in kinds}
+    return {kind: hooks.keepers[kind].lock(tx, [run for run in runs if run.kind == kind]) for kind in kinds}
 
 
 def conclude(
-    tx: Tx, seams: Seams, keeper: RunKeeper, locked: Any, pairs: Sequence[tuple[Run, Ending]], *, now: Instant
+    tx: Tx, hooks: EngineHooks, keeper: RunKeeper, locked: Any, pairs: Sequence[tuple[Run, Ending]], *, now: Instant
 ) -> list[Alert]:
     """Conclude runs of one kind."""
-    return conclude_all(tx, seams, [OfKind(keeper, locked, pairs)], now=now)
+    return conclude_all(tx, hooks, [OfKind(keeper, locked, pairs)], now=now)
 
 
-def conclude_all(tx: Tx, seams: Seams, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
+def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers before
     the first lane: they may hold further runs, and a lane is held after every run."""
-    if seams.redact is not None:
-        kinds = [one._replace(pairs=_masked(one.pairs, seams.redact)) for one in kinds]
+    if hooks.redact is not None:
+        kinds = [one._replace(pairs=_masked(one.pairs, hooks.redact)) for one in kinds]
     pairs = [pair for one in kinds for pair in one.pairs]
     if not pairs:
         return []
@@ -105,16 +105,16 @@ def conclude_all(tx: Tx, seams: Seams, kinds: Sequence[OfKind], *, now: Instant)
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
     if freed:
         tx.lanes.free_many(sorted(freed))
-    return apply(tx, seams, [effect for one in settled for effect in one.effects], now)
+    return apply(tx, hooks, [effect for one in settled for effect in one.effects], now)
 
 
-def apply(tx: Tx, seams: Seams, effects: Sequence[Effect], now: Instant) -> list[Alert]:
+def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -> list[Alert]:
     """Effects become durable with what caused them. Alerts are also handed back, to be spoken aloud."""
     alerts: list[Alert] = []
     for effect in effects:
         if isinstance(effect, Alert):
             alerts.append(effect)
-        applier = seams.appliers.get(type(effect))
+        applier = hooks.appliers.get(type(effect))
         if applier is not None:
             applier(tx, effect, now)
     return alerts
@@ -122,9 +122,9 @@ def apply(tx: Tx, seams: Seams, effects: Sequence[Effect], now: Instant) -> list
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     """The rows that are still ours under the fence we were given."""
-    running = {one.run.run_id: one.run for one in ended if not isinstance(one.ending, Freed)}
+    running = {one.run.run_id: one.run for one in ended if not isinstance(one.ending, StuckRunEnded)}
     rows = tx.runs.held(node_id, running) if running else {}
-    stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, Freed)}
+    stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, StuckRunEnded)}
     if stuck:
         for row in tx.runs.lock(sorted(stuck)).values():
             if row.stuck and row.owner == node_id and row.fence == stuck[row.run_id]:

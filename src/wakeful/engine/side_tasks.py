@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from wakeful.core.schedule.policies import SECOND
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import Errand
+from wakeful.ports.handlers import SideTask
 from wakeful.ports.store import Store, StoreUnavailable
 
 log = logging.getLogger("wakeful.engine")
@@ -18,7 +18,7 @@ log = logging.getLogger("wakeful.engine")
 WRITE_TRIES = 5
 
 
-class Errands:
+class SideTasks:
     """Everything this node runs that has no line in the ledger."""
 
     def __init__(self, store: Store, clock: Clock, ring_bell: Callable[[], None]) -> None:
@@ -36,10 +36,10 @@ class Errands:
         """Their tasks, each with its name."""
         return {task: task.get_name() for task in self._deadlines if not task.done()}
 
-    def start(self, errand: Errand, claimed: Moment) -> None:
+    def start(self, side_task: SideTask, claimed: Moment) -> None:
         """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
-        until = Moment(claimed.now + errand.timeout, claimed.monotonic + errand.timeout)
-        task = asyncio.create_task(self._perform(errand, until), name=f"wakeful-errand {errand.name}")
+        until = Moment(claimed.now + side_task.timeout, claimed.monotonic + side_task.timeout)
+        task = asyncio.create_task(self._perform(side_task, until), name=f"wakeful-errand {errand.name}")
         self._deadlines[task] = until.monotonic
         task.add_done_callback(self._forget)
 
@@ -65,15 +65,15 @@ class Errands:
         while self._deadlines:
             await asyncio.wait(list(self._deadlines))
 
-    async def _perform(self, errand: Errand, until: Moment) -> None:
+    async def _perform(self, side_task: SideTask, until: Moment) -> None:
         moment = self._clock.read()
         if moment.monotonic >= until.monotonic or moment.now >= until.now:
-            log.warning("%s is not begun: this process was frozen past its claim", errand.name)
+            log.warning("%s is not begun: this process was frozen past its claim", side_task.name)
             return
         try:
-            note = await errand.perform()
+            note = await side_task.perform()
         except Exception:  # whatever an errand can do wrong, the clock goes on (L9); its claim runs out by itself
-            log.exception("%s failed", errand.name)
+            log.exception("%s failed", side_task.name)
             return
         if note is None:
             return
@@ -82,10 +82,10 @@ class Errands:
                 await self._store.write(note)
                 break
             except StoreUnavailable as error:
-                log.warning("what became of %s cannot be written yet: %s", errand.name, error)
+                log.warning("what became of %s cannot be written yet: %s", side_task.name, error)
                 await self._clock.sleep(SECOND)
             except Exception:
-                log.exception("what became of %s cannot be written", errand.name)
+                log.exception("what became of %s cannot be written", side_task.name)
                 break
 
     def _forget(self, task: asyncio.Task[None]) -> None:

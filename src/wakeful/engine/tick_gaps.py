@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.ports.handlers import OnSilence, Silence
+from wakeful.ports.handlers import OnSilence, TickGap
 from wakeful.ports.store import Tx
 
 TICKED_AT: Final = "ticked_at"
@@ -34,7 +34,7 @@ def notice_silence(tx: Tx, told: Sequence[OnSilence], *, now: Instant, slept: Du
         return
     left_at = _read(tx, LEFT_AT)
     length = now - began_at
-    silence = Silence(began_at, now, "outage")
+    silence = TickGap(began_at, now, "outage")
     if left_at is not None and left_at >= began_at:
         silence = silence._replace(cause="down")
     elif slept * 2 > length:

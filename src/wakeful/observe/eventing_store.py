@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-`ToldStore` stands between everyone who writes and the real store. It hands each operation a transaction that notes
+`EventingStore` stands between everyone who writes and the real store. It hands each operation a transaction that notes
 which rows went in and which rows were read under lock before (`noting`). When the commit has been answered, the notes
 are compared (`comparing.facts_of`), and what moved is told.
 
@@ -20,7 +20,7 @@ from wakeful.observe.comparing import facts_of
 from wakeful.observe.fan_out import FanOut
 from wakeful.observe.noting import NotedTx, Notes
 from wakeful.ports.clock import Clock
-from wakeful.ports.sink import Fact, Sink, Wrote
+from wakeful.ports.sink import CommitTimed, Fact, Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.observe")
@@ -39,10 +39,10 @@ class Guarded:
         """Whether anybody would hear of anything now."""
         return self._sink.is_heard if isinstance(self._sink, FanOut) else self._sink is not None
 
-    def stir(self, is_ours: bool) -> None:
+    def notify(self, is_ours: bool) -> None:
         """Something was written, whether or not anybody wants to hear what."""
         if isinstance(self._sink, FanOut):
-            self._sink.stir(is_ours)
+            self._sink.notify(is_ours)
 
     def begin(self, store: Store) -> None:
         self._guard(lambda sink: sink.begin(store))
@@ -50,17 +50,17 @@ class Guarded:
     def tell(self, facts: Sequence[Fact]) -> None:
         self._guard(lambda sink: sink.tell(facts))
 
-    def _guard(self, telling: Callable[[Sink], None]) -> None:
+    def _guard(self, reporter: Callable[[Sink], None]) -> None:
         if self._sink is None:
             return
         try:
-            telling(self._sink)
+            reporter(self._sink)
         except Exception:
             self._sink = None
             log.exception("the sink failed and is not told anything any more")
 
 
-class ToldStore:
+class EventingStore:
     """See `ports.store.Store`; a sink hears of every commit made through it."""
 
     def __init__(
@@ -82,12 +82,12 @@ class ToldStore:
         try:
             answer = await self._store.write(noted)
         except StoreUnavailable:
-            self._sink.tell([Wrote(self._clock.read().now, self._stopwatch() - began, False)])
+            self._sink.tell([CommitTimed(self._clock.read().now, self._stopwatch() - began, False)])
             raise
         if not isinstance(self._sink, Guarded) or self._sink.is_heard:
             self._tell(notes, self._stopwatch() - began)
         if isinstance(self._sink, Guarded) and notes.is_any:
-            self._sink.stir(True)
+            self._sink.notify(True)
         return answer
 
     def _tell(self, notes: Notes, seconds: float) -> None:
@@ -97,7 +97,7 @@ class ToldStore:
         except Exception:  # it is committed: nothing about telling may make it look as if it were not (L7)
             log.exception("what a commit changed cannot be told")
             facts = []
-        self._sink.tell([*facts, Wrote(at, seconds, True)])
+        self._sink.tell([*facts, CommitTimed(at, seconds, True)])
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
         return await self._store.read(operation)
@@ -115,7 +115,7 @@ class ToldStore:
     async def changed(self) -> bool:
         is_news = await self._store.changed()
         if is_news and isinstance(self._sink, Guarded):
-            self._sink.stir(False)
+            self._sink.notify(False)
         return is_news
 
     def trouble(self) -> str | None:

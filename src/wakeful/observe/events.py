@@ -15,7 +15,7 @@ from wakeful.ports.store import Mark
 Data: TypeAlias = Mapping[str, Any]
 
 
-class Told(NamedTuple):
+class EventBatch(NamedTuple):
     """A batch of like events: `expand(i)` makes the JSON of the i-th."""
 
     stream: str
@@ -25,7 +25,7 @@ class Told(NamedTuple):
     expand: Callable[[int], Data]
 
 
-def told(fact: Fact, slugs: Slugs) -> Told | None:
+def told(fact: Fact, slugs: Slugs) -> EventBatch | None:
     """The fact as a batch of events; None for what is only measured."""
     match fact:
         case sink.RunsClaimed(at, runs):
@@ -41,42 +41,44 @@ def told(fact: Fact, slugs: Slugs) -> Told | None:
         case sink.InstantsMissed(at, runs):
             return _of_runs("missed", at, runs, slugs)
         case sink.RunsClimbed(at, marks):
-            return Told("runs", "climbed", at, len(marks), lambda i: _mark(marks[i]))
+            return EventBatch("runs", "climbed", at, len(marks), lambda i: _mark(marks[i]))
         case sink.RunsVoided(at, run_ids):
-            return Told("runs", "voided", at, len(run_ids), lambda i: {"runId": str(run_ids[i])})
+            return EventBatch("runs", "voided", at, len(run_ids), lambda i: {"runId": str(run_ids[i])})
         case sink.SchedulesChanged(at, changes):
-            return Told("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
+            return EventBatch("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
         case sink.NodeEntered() | sink.NodeLeft() | sink.LeaseLost() | sink.ClockJumped():
             return _of_nodes(fact)
         case sink.Alerted(at, incident, text):
             return _one("alerts", "alerted", at, {"incident": incident, "text": text})
         case sink.Reported(at, reports):
             stream = reports[0].stream
-            return Told(stream, "reported", at, len(reports), lambda i: {"what": reports[i].what, **reports[i].data})
-        case sink.Ticked() | sink.Wrote():
+            return EventBatch(
+                stream, "reported", at, len(reports), lambda i: {"what": reports[i].what, **reports[i].data}
+            )
+        case sink.Ticked() | sink.CommitTimed():
             return None
         case _:
             assert_never(fact)
 
 
-def _of_nodes(fact: sink.NodeEntered | sink.NodeLeft | sink.LeaseLost | sink.ClockJumped) -> Told:
+def _of_nodes(fact: sink.NodeEntered | sink.NodeLeft | sink.LeaseLost | sink.ClockJumped) -> EventBatch:
     match fact:
         case sink.NodeEntered(at, node_id, name, host, pid):
             return _one("nodes", "entered", at, {"nodeId": str(node_id), "name": name, "host": host, "pid": pid})
         case sink.NodeLeft(at, node_ids):
-            return Told("nodes", "left", at, len(node_ids), lambda i: {"nodeId": str(node_ids[i])})
+            return EventBatch("nodes", "left", at, len(node_ids), lambda i: {"nodeId": str(node_ids[i])})
         case sink.LeaseLost(at, node_id):
             return _one("nodes", "lostLease", at, {"nodeId": str(node_id)})
         case sink.ClockJumped(at, by):
             return _one("nodes", "clockJumped", at, {"byMs": by})
 
 
-def _one(stream: str, what: str, at: Instant, data: Data) -> Told:
-    return Told(stream, what, at, 1, lambda _: data)
+def _one(stream: str, what: str, at: Instant, data: Data) -> EventBatch:
+    return EventBatch(stream, what, at, 1, lambda _: data)
 
 
-def _of_runs(what: str, at: Instant, runs: Sequence[Run], slugs: Slugs) -> Told:
-    return Told("runs", what, at, len(runs), lambda i: run_json(runs[i], slugs))
+def _of_runs(what: str, at: Instant, runs: Sequence[Run], slugs: Slugs) -> EventBatch:
+    return EventBatch("runs", what, at, len(runs), lambda i: run_json(runs[i], slugs))
 
 
 def run_json(run: Run, slugs: Slugs) -> dict[str, Any]:

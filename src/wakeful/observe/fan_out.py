@@ -85,7 +85,7 @@ class FanOut:
 
         return stop
 
-    def stir(self, is_ours: bool) -> None:
+    def notify(self, is_ours: bool) -> None:
         """Something was written: by this process, or maybe by another."""
         for stirred in self._stirred.values():
             stirred(is_ours)

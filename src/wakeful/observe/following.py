@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.observe.events import Data, Told
+from wakeful.observe.events import Data, EventBatch
 from wakeful.observe.fan_out import FanOut
 from wakeful.observe.stream import Stream
 from wakeful.ports.bus import Relayed
@@ -128,7 +128,7 @@ class Following:
             self._append(stream, at, [data for _, _, data in events])
 
     def _append(self, stream: str, at: Instant, data: Sequence[Data]) -> None:
-        self._stream.append(Told(stream, "reported", at, len(data), lambda i: data[i]))
+        self._stream.append(EventBatch(stream, "reported", at, len(data), lambda i: data[i]))
         if stream == "nodes" and any(one.get("what") == "left" for one in data):
             self._stream.reset(_NODE_GONE)
 

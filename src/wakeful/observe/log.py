@@ -25,6 +25,7 @@ from wakeful.observe.log_files import DayFiles, ServerLog
 from wakeful.observe.log_lines import Level, Line, Phase, lines_of, stamp
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import (
+    CommitTimed,
     Fact,
     InstantsMissed,
     InstantsSkipped,
@@ -36,7 +37,6 @@ from wakeful.ports.sink import (
     SchedulesChanged,
     Slugs,
     Ticked,
-    Wrote,
 )
 
 Redact: TypeAlias = Callable[[str], str]
@@ -133,9 +133,9 @@ class Log:
         if weight:
             self._put(_Facts(facts, slugs, weight), weight)
 
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "Flow":
+    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "LoggedFlow":
         """An exchange with someone outside: its request and its answer share one flow id."""
-        return Flow(self, self._clock, action, slug, slot)
+        return LoggedFlow(self, self._clock, action, slug, slot)
 
     def _put(self, item: Line | _Facts, weight: int) -> None:
         with self._bell:
@@ -256,7 +256,7 @@ class Log:
             self._trouble = self._redact(f"{type(error).__name__}: {error}")
 
 
-class Flow:
+class LoggedFlow:
     """One exchange: a request, then a response or an error, under one flow id."""
 
     def __init__(self, log: Log, clock: Clock, action: str, slug: str | None, slot: str | None) -> None:
@@ -334,7 +334,7 @@ def _weight(fact: Fact) -> int:
             return len(marks)
         case SchedulesChanged(changes=changes):
             return len(changes)
-        case Ticked() | Wrote(is_kept=True):
+        case Ticked() | CommitTimed(is_kept=True):
             return 0
         case _:
             return 1

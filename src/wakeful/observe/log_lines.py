@@ -112,7 +112,7 @@ def _rest(fact: Fact) -> Iterator[Line]:
                 action = report.action or f"{report.stream}-{report.what}"
                 said = None if report.text is None else f"[{SCHEDULER}] {_short(report.text)}"
                 yield Line(at, report.level, action, slug=report.slug, slot=report.slot, details=report.data, text=said)
-        case sink.Wrote(at, seconds, is_kept) if not is_kept:
+        case sink.CommitTimed(at, seconds, is_kept) if not is_kept:
             text = f"[{SCHEDULER}] the store cannot be written"
             yield Line(at, "error", "store-unavailable", "error", duration_ms=round(seconds * 1000), text=text)
         case _:

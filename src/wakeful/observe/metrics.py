@@ -21,6 +21,7 @@ from wakeful.core.time.instants import SECOND, Instant
 from wakeful.observe.slot_gauges import SlotGauges
 from wakeful.ports.sink import (
     ClockJumped,
+    CommitTimed,
     Fact,
     InstantsMissed,
     InstantsSkipped,
@@ -32,7 +33,6 @@ from wakeful.ports.sink import (
     RunsWaiting,
     Slugs,
     Ticked,
-    Wrote,
 )
 from wakeful.ports.store import Report
 
@@ -169,7 +169,7 @@ class Metrics(Collector):
         counts = self._counts
         for fact in facts:
             match fact:
-                case Wrote(seconds=seconds, is_kept=is_kept):
+                case CommitTimed(seconds=seconds, is_kept=is_kept):
                     self._writes.observe(seconds)
                     if not is_kept:
                         counts["wakeful_store_refusals"][""] += 1

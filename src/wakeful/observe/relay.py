@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
-from wakeful.observe.events import Told, told
+from wakeful.observe.events import EventBatch, told
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Fact, Slugs
@@ -53,7 +53,7 @@ class Relay:
         self._stop_stirring: Callable[[], None] | None = None
         self._has_written = False  # since it was last looked whether anybody watches
         self._is_missing = False  # something that those who watch will never be told
-        self._waiting: list[Told] = []
+        self._waiting: list[EventBatch] = []
         self._size = 0
 
     async def start(self) -> None:
@@ -111,7 +111,7 @@ class Relay:
             if batch is not None and batch.size:
                 self._put(batch)
 
-    def _put(self, batch: Told) -> None:
+    def _put(self, batch: EventBatch) -> None:
         if self._size + batch.size > EVENTS_MAX:
             self._is_missing = True
         else:
@@ -152,5 +152,5 @@ class Relay:
         self._waiting, self._size, self._is_missing = [], 0, False
 
 
-def _event(batch: Told, index: int) -> list[Any]:
+def _event(batch: EventBatch, index: int) -> list[Any]:
     return [batch.stream, batch.at, {"what": batch.what, **batch.expand(index)}]

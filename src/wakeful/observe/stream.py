@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.refusals import Conflict
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.observe.events import Told, told
+from wakeful.observe.events import EventBatch, told
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Fact, Slugs
 
@@ -57,7 +57,7 @@ class _Batch(NamedTuple):
 
     first_id: int
     first_seq: int
-    told: Told
+    told: EventBatch
 
     def event(self, index: int) -> Event:
         told = self.told
@@ -104,14 +104,14 @@ class Stream:
 
     def publish(self, stream: str, what: str, data: Mapping[str, Any]) -> None:
         """One event under any stream's name: how a feature reports."""
-        self.append(Told(stream, what, self._clock.read().now, 1, lambda _: data))
+        self.append(EventBatch(stream, what, self._clock.read().now, 1, lambda _: data))
 
     def reset(self, reason: str) -> None:
         """Tell everybody, whatever they watch, that something is missing at this place."""
         data = _reset_data(reason, None)
-        self.append(Told(RESET, RESET, self._clock.read().now, 1, lambda _: data))
+        self.append(EventBatch(RESET, RESET, self._clock.read().now, 1, lambda _: data))
 
-    def append(self, batch: Told) -> None:
+    def append(self, batch: EventBatch) -> None:
         """Like events, next in line."""
         seq = self._next_seq.get(batch.stream, 1)
         kept = _Batch(self._next_id, seq, batch)

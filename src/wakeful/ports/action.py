@@ -96,21 +96,21 @@ class Action(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AtWork:
+class StillWorking:
     """The target is still at it: ask again later."""
 
 
 @dataclass(frozen=True, slots=True)
-class NeverGot:
+class NeverReceived:
     """The target never got it: nothing can be repeated by trying again."""
 
 
-Told: TypeAlias = Result | AtWork | NeverGot | None
+Told: TypeAlias = Result | StillWorking | NeverReceived | None
 """What a target tells of an attempt that a crash of ours cut off; None: it cannot tell."""
 
 
 @runtime_checkable
-class Tells(Protocol):
+class Inquirable(Protocol):
     """An action whose targets can be asked, after a crash, what became of an attempt (DESIGN: crash, by rung)."""
 
     async def ask(self, spec: Any, fire: Fire) -> Told:

@@ -14,7 +14,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage
 from wakeful.core.schedule.actions import Memory
 from wakeful.core.time.instants import Duration
-from wakeful.ports.action import AtWork, Fire, Ladder, NeverGot
+from wakeful.ports.action import Fire, Ladder, NeverReceived, StillWorking
 
 
 class Turn(NamedTuple):
@@ -52,14 +52,14 @@ Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class NoSign:
     """No sign of life now, and no proof of an end."""
 
     why: str | None = None  # what is missing, in words
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class NotVisible:
     """It cannot be looked at now."""
 
 
@@ -89,15 +89,15 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ProofGone:
     """What could have proven it is no longer there."""
 
     error: str
 
 
-Sight: TypeAlias = Quiet | Unseen | Working | Finished | WentIdle | Broken | Gone
+Sight: TypeAlias = NoSign | NotVisible | Working | Finished | WentIdle | Broken | ProofGone
 
-Fate: TypeAlias = Replied | Broken | AtWork | NeverGot | None
+Fate: TypeAlias = Replied | Broken | StillWorking | NeverReceived | None
 """What an agent knows of a turn that a crash of ours cut off; None: it cannot tell."""
 
 
@@ -151,7 +151,7 @@ class Agent(Protocol):
     async def close(self) -> None: ...
 
 
-class Spoken(NamedTuple):
+class TranscriptTurn(NamedTuple):
     """One turn of a transcript: what was asked under which key, and what came back."""
 
     key: str
@@ -162,10 +162,10 @@ class Spoken(NamedTuple):
 class Transcripts(Protocol):
     """Keeps what was said, for agents that remember nothing themselves. What it keeps is bounded."""
 
-    async def read(self, session_id: str) -> Sequence[Spoken]:
+    async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
         """What was said, oldest first; nothing for a session that is not known."""
         ...
 
-    async def add(self, session_id: str, spoken: Spoken) -> None:
+    async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
         """Keep one more turn; one under the same key takes the place of the older."""
         ...

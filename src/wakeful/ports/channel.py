@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 from wakeful.core.time.instants import Instant
 
 
-class Letter(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """A delivery as a channel sees it."""
 
     delivery_id: str  # the same each time it is sent
@@ -62,7 +62,7 @@ class Channel(Protocol):
         """Who gets what is sent without a recipient."""
         ...
 
-    async def send(self, letter: Letter) -> Outcome: ...
+    async def send(self, letter: OutgoingMessage) -> Outcome: ...
 
     async def close(self) -> None: ...
 
@@ -74,7 +74,7 @@ class Sender(NamedTuple):
     name: str
 
 
-class Heard(NamedTuple):
+class IncomingMessage(NamedTuple):
     """What a person said on a channel, and how far the channel has been listened to with that."""
 
     mark: str
@@ -92,7 +92,7 @@ class ListenTrouble(NamedTuple):
     cure: str
 
 
-class Ear(Protocol):
+class MessageReceiver(Protocol):
     """Takes what a channel hears."""
 
     @property
@@ -100,7 +100,7 @@ class Ear(Protocol):
         """Chats that are known to have another id by now."""
         ...
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: IncomingMessage) -> None:
         """When it returns, this is durable and need not be told again."""
         ...
 
@@ -113,7 +113,7 @@ class Ear(Protocol):
 class Listening(Protocol):
     """A channel on which people can be heard."""
 
-    async def listen(self, mark: str | None, ear: Ear) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
         """Listen from a mark on, until cancelled. It goes on by itself after trouble, and reports it."""
         ...
 

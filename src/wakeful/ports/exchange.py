@@ -7,7 +7,7 @@ return at once and never raise: the log puts what it hears into a queue.
 from typing import Any, NamedTuple, Protocol
 
 
-class About(NamedTuple):
+class RequestContext(NamedTuple):
     """What a request is for: the logical step, and whose it is."""
 
     action: str
@@ -15,7 +15,7 @@ class About(NamedTuple):
     slot: str | None = None  # of a quota slot
 
 
-class Flow(Protocol):
+class ExchangeFlow(Protocol):
     """One exchange: a request, then a response or an error, under one flow id."""
 
     def request(self, **details: Any) -> None: ...
@@ -28,4 +28,4 @@ class Flow(Protocol):
 class ExchangeListener(Protocol):
     """Hears of exchanges. The telemetry's log is one."""
 
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> Flow: ...
+    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> ExchangeFlow: ...

@@ -42,7 +42,7 @@ Note: TypeAlias = Callable[[Tx], None]
 """What is to be written about an errand that was run."""
 
 
-class Errand(NamedTuple):
+class SideTask(NamedTuple):
     """Work outside the ledger that an alarm asks for: a delivery's next attempt, a quota poll.
 
     The handler claims it in the tick's transaction by moving its alarm to where the claim runs out (`timeout` and a
@@ -54,12 +54,12 @@ class Errand(NamedTuple):
     timeout: Duration
 
 
-class Rung(NamedTuple):
+class RingResult(NamedTuple):
     """What ringing one kind of alarm brought forth."""
 
     due: Sequence[Due]
     rang: int  # how many alarms were handled; fewer than asked for means none is left
-    errands: Sequence[Errand] = ()
+    side_tasks: Sequence[SideTask] = ()
     # Kinds of which alarms that are due were left as they are, because this node has enough of their errands under way:
     # they are looked at again when one of those ends, and do not keep the engine awake until then.
     full: Sequence[str] = ()
@@ -96,7 +96,7 @@ class AlarmHandler(Protocol):
         """Whether ringing may bring runs forth: then it is held back while there is no room for them."""
         ...
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Handle at most `limit` alarms due by `due_by`; `gap_reason` names why instants went by unseen."""
         ...
 
@@ -146,7 +146,7 @@ StoredCheck: TypeAlias = Callable[[Tx, Definition], Sequence[FieldError]]
 """The same by what is in the store, asked in the transaction that writes a new or changed definition."""
 
 
-class Beside(Protocol):
+class BackgroundService(Protocol):
     """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
 
     async def start(self) -> None: ...
@@ -160,7 +160,7 @@ OnSettings: TypeAlias = Callable[[Any, Any], Awaitable[None] | None]
 (A port cannot name their type: it lies below them.)"""
 
 
-class AheadSource(Protocol):
+class UpcomingSource(Protocol):
     """What a feature is going to start, besides the runs that wait already."""
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
@@ -176,7 +176,7 @@ class Explain(Protocol):
         ...
 
 
-class Silence(NamedTuple):
+class TickGap(NamedTuple):
     """A stretch in which no node ticked, noticed by the first that ticks again."""
 
     began_at: Instant  # the last tick
@@ -184,11 +184,11 @@ class Silence(NamedTuple):
     cause: Literal["outage", "suspended", "down"]  # down: the last node was stopped in an orderly way
 
 
-OnSilence: TypeAlias = Callable[[Tx, Silence], None]
+OnSilence: TypeAlias = Callable[[Tx, TickGap], None]
 """Told in the transaction that notices it."""
 
 
-class Plug(NamedTuple):
+class FeatureHooks(NamedTuple):
     """What one feature plugs into the kernel. Features never import one another: they meet here."""
 
     alarms: Sequence[AlarmHandler] = ()
@@ -196,16 +196,16 @@ class Plug(NamedTuple):
     actions: Mapping[type[Any], Action] = MappingProxyType({})
     appliers: Appliers = MappingProxyType({})
     gates: Sequence[Gate] = ()  # asked before a schedule's run starts
-    besides: Sequence[Beside] = ()
+    besides: Sequence[BackgroundService] = ()
     checks: Sequence[DefinitionCheck] = ()
     stored_checks: Sequence[StoredCheck] = ()
     on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
-    ahead: Sequence[AheadSource] = ()
+    ahead: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by what stands before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
 
 
-class Seams(NamedTuple):
+class EngineHooks(NamedTuple):
     """Everything the composition root plugs into the engine."""
 
     alarms: Sequence[AlarmHandler]

@@ -43,7 +43,7 @@ class Mark(NamedTuple):
     process: str | None
 
 
-class Tallied(NamedTuple):
+class LedgerCounts(NamedTuple):
     """What the ledger holds of one schedule since some time."""
 
     by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts as many as it covers
@@ -53,7 +53,7 @@ class Tallied(NamedTuple):
     cost: float | None = None  # in US dollars, likewise
 
 
-class Fallen(NamedTuple):
+class GapSummary(NamedTuple):
     """What of one owner of runs came due while no node ticked."""
 
     schedule_id: int
@@ -68,7 +68,7 @@ class Runs(Protocol):
         """The id of the newest row; 0: there is none."""
         ...
 
-    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
         """What was missed or caught up of instants between two times, in rows written after an id, by owner."""
         ...
 
@@ -147,7 +147,7 @@ class Runs(Protocol):
         What a row may carry at length (its result, its ladder, a copy of a definition) is left out."""
         ...
 
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
+    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
         """Counts and durations for statistics; `limit` bounds the durations."""
         ...
 

@@ -149,7 +149,7 @@ class Reported(NamedTuple):
     reports: Sequence[Report]  # of one stream
 
 
-class Wrote(NamedTuple):
+class CommitTimed(NamedTuple):
     """A commit was answered: how long its caller waited for it, and whether it was kept."""
 
     at: Instant
@@ -174,7 +174,7 @@ Fact: TypeAlias = (
     | Ticked
     | Alerted
     | Reported
-    | Wrote
+    | CommitTimed
 )
 
 Slugs: TypeAlias = Mapping[int, str]

@@ -23,7 +23,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 from wakeful.core.time.instants import Instant
 from wakeful.ports.bus import Bus
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
-from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, Mark, Node, Nodes, Runs, Tallied
+from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 from wakeful.ports.plans import (
@@ -57,6 +57,7 @@ __all__ = [
     "Cadences",
     "Heartbeats",
     "Lanes",
+    "LedgerCounts",
     "Mark",
     "Meta",
     "NewEvent",
@@ -72,7 +73,6 @@ __all__ = [
     "StoreUnavailable",
     "SystemEvent",
     "SystemEvents",
-    "Tallied",
     "Tx",
 ]
 

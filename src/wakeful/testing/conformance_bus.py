@@ -78,8 +78,8 @@ class TestBus:
                 seen.extend(one.seq for one in found)
 
         async with asyncio.timeout(60):
-            telling = [_publish(stores[n % 3], f"s{n % 3}", str(n)) for n in range(60)]
-            await asyncio.gather(read(), *telling)
+            reporter = [_publish(stores[n % 3], f"s{n % 3}", str(n)) for n in range(60)]
+            await asyncio.gather(read(), *reporter)
         assert seen == list(range(1, 61))
 
 

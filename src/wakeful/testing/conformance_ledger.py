@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from wakeful.core.run.runs import Outcome, Run
-from wakeful.ports.ledger import Fallen
+from wakeful.ports.ledger import GapSummary
 from wakeful.ports.store import Mark, Store, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -399,7 +399,7 @@ class TestWhatFellIntoAGap:
         await store.write(lambda tx: put_runs(tx, *rows))
         assert await store.read(lambda tx: tx.runs.last_id()) == 7
         found = await store.read(lambda tx: tx.runs.fallen(after_id=1, since=NOW, until=NOW + 50))
-        assert found == [Fallen(1, 4, 1), Fallen(3, 0, 1)]
+        assert found == [GapSummary(1, 4, 1), GapSummary(3, 0, 1)]
         assert await store.read(lambda tx: tx.runs.fallen(after_id=7, since=NOW, until=NOW + 50)) == []
 
 

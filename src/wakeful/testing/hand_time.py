@@ -75,7 +75,7 @@ class HandTime:
     async def sleep(self, duration: Duration) -> None:
         await self._wait(asyncio.Event(), duration, is_sleep=True)
 
-    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+    async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
         return await self._wait(bell, duration, is_sleep=False)
 
     async def _wait(self, bell: asyncio.Event, duration: Duration, *, is_sleep: bool) -> bool:

@@ -35,7 +35,7 @@ class TrueTime(Protocol):
         """Return after `duration`."""
         ...
 
-    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+    async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
         """Whether the bell was set within that time."""
         ...
 
@@ -104,6 +104,6 @@ class VirtualClock:
         while not bell.is_set():
             if left <= 0:
                 return False
-            if not await self._time.rung_within(bell, left):
+            if not await self._time.wait_until_set(bell, left):
                 left = until - self.read().monotonic
         return True

@@ -25,7 +25,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, NoReturn, TypeVar
 
 from wakeful.core.time.instants import Duration
-from wakeful.integrations.system.waiting import rung_within
+from wakeful.integrations.system.waiting import wait_until_set
 
 T = TypeVar("T")
 
@@ -147,9 +147,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return after `duration` of the loop's time."""
         await asyncio.sleep(duration / 1000)
 
-    async def rung_within(self, bell: asyncio.Event, duration: Duration) -> bool:
+    async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
         """Whether the bell was set within that much of the loop's time."""
-        return await rung_within(bell, duration)
+        return await wait_until_set(bell, duration)
 
     def call_at_ms(self, when: int, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Like `call_at`, in the loop's own milliseconds."""

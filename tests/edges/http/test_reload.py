@@ -15,10 +15,10 @@ from edges.http.kit import MANUAL, Daemon, daemon
 from edges.http.test_daemon import ask
 from patience import PATIENCE
 from wakeful import Wakeful
-from wakeful.app.bootstrap import Ground
+from wakeful.app.bootstrap import FeatureContext
 from wakeful.cli.main import root
 from wakeful.config import Settings, load
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.server.daemon.reload import Reload
 
 WITHIN = PATIENCE
@@ -280,8 +280,8 @@ async def test_a_feature_listens_by_its_plug(tmp_path: Path) -> None:
     """What it plugs in is handed on to whoever watches the settings."""
     heard: list[tuple[object, object]] = []
 
-    async def feature(_: Ground) -> Plug:
-        return Plug(on_settings=[lambda old, new: heard.append((old, new))])
+    async def feature(_: FeatureContext) -> FeatureHooks:
+        return FeatureHooks(on_settings=[lambda old, new: heard.append((old, new))])
 
     async with Wakeful(tmp_path / "wakeful.db", features=[feature]) as app:
         for listener in app.on_settings:

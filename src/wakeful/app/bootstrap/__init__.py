@@ -4,14 +4,14 @@ from wakeful.app.bootstrap.assembling import Agents, assemble, assemble_with, pl
 from wakeful.app.bootstrap.changing import agents_of, change, change_agents
 from wakeful.app.bootstrap.looking import Look, StoreRefused, looking
 from wakeful.app.bootstrap.opening import POLL, VIRTUAL_TIME, Opened, open_store
-from wakeful.app.bootstrap.parts import Ground, MakeFeature, Parts
+from wakeful.app.bootstrap.parts import FeatureContext, MakeFeature, Parts
 from wakeful.app.bootstrap.zones import replan_if_zones_changed, resolve_zone, zone_rules
 
 __all__ = [
     "POLL",
     "VIRTUAL_TIME",
     "Agents",
-    "Ground",
+    "FeatureContext",
     "Look",
     "MakeFeature",
     "Opened",

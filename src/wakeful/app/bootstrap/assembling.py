@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
-from wakeful.app.bootstrap.parts import Ground, MakeFeature, Parts
+from wakeful.app.bootstrap.parts import FeatureContext, MakeFeature, Parts
 from wakeful.app.bootstrap.zones import resolve_zone
 from wakeful.core.run.effects import Alert, Effect, Prove, Replan
 from wakeful.core.schedule.actions import Call, Command, Http, Prompt
@@ -31,12 +31,12 @@ from wakeful.integrations.agents.receipted import Receipted
 from wakeful.integrations.agents.receipts import Receipt, Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.system.run_tokens import RunTokens
-from wakeful.observe.eventing_store import Guarded, ToldStore
+from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.ports.action import Action, Fire, Orphans, Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Applier, Gate, Plug, Seams
+from wakeful.ports.handlers import Applier, EngineHooks, FeatureHooks, Gate
 from wakeful.ports.live import Live
 from wakeful.ports.sink import Sink
 from wakeful.ports.store import STORE_ID, Store, Tx
@@ -90,9 +90,9 @@ async def assemble(
     async def late(run_id: int, receipt: Receipt) -> None:
         """A final word on a run nobody waits for any more."""
         if receipt.is_final and assembled:
-            seams, now = assembled[0].seams, clock.read().now
+            hooks, now = assembled[0].hooks, clock.read().now
             proof = receipt.result()
-            await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, seams=seams, now=now))
+            await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, hooks=hooks, now=now))
 
     secret = await store.write(_receipt_secret)
     receipts = Receipts(secret, receipts_at, late=late)
@@ -157,7 +157,7 @@ async def assemble_with(
     if sink is not None:
         sink = Guarded(sink)
         sink.begin(store)
-        store = ToldStore(store, sink, clock)
+        store = EventingStore(store, sink, clock)
     store_id = await store.write(_identify)
     terms = Live(Terms(schedule_limits, default_zone, standby, agent_lane))
     compilations = Compilations()
@@ -180,7 +180,7 @@ async def assemble_with(
             applier(tx, effect, now)
         return applier is not None
 
-    ground = Ground(
+    context = FeatureContext(
         store,
         clock,
         store_id,
@@ -194,7 +194,7 @@ async def assemble_with(
         listener,
         publish_terms,
     )
-    plugs = [await make(ground) for make in features]
+    plugs = [await make(context) for make in features]
     appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
     keeper = ScheduleRuns(
         compilations,
@@ -204,7 +204,7 @@ async def assemble_with(
         node=identity.name,
     )
     performed = {**actions, **_merged(plug.actions for plug in plugs)}
-    seams = Seams(
+    hooks = EngineHooks(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {one.kind: one for plug in plugs for one in plug.keepers},
         actions=performed if replaced is None else replaced(performed),
@@ -217,18 +217,18 @@ async def assemble_with(
         withholds=withholds,
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )
-    appliers[Prove] = partial(prove, seams=seams)
-    engine = Engine(store, clock, seams, identity, limits, on_alert=on_alert, sink=sink)
+    appliers[Prove] = partial(prove, hooks=hooks)
+    engine = Engine(store, clock, hooks, identity, limits, on_alert=on_alert, sink=sink)
     engines.append(engine)
     return Parts(
         store=store,
         clock=clock,
-        seams=seams,
+        hooks=hooks,
         engine=engine,
         alarms=alarms,
         compilations=compilations,
         terms=terms,
-        applied=frozenset(seams.appliers),
+        applied=frozenset(hooks.appliers),
         receipts=receipts,
         run_tokens=run_tokens,
         apply=apply,
@@ -243,15 +243,15 @@ async def assemble_with(
 def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
     """The heartbeat, to be plugged in."""
 
-    async def make(ground: Ground) -> Plug:
+    async def make(context: FeatureContext) -> FeatureHooks:
         return await heartbeat.plug(
-            store=ground.store,
-            clock=ground.clock,
-            store_id=ground.store_id,
-            actions=ground.actions,
-            receipt_url=(lambda _: None) if ground.receipts is None else ground.receipts.url,
-            ring_bell=ground.ring_bell,
-            apply=ground.apply,
+            store=context.store,
+            clock=context.clock,
+            store_id=context.store_id,
+            actions=context.actions,
+            receipt_url=(lambda _: None) if context.receipts is None else context.receipts.url,
+            ring_bell=context.ring_bell,
+            apply=context.apply,
         )
 
     return make

@@ -31,13 +31,13 @@ async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
 
 def agents_of(parts: Parts) -> Mapping[str, Agent]:
     """The agents that are asked now, by name."""
-    turns = parts.seams.actions.get(Prompt)
+    turns = parts.hooks.actions.get(Prompt)
     return turns.agents if isinstance(turns, TurnAction) else {}
 
 
 def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
     """Ask these agents from now on; turns under way end with the one they began with."""
-    turns = parts.seams.actions.get(Prompt)
+    turns = parts.hooks.actions.get(Prompt)
     if not isinstance(turns, TurnAction):
         raise RuntimeError("nothing here performs prompts; give agents at the start")
     turns.replace_agents(agents)

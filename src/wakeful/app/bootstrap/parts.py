@@ -17,7 +17,15 @@ from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import AheadSource, Beside, DefinitionCheck, Explain, OnSettings, Plug, Seams
+from wakeful.ports.handlers import (
+    BackgroundService,
+    DefinitionCheck,
+    EngineHooks,
+    Explain,
+    FeatureHooks,
+    OnSettings,
+    UpcomingSource,
+)
 from wakeful.ports.live import Live
 from wakeful.ports.store import Store, Tx
 
@@ -28,7 +36,7 @@ class Parts:
 
     store: Store
     clock: Clock
-    seams: Seams
+    hooks: EngineHooks
     engine: Engine
     alarms: ScheduleAlarms
     compilations: Compilations
@@ -37,10 +45,10 @@ class Parts:
     receipts: Receipts | None
     run_tokens: RunTokens | None
     apply: Callable[[Tx, Effect, Instant], bool]
-    besides: tuple[Beside, ...] = ()
+    besides: tuple[BackgroundService, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()
-    ahead: tuple[AheadSource, ...] = ()
+    ahead: tuple[UpcomingSource, ...] = ()
     whys: Mapping[str, Explain] = field(default_factory=dict)
 
     @property
@@ -58,7 +66,7 @@ class Parts:
         return check(
             definition,
             self.schedule_limits,
-            self.seams.actions,
+            self.hooks.actions,
             self.applied,
             now=now,
             default_zone=self.default_zone,
@@ -67,7 +75,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class FeatureContext:
     """What a feature stands on when it is plugged in."""
 
     store: Store  # tells of every commit made through it
@@ -88,5 +96,5 @@ class Ground:
         return self.terms.value.default_zone
 
 
-MakeFeature: TypeAlias = Callable[[Ground], Awaitable[Plug]]
+MakeFeature: TypeAlias = Callable[[FeatureContext], Awaitable[FeatureHooks]]
 """Plugs a feature in, once the store is open. What it adds rings from the first tick on."""

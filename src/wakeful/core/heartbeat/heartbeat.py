@@ -72,7 +72,7 @@ class BeatRules:
     turns_per_hour_max: int = 60
 
 
-class Turning(NamedTuple):
+class PlannedTurn(NamedTuple):
     """A turn that is to begin."""
 
     reasons: tuple[Reason, ...]  # in the order they were asked for
@@ -84,11 +84,11 @@ class Turning(NamedTuple):
         return leading(self.reasons)
 
 
-class Decided(NamedTuple):
+class HeartbeatDecision(NamedTuple):
     """What came of a look at the heartbeat: gaps of its ledger in time order, perhaps a turn, and how it stands now."""
 
     gaps: tuple[Gap, ...]
-    turning: Turning | None
+    turning: PlannedTurn | None
     heartbeat: Heartbeat
     cadence: Cadence
     has_tripped: bool = False
@@ -201,7 +201,7 @@ def look(
     gap_reason: str,
     taken: frozenset[Instant],
     busy_run: int | None,
-) -> Decided:
+) -> HeartbeatDecision:
     """Decide the beats that are due, and whether a turn begins. `busy_run` holds the agent's lane."""
     turns = turns_within(heartbeat, now)
     is_full = len(turns) >= rules.turns_per_hour_max
@@ -226,10 +226,10 @@ def look(
     has_tripped = is_overdrawn and heartbeat.tripped_at is None
     heartbeat = _counted(heartbeat, rules, turns, is_overdrawn=is_overdrawn, now=now)
     if is_full or (beat is None and not is_asked):
-        return Decided(tuple(gaps), None, heartbeat, cadence, has_tripped)
-    turning = Turning(_reasons(heartbeat, beat, now), beat, _asked_at(heartbeat, beat, now))
+        return HeartbeatDecision(tuple(gaps), None, heartbeat, cadence, has_tripped)
+    turning = PlannedTurn(_reasons(heartbeat, beat, now), beat, _asked_at(heartbeat, beat, now))
     heartbeat = heartbeat._replace(wakes="[]", asked_at=None, retry_at=None, turns=json.dumps([*turns, now]))
-    return Decided(tuple(gaps), turning, heartbeat, cadence, has_tripped)
+    return HeartbeatDecision(tuple(gaps), turning, heartbeat, cadence, has_tripped)
 
 
 def turns_within(heartbeat: Heartbeat, now: Instant) -> list[Instant]:

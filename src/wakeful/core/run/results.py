@@ -33,7 +33,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Entrusted:
+class HandedOver:
     """Another part of ours accepted it (a system event waits for its turn), and will say how it ended."""
 
     effects: tuple[Effect, ...] = ()
@@ -131,14 +131,14 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class StuckRunEnded:
     """A stuck run was at last seen to end. `is_seen = False`: nobody is left who could see it."""
 
     is_seen: bool = True
 
 
-Result: TypeAlias = Done | Entrusted | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
-Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Freed
+Result: TypeAlias = Done | HandedOver | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
+Ending: TypeAlias = Result | Lost | Forgotten | Dropped | StuckRunEnded
 
 
 _DONE: Final = Done()

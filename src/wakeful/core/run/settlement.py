@@ -22,12 +22,12 @@ from wakeful.core.run.results import (
     Done,
     Dropped,
     Ending,
-    Entrusted,
     Failed,
     Forgotten,
-    Freed,
+    HandedOver,
     Interrupted,
     Lost,
+    StuckRunEnded,
     Throttled,
     TimedOut,
     Unconfirmed,
@@ -107,7 +107,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
         case Done(rung=rung):
             error = f"got as far as {rung}, and {policy.success} counts as success"
             return _proven(policy.success or rung, rung, error)
-        case Entrusted():
+        case HandedOver():
             return _entrusted(run, policy, now)
         case Failed(error=error):
             reached = ending.rung or run.rung
@@ -132,7 +132,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return Close("unknown", run.rung, error, reason, is_counted=False)
         case Dropped(reason=reason):
             return _given_up(run, reason)
-        case Freed(is_seen=is_seen):
+        case StuckRunEnded(is_seen=is_seen):
             return _after_stuck(run, is_seen)
         case _:
             assert_never(ending)

@@ -20,7 +20,7 @@ class Upcoming(NamedTuple):
     handler: str = ""  # of a workflow
 
 
-class Ahead(NamedTuple):
+class UpcomingPage(NamedTuple):
     """What is to come, in order, until a time; `is_cut`: that is earlier than was asked for."""
 
     instants: list[Upcoming]
@@ -28,9 +28,9 @@ class Ahead(NamedTuple):
     is_cut: bool
 
 
-def merged(ahead: Ahead, others: Iterable[Upcoming], *, limit: int) -> Ahead:
+def merged(ahead: UpcomingPage, others: Iterable[Upcoming], *, limit: int) -> UpcomingPage:
     """Both in one list, at most `limit`. Each of the others was asked for one more than that, up to `ahead.until`."""
     mixed = sorted([*ahead.instants, *(one for one in others if one.due_at <= ahead.until)])
     if len(mixed) <= limit:
-        return Ahead(mixed, ahead.until, ahead.is_cut)
-    return Ahead(mixed[:limit], mixed[limit].due_at - 1, True)
+        return UpcomingPage(mixed, ahead.until, ahead.is_cut)
+    return UpcomingPage(mixed[:limit], mixed[limit].due_at - 1, True)

@@ -14,7 +14,7 @@ from wakeful.core.time.instants import Instant
 STEPS_MAX: Final = 1_000
 
 
-class WakeAhead(NamedTuple):
+class PlannedWake(NamedTuple):
     """A wake that will come due: its modes, if it will be sent, or why not."""
 
     at: Instant
@@ -23,7 +23,7 @@ class WakeAhead(NamedTuple):
     reset_at: Instant | None = None  # of the window that runs then
 
 
-def wakes_ahead(slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[WakeAhead]:
+def wakes_ahead(slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:
     """The wakes that will come due until a time, in order. Each that is sent is taken to work."""
     for _ in range(STEPS_MAX):
         due_at = wake_due_at(slot, rules)
@@ -32,11 +32,11 @@ def wakes_ahead(slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -
         at = max(due_at, now)
         rang = ring(slot, rules, now=at, gap_reason="")
         if rang.wake is not None:
-            yield WakeAhead(at, rang.wake.modes)
+            yield PlannedWake(at, rang.wake.modes)
             slot = woken(rang.slot, rules, at)
         else:
             reason = next((gap.reason for gap in reversed(rang.gaps)), WARM)
-            yield WakeAhead(at, skipped=reason, reset_at=slot.reset_at)
+            yield PlannedWake(at, skipped=reason, reset_at=slot.reset_at)
             slot = advanced(rang.slot, rules, now=at)
 
 

@@ -43,7 +43,7 @@ class Wake(NamedTuple):
     modes: tuple[str, ...]
 
 
-class Rang(NamedTuple):
+class WakeRing(NamedTuple):
     """What the alarm of the wake side brought."""
 
     slot: Slot
@@ -60,21 +60,21 @@ def wake_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     return min((at for at, _ in _modes(slot, rules)), default=None)
 
 
-def ring(slot: Slot, rules: SlotRules, *, now: Instant, gap_reason: str) -> Rang:
+def ring(slot: Slot, rules: SlotRules, *, now: Instant, gap_reason: str) -> WakeRing:
     """Give everything that is due by now its fate."""
     due_at = wake_due_at(slot, rules)
     if due_at is None or due_at > now:
-        return Rang(slot)  # a stale alarm: it is put where the facts say
+        return WakeRing(slot)  # a stale alarm: it is put where the facts say
     slot, gaps = _late_times(slot, rules, now, gap_reason)
     due = [(at, mode) for at, mode in _modes(slot, rules) if at <= now]
     if not due:
-        return Rang(slot, gaps)
+        return WakeRing(slot, gaps)
     planned_at = min(due)[0]
     if is_looked_for(slot, now):
-        return Rang(advanced(slot, rules, now=now), (*gaps, _one(planned_at, PENDING)))
+        return WakeRing(advanced(slot, rules, now=now), (*gaps, _one(planned_at, PENDING)))
     if is_warm(slot, now):
-        return Rang(advanced(slot, rules, now=now), (*gaps, _one(planned_at, WARM)))
-    return Rang(slot, gaps, Wake(planned_at, tuple(mode for _, mode in sorted(due))))
+        return WakeRing(advanced(slot, rules, now=now), (*gaps, _one(planned_at, WARM)))
+    return WakeRing(slot, gaps, Wake(planned_at, tuple(mode for _, mode in sorted(due))))
 
 
 def advanced(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:

@@ -91,7 +91,7 @@ Timing: TypeAlias = Once | Every | Cron | Times | AfterReset | Manual
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class InstantCount:
     """How many instants lie in a stretch, and the outermost two."""
 
     count: int
@@ -151,14 +151,14 @@ def next_n(timing: Timing, t: Instant, n: int) -> tuple[Instant, ...]:
     return tuple(islice(instants_after(timing, t), n))
 
 
-def tally(timing: Timing, after: Instant, until: Instant) -> Tally:
+def tally(timing: Timing, after: Instant, until: Instant) -> InstantCount:
     """Count, first and last of the instants in (after, until], without enumerating them."""
     first = next_after(timing, after)
     if first is None or first > until:
-        return Tally(0, None, None)
+        return InstantCount(0, None, None)
     last = latest_until(timing, until)
     if last is None or last == first:
-        return Tally(1, first, first)
+        return InstantCount(1, first, first)
     match timing:
         case Every(every):
             count = (last - first) // every + 1
@@ -169,7 +169,7 @@ def tally(timing: Timing, after: Instant, until: Instant) -> Tally:
             count = 1
         case _:
             assert_never(timing)
-    return Tally(count, first, last)
+    return InstantCount(count, first, last)
 
 
 def wall_pattern(timing: Cron | Times) -> WallPattern:

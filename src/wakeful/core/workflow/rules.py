@@ -54,7 +54,7 @@ PHASES: Final[dict[Phase, frozenset[Phase]]] = {
 }
 
 
-class Flow(NamedTuple):
+class WorkflowState(NamedTuple):
     """A workflow with all that decides what it does next."""
 
     workflow: Workflow
@@ -99,7 +99,7 @@ def is_startable(workflow: Workflow) -> bool:
     )
 
 
-def is_dirty(flow: Flow, consumer: Handler) -> bool:
+def is_dirty(flow: WorkflowState, consumer: Handler) -> bool:
     """Whether there is something it has not looked at."""
     return (
         bool(consumer.is_flagged)
@@ -128,7 +128,7 @@ def is_limited(workflow: Workflow, now: Instant) -> bool:
     return workflow.limited_until is not None and workflow.limited_until > now
 
 
-def rings_at(flow: Flow, now: Instant) -> Instant | None:
+def rings_at(flow: WorkflowState, now: Instant) -> Instant | None:
     """When its alarm is due; None: when something touches it."""
     if not is_startable(flow.workflow):
         return None
@@ -138,7 +138,7 @@ def rings_at(flow: Flow, now: Instant) -> Instant | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def _ready_at(flow: Flow, handler: Handler, now: Instant) -> Instant | None:
+def _ready_at(flow: WorkflowState, handler: Handler, now: Instant) -> Instant | None:
     """When a handler may run next; None: there is nothing for it to do."""
     if handler.kind == "producer":
         at, limited_until = handler.next_at, None
@@ -148,12 +148,12 @@ def _ready_at(flow: Flow, handler: Handler, now: Instant) -> Instant | None:
     return None if at is None else max(at, handler.held_until or 0, limited_until or 0)
 
 
-def due_producers(flow: Flow, now: Instant) -> list[str]:
+def due_producers(flow: WorkflowState, now: Instant) -> list[str]:
     """The producers whose time has come, in the order of the definition."""
     return [one.name for one in flow.producers if is_due(one.next_at, now) and not is_held(one, now)]
 
 
-def next_consumer(flow: Flow, oldest: Mapping[tuple[str, str], Instant], now: Instant) -> str | None:
+def next_consumer(flow: WorkflowState, oldest: Mapping[tuple[str, str], Instant], now: Instant) -> str | None:
     """Which consumer runs next: the smallest of its oldest pending message and its due wakeAt; the definition's order
     on ties.
 
@@ -170,7 +170,7 @@ def next_consumer(flow: Flow, oldest: Mapping[tuple[str, str], Instant], now: In
 
 
 def _waits_since(
-    flow: Flow, consumer: Handler, oldest: Mapping[tuple[str, str], Instant], now: Instant
+    flow: WorkflowState, consumer: Handler, oldest: Mapping[tuple[str, str], Instant], now: Instant
 ) -> Instant | None:
     """Since when there has been something for it to do; None: there is nothing."""
     own = flow.subscribed_by(consumer.name)

@@ -23,9 +23,9 @@ from wakeful.features.delivery.queue import Target, report, set_alarm
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.integrations.net.exchange import within
 from wakeful.integrations.system.text import one_line
-from wakeful.ports.channel import Channel, Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Channel, Outcome, OutgoingMessage, Refused, Sent, Unsent
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery
 from wakeful.ports.store import Tx
@@ -99,23 +99,23 @@ class Attempts:
 
     # --- alarms ------------------------------------------------------------------------------------------------------
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         monotonic = self._clock.read().monotonic
         for claim, until in list(self._claims.items()):
             if until <= monotonic:
                 self._claims.pop(claim, None)
         room = min(SENDS_MAX - len(self._claims), limit)
         if room <= 0:
-            return Rung((), 0, full=[ALARM_DELIVERY])
+            return RingResult((), 0, full=[ALARM_DELIVERY])
         rows = tx.deliveries.due(now=due_by, limit=room)
         looks = [self._look(tx, row, now) for row in rows]
-        errands = [look for look in looks if isinstance(look, Errand)]
+        side_tasks = [look for look in looks if isinstance(look, SideTask)]
         is_left = LEFT in looks
         is_full = len(rows) == room < limit or is_left
-        return Rung(
+        return RingResult(
             (),
             len(rows) - looks.count(LEFT),
-            errands,
+            side_tasks,
             full=[ALARM_DELIVERY] if is_full else (),
             again_at=now + LEFT_LOOK if is_left else None,
         )
@@ -148,7 +148,7 @@ class Attempts:
             tx.deliveries.save(head._replace(next_attempt_at=soon))
         set_alarm(tx, row)
 
-    def _look(self, tx: Tx, row: Addressee, now: Instant) -> Errand | Left | None:
+    def _look(self, tx: Tx, row: Addressee, now: Instant) -> SideTask | Left | None:
         """Claim the first in line, or put the alarm right, or leave it as it is."""
         for _ in range(_STEPS_MAX):
             head = tx.deliveries.head(row.addressee_id)
@@ -165,7 +165,7 @@ class Attempts:
                 tx.deliveries.save(head)
             reason = self._hopeless(head, now)
             if reason is not None:
-                self._bury(tx, head, reason, now)
+                self._dead_letter(tx, head, reason, now)
                 continue
             if (head.next_attempt_at or 0) > now:
                 break
@@ -186,7 +186,7 @@ class Attempts:
             return head.last_error or "the process ended during its last attempt"
         return None
 
-    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> Errand | Left | None:
+    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> SideTask | Left | None:
         channel = self._registry.get(head.channel)
         if channel is None:
             if self._may_be_elsewhere(tx, head, now):
@@ -207,7 +207,7 @@ class Attempts:
         set_alarm(tx, row)
         self._claims[row.addressee_id, row.fence] = self._clock.read().monotonic + CLAIM
         perform = partial(self._perform, channel, self._letter(head), row, head.delivery_id)
-        return Errand(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
+        return SideTask(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
 
     def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
         """Whether another node is alive that may have the channel, and had no time yet to say so by sending."""
@@ -228,8 +228,8 @@ class Attempts:
         if not 0 <= now - head.enqueued_at < MISSING_GRACE:
             self._tell(tx, Alert(of_channel(head.channel), error), now)
 
-    def _letter(self, head: Delivery) -> Letter:
-        return Letter(
+    def _letter(self, head: Delivery) -> OutgoingMessage:
+        return OutgoingMessage(
             self._public_id(head),
             head.channel,
             head.recipient,
@@ -242,7 +242,7 @@ class Attempts:
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
-    async def _perform(self, channel: Channel, letter: Letter, row: Addressee, delivery_id: int) -> Note:
+    async def _perform(self, channel: Channel, letter: OutgoingMessage, row: Addressee, delivery_id: int) -> Note:
         try:
             outcome = await self._send(channel, letter)
         except asyncio.CancelledError:
@@ -251,7 +251,7 @@ class Attempts:
         now = self._clock.read().now
         return partial(self._note, row.addressee_id, row.fence, delivery_id, outcome, now)
 
-    async def _send(self, channel: Channel, letter: Letter) -> Outcome:
+    async def _send(self, channel: Channel, letter: OutgoingMessage) -> Outcome:
         try:
             return await within(self._clock, SEND_WITHIN, channel.send(letter))
         except TimeoutError:
@@ -281,17 +281,17 @@ class Attempts:
                 _report(tx, "delivered", moved)
                 self._tell(tx, Recovered((of_channel(head.channel),)), now)
             case Refused(error=error):
-                self._bury(tx, head, error, now)
+                self._dead_letter(tx, head, error, now)
             case Unsent(error=error, retry_at=asked, parts_sent=parts):
                 head = head._replace(last_error=error, parts_sent=parts)
                 if is_last(head.attempts, self._limits.value.retries_max):
-                    self._bury(tx, head, error, now)
+                    self._dead_letter(tx, head, error, now)
                     return
                 moved = head._replace(next_attempt_at=retry_at(head.attempts, now=now, asked=asked))
                 tx.deliveries.save(moved)
                 _report(tx, "retrying", moved)
 
-    def _bury(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
+    def _dead_letter(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
         """Give it up, with everything in it, and tell people."""
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
         tx.deliveries.save(moved)

@@ -13,15 +13,15 @@ from wakeful.core.time.instants import Instant
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
 from wakeful.features.delivery.incident_watch import Explain, IncidentAlarms, observe, plainly
-from wakeful.features.delivery.incidents import Telling, alert, recovered
-from wakeful.features.delivery.listening import Ears
+from wakeful.features.delivery.incidents import IncidentReporter, alert, recovered
+from wakeful.features.delivery.listening import ChannelListeners
 from wakeful.features.delivery.outages import look_at_outage, note_silence
 from wakeful.features.delivery.ping import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Applier, Plug
+from wakeful.ports.handlers import Applier, FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import public_id
 from wakeful.ports.store import Store, Tx
@@ -40,19 +40,19 @@ def plug(
     apply: Callable[[Tx, Effect, Instant], bool],
     ring_bell: Callable[[], None],
     listener: ExchangeListener | None = None,
-) -> Plug:
+) -> FeatureHooks:
     """The feature over one store and the channels of one process."""
 
     def delivered(tx: Tx, effect: Deliver, now: Instant) -> None:
         expires_at = now + limits.value.age_max
         deliver(tx, effect, now, registry=registry, expires_at=expires_at, ack_token=ack_token())
 
-    telling = Telling(registry, lambda: alerts.value.rule.channel, lambda: limits.value.age_max, ack_token)
+    reporter = IncidentReporter(registry, lambda: alerts.value.rule.channel, lambda: limits.value.age_max, ack_token)
     appliers: dict[type[Any], Applier] = {
         Deliver: delivered,
-        Alert: partial(alert, telling=telling),
-        Recovered: partial(recovered, telling=telling),
-        Observed: partial(observe, terms=lambda: alerts.value, telling=telling),
+        Alert: partial(alert, reporter=reporter),
+        Recovered: partial(recovered, reporter=reporter),
+        Observed: partial(observe, terms=lambda: alerts.value, reporter=reporter),
     }
 
     def tell(tx: Tx, effect: Alert | Recovered, now: Instant) -> None:
@@ -63,10 +63,10 @@ def plug(
     )
     pings = PingAlarms(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)
-    return Plug(
-        alarms=[attempts, IncidentAlarms(store, clock, telling, explain=explain, outage=look_at_outage), pings],
+    return FeatureHooks(
+        alarms=[attempts, IncidentAlarms(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
-        besides=[_Recovery(store, clock, attempts), Ears(store, clock, registry, apply, ring_bell), pings],
+        besides=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
         on_silence=[partial(note_silence, terms=lambda: alerts.value)],
         on_settings=[pings.changed],
         checks=[partial(_check, registry)],

@@ -23,9 +23,9 @@ from wakeful.core.delivery.incidents import (
 )
 from wakeful.core.run.effects import Observed, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.features.delivery.incidents import STREAM, Telling, over_text, recovered, slug_of
+from wakeful.features.delivery.incidents import STREAM, IncidentReporter, over_text, recovered, slug_of
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Alarm, Report, Store, Tx
 
@@ -36,7 +36,7 @@ CLAIM: Final[Duration] = MINUTE
 """When an incident that was to be reported and was not is looked at again."""
 
 
-class Explained(NamedTuple):
+class IncidentText(NamedTuple):
     """What there is to say about an incident."""
 
     text: str
@@ -44,23 +44,25 @@ class Explained(NamedTuple):
     is_off: bool = False  # a person has switched its subject off, so nobody is told
 
 
-Explain: TypeAlias = Callable[[Tx, Incident, Instant], Explained]
+Explain: TypeAlias = Callable[[Tx, Incident, Instant], IncidentText]
 Outage: TypeAlias = Callable[..., Note]
 """What is to be written about a stretch in which no node ticked: `outages.look_at_outage`."""
 
 
-def plainly(tx: Tx, incident: Incident, now: Instant) -> Explained:
+def plainly(tx: Tx, incident: Incident, now: Instant) -> IncidentText:
     """What the row itself says."""
-    return Explained(incident.text, slug_of(tx, incident.name) or _named(incident))
+    return IncidentText(incident.text, slug_of(tx, incident.name) or _named(incident))
 
 
-def observe(tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], AlertTerms], telling: Telling) -> None:
+def observe(
+    tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], AlertTerms], reporter: IncidentReporter
+) -> None:
     """Apply the effect."""
     rule = terms().rule_of(effect.alert)
     held = tx.incidents.lock([effect.incident, *effect.also])
     known = held.get(effect.incident)
     if effect.also and held.keys() & set(effect.also):
-        recovered(tx, Recovered(effect.also), now, telling=telling)
+        recovered(tx, Recovered(effect.also), now, reporter=reporter)
     if rule is None:
         if known is not None:  # its owner wants no alerts any more
             put(tx, known, Step(known._replace(closed_at=now, look_at=None)))
@@ -69,7 +71,7 @@ def observe(tx: Tx, effect: Observed, now: Instant, *, terms: Callable[[], Alert
         if known is not None:
             step = after_good(known, rule, needed=effect.needed, now=now)
             put(tx, known, step)
-            _tell_end(tx, known, step, now, telling)
+            _tell_end(tx, known, step, now, reporter)
         return
     before = known or watched(effect.incident, effect.owner_id, now)
     step = after_bad(
@@ -102,7 +104,7 @@ def put(tx: Tx, before: Incident, step: Step) -> None:
         tx.alarms.set_many([Alarm(ALARM_INCIDENT, incident_id, after.look_at, 1, None, 0)])
 
 
-def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, telling: Telling) -> None:
+def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, reporter: IncidentReporter) -> None:
     after = step.incident
     if after is None or after.closed_at is None:
         return
@@ -110,7 +112,7 @@ def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, telling: Telli
     tx.report(Report(STREAM, "closed", {"incident": after.name, "text": after.text, "times": after.times}, slug=slug))
     if step.saying == "end":
         text = over_text(before, slug, now)
-        telling.tell(tx, text, now=now, purpose="note", slug=slug, channel=after.channel)
+        reporter.tell(tx, text, now=now, purpose="note", slug=slug, channel=after.channel)
 
 
 class IncidentAlarms:
@@ -120,26 +122,28 @@ class IncidentAlarms:
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, store: Store, clock: Clock, telling: Telling, *, explain: Explain, outage: Outage) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, reporter: IncidentReporter, *, explain: Explain, outage: Outage
+    ) -> None:
         self._store = store
         self._clock = clock
-        self._telling = telling
+        self._reporter = reporter
         self._explain = explain
         self._outage = outage
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         rows = tx.incidents.due(now=due_by, limit=limit)
-        errands: list[Errand] = []
+        side_tasks: list[SideTask] = []
         for row in rows:
             is_due = row.closed_at is None and row.look_at is not None
             if is_due and row.look_at is not None and row.look_at > now:
                 tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
             elif is_due:
                 tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, now + CLAIM, 1, None, 0)])
-                errands.append(Errand(f"incident {row.name}", partial(self._perform, row), ERRAND_WITHIN))
+                side_tasks.append(SideTask(f"incident {row.name}", partial(self._perform, row), ERRAND_WITHIN))
             else:
                 tx.alarms.remove_many(ALARM_INCIDENT, [row.incident_id])
-        return Rung((), len(rows), errands)
+        return RingResult((), len(rows), side_tasks)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock came back: what was to be reported later than it can be now is reported by the clock as it is."""
@@ -158,18 +162,18 @@ class IncidentAlarms:
     async def _perform(self, row: Incident) -> Note | None:
         now = self._clock.read().now
         if row.name.startswith(f"{OUTAGE}:"):
-            return await self._store.read(partial(self._outage, row=row, now=now, telling=self._telling))
+            return await self._store.read(partial(self._outage, row=row, now=now, reporter=self._reporter))
         explained = await self._store.read(partial(self._explained, row=row, now=now))
         return partial(self._report, name=row.name, explained=explained, now=now)
 
-    def _explained(self, tx: Tx, row: Incident, now: Instant) -> Explained:
+    def _explained(self, tx: Tx, row: Incident, now: Instant) -> IncidentText:
         try:
             return self._explain(tx, row, now)
         except Exception:  # whatever is wrong with it, people are told what the row says (L9)
             log.exception("the cause of incident %s could not be looked up", row.name)
             return plainly(tx, row, now)
 
-    def _report(self, tx: Tx, name: str, explained: Explained, now: Instant) -> None:
+    def _report(self, tx: Tx, name: str, explained: IncidentText, now: Instant) -> None:
         row = tx.incidents.lock([name]).get(name)
         if row is None:
             return
@@ -184,7 +188,7 @@ class IncidentAlarms:
         data = {"incident": name, "text": explained.text, "reopened": row.reopened}
         tx.report(Report(STREAM, "opened", data, slug=slug))
         text = explained.text if slug is None else f"{slug}: {explained.text}"
-        self._telling.tell(tx, text, now=now, purpose="alert", slug=slug, channel=row.channel)
+        self._reporter.tell(tx, text, now=now, purpose="alert", slug=slug, channel=row.channel)
 
 
 def _named(incident: Incident) -> str | None:

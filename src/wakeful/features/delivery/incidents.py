@@ -32,7 +32,7 @@ def of_channel(channel: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class IncidentReporter:
     """How people are told of incidents."""
 
     registry: ChannelRegistry
@@ -54,7 +54,7 @@ class Telling:
         )
 
 
-def alert(tx: Tx, effect: Alert, now: Instant, *, telling: Telling) -> None:
+def alert(tx: Tx, effect: Alert, now: Instant, *, reporter: IncidentReporter) -> None:
     """Tell people, unless they know."""
     known = next((one for one in tx.incidents.open() if one.name == effect.incident), None)
     if known is not None and (_kind(known.name) in _EACH_TIME or now - known.last_at > QUIET):
@@ -64,10 +64,10 @@ def alert(tx: Tx, effect: Alert, now: Instant, *, telling: Telling) -> None:
     slug = slug_of(tx, effect.incident)
     tx.report(Report(STREAM, "opened", {"incident": effect.incident, "text": effect.text}, slug=slug))
     text = effect.text if slug is None else f"{slug}: {effect.text}"
-    telling.tell(tx, text, now=now, purpose="alert", slug=slug)
+    reporter.tell(tx, text, now=now, purpose="alert", slug=slug)
 
 
-def recovered(tx: Tx, effect: Recovered, now: Instant, *, telling: Telling) -> None:
+def recovered(tx: Tx, effect: Recovered, now: Instant, *, reporter: IncidentReporter) -> None:
     """Tell people that it is over, if they were told that it began."""
     over = tx.incidents.close(effect.incidents, at=now)
     if not over:
@@ -75,7 +75,7 @@ def recovered(tx: Tx, effect: Recovered, now: Instant, *, telling: Telling) -> N
     slug = slug_of(tx, over[0].name)
     for one in over:
         tx.report(Report(STREAM, "closed", {"incident": one.name, "text": one.text, "times": one.times}, slug=slug))
-    telling.tell(tx, over_text(over[0], slug, now), now=now, purpose="note", slug=slug)
+    reporter.tell(tx, over_text(over[0], slug, now), now=now, purpose="note", slug=slug)
 
 
 def _kind(name: str) -> str:

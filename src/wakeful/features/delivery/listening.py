@@ -18,7 +18,7 @@ from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.delivery import inbound
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import inert
-from wakeful.ports.channel import Heard, Listening, ListenTrouble
+from wakeful.ports.channel import IncomingMessage, Listening, ListenTrouble
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
@@ -36,7 +36,7 @@ NOBODY: Final = "no agent here answers messages; enable the heartbeat under [hea
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
 
 
-class HeardElsewhere(Exception):
+class ReadElsewhere(Exception):
     """Another process listens to the same channel and got further: what we heard may be what it took already."""
 
 
@@ -62,7 +62,7 @@ class ChannelEar:
         self._ring_bell = ring_bell
         self._trouble: ListenTrouble | Unset | None = UNSET
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: IncomingMessage) -> None:
         now = self._clock.read().now
         wrong = await self._store.write(lambda tx: self._take(tx, heard, now))
         self.mark = heard.mark
@@ -83,10 +83,10 @@ class ChannelEar:
             log.info("messages are received on channel %s again", self._name)
         self._trouble = trouble
 
-    def _take(self, tx: Tx, heard: Heard, now: Instant) -> str | None:
+    def _take(self, tx: Tx, heard: IncomingMessage, now: Instant) -> str | None:
         """Take it with the mark; returns why nothing came of it, if that is anybody's concern."""
         if tx.meta.get(_mark(self._name)) != self.mark:
-            raise HeardElsewhere
+            raise ReadElsewhere
         tx.meta.set(_mark(self._name), heard.mark)
         state = inbound.read(tx, self._name)
         if heard.unknown is not None:
@@ -121,7 +121,7 @@ class Unset:
 UNSET: Final = Unset()
 
 
-class Ears:
+class ChannelListeners:
     """Listens to every channel that can be listened to."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Ears:
                     await self._listen_once(name, channel)
                 elif await self._lease(name):
                     await self._listen_under_lease(name, channel)
-            except HeardElsewhere:
+            except ReadElsewhere:
                 log.info("channel %s is listened to by another process as well; going on from where it is", name)
             except Exception as error:  # a channel that cannot be heard must not silence the others (L9)
                 log.warning("channel %s cannot be listened to, trying again: %s", name, error)

@@ -13,9 +13,9 @@ from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import OUTAGE, Incident, Step, reported
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.features.delivery.incident_watch import put
-from wakeful.features.delivery.incidents import STREAM, Telling
-from wakeful.ports.handlers import Note, Silence
-from wakeful.ports.ledger import Fallen
+from wakeful.features.delivery.incidents import STREAM, IncidentReporter
+from wakeful.ports.handlers import Note, TickGap
+from wakeful.ports.ledger import GapSummary
 from wakeful.ports.names import names_of
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
 from wakeful.ports.store import Report, Tx
@@ -33,7 +33,7 @@ _WORDS: Final = {
 }
 
 
-def note_silence(tx: Tx, silence: Silence, *, terms: Callable[[], AlertTerms]) -> None:
+def note_silence(tx: Tx, silence: TickGap, *, terms: Callable[[], AlertTerms]) -> None:
     """Write a silence down that is long enough to be reported. Of several nodes that notice it, one does."""
     if silence.ended_at - silence.began_at < terms().outage:
         return
@@ -53,7 +53,7 @@ def note_silence(tx: Tx, silence: Silence, *, terms: Callable[[], AlertTerms]) -
     put(tx, row, Step(row))
 
 
-def look_at_outage(tx: Tx, row: Incident, now: Instant, *, telling: Telling) -> Note:
+def look_at_outage(tx: Tx, row: Incident, now: Instant, *, reporter: IncidentReporter) -> Note:
     """What is to be written about a silence, by what the ledger says of it; the transaction only reads."""
     due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING])
     is_decided = due_at is None or due_at > row.last_at
@@ -64,10 +64,10 @@ def look_at_outage(tx: Tx, row: Incident, now: Instant, *, telling: Telling) -> 
         return partial(_forget, row=row)
     names = names_of(tx, {one.schedule_id for one in fallen})
     text = _text(row, fallen, names)
-    return partial(_report, row=row, text=text, now=now, telling=telling)
+    return partial(_report, row=row, text=text, now=now, reporter=reporter)
 
 
-def _text(row: Incident, fallen: Sequence[Fallen], names: dict[int, str]) -> str:
+def _text(row: Incident, fallen: Sequence[GapSummary], names: dict[int, str]) -> str:
     missed, caught_up = sum(one.missed for one in fallen), sum(one.caught_up for one in fallen)
     length = format_duration(max((row.last_at - row.opened_at) // MINUTE * MINUTE, MINUTE))
     most = sorted(fallen, key=lambda one: -(one.missed + one.caught_up))
@@ -100,7 +100,7 @@ def _forget(tx: Tx, row: Incident) -> None:
         put(tx, held, Step(None))
 
 
-def _report(tx: Tx, row: Incident, text: str, now: Instant, telling: Telling) -> None:
+def _report(tx: Tx, row: Incident, text: str, now: Instant, reporter: IncidentReporter) -> None:
     held = _held(tx, row)
     if held is None:
         return
@@ -113,7 +113,7 @@ def _report(tx: Tx, row: Incident, text: str, now: Instant, telling: Telling) ->
         tx.meta.set(EXPECTED_TOLD_AT, str(now))
     put(tx, held, Step(reported(held, text, now)._replace(closed_at=held.last_at)))
     tx.report(Report(STREAM, "opened", {"incident": held.name, "text": text}, level="warn"))
-    telling.tell(tx, text, now=now, purpose="alert", slug=None)
+    reporter.tell(tx, text, now=now, purpose="alert", slug=None)
 
 
 def _is_news(tx: Tx, now: Instant) -> bool:

@@ -14,8 +14,8 @@ from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, NotAllowed, Request
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
-from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.exchange import ExchangeListener, RequestContext
+from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
 from wakeful.ports.store import Alarm, Store, Tx
 
@@ -56,19 +56,19 @@ class PingAlarms:
         """The settings changed: there may be an address now, or another interval."""
         await self.start()
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         alarm = tx.alarms.by_refs(ALARM_PING, [REF]).get(REF)
         terms = self._terms()
         if alarm is None or alarm.due_at is None or alarm.due_at > due_by:
-            return Rung((), 0)
+            return RingResult((), 0)
         if terms.ping is None:  # another node may have the address
-            return Rung((), 0, full=[ALARM_PING])
+            return RingResult((), 0, full=[ALARM_PING])
         due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING])
         if due_at is not None and due_at < now - OVERDUE_MAX:
             self._move(tx, now + HELD_BACK)
-            return Rung((), 1)
+            return RingResult((), 1)
         self._move(tx, now + terms.ping_every)
-        return Rung((), 1, [Errand("ping", self._send, ERRAND_WITHIN)])
+        return RingResult((), 1, [SideTask("ping", self._send, ERRAND_WITHIN)])
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         alarm = tx.alarms.by_refs(ALARM_PING, [REF]).get(REF)
@@ -96,7 +96,7 @@ class PingAlarms:
             return None
         request = Request("GET", url, read_max=64 * 1024, redirects_max=3, shown="the monitor")
         try:
-            response = await self._exchanges.send(request, About("ping"), limit=SEND_WITHIN)
+            response = await self._exchanges.send(request, RequestContext("ping"), limit=SEND_WITHIN)
         except (NoAnswer, NoConnection, NotAllowed) as error:
             log.warning("the ping to the monitor failed: %s", error)
             return None

@@ -12,7 +12,7 @@ from wakeful.core.run.results import Done, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import Memory, Prompt
 from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble, is_blank
-from wakeful.ports.action import Action, Fire, Ladder, Tells, Told
+from wakeful.ports.action import Action, Fire, Inquirable, Ladder, Told
 from wakeful.ports.store import SystemEvent
 
 Notes: TypeAlias = Callable[[], Awaitable[str | None]]
@@ -65,7 +65,7 @@ class HeartbeatAction:
     async def ask(self, spec: HeartbeatTurn, fire: Fire) -> Told:
         """What became of a turn that a crash cut off."""
         turns = self._turns
-        return await turns.ask(_prompt(spec, await self._notes()), fire) if isinstance(turns, Tells) else None
+        return await turns.ask(_prompt(spec, await self._notes()), fire) if isinstance(turns, Inquirable) else None
 
     async def close(self) -> None:
         """Whoever performs prompts is closed as such."""

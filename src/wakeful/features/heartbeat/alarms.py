@@ -6,9 +6,9 @@ from typing import Final
 
 from wakeful.core.heartbeat.heartbeat import (
     WINDOW,
-    Decided,
     Heartbeat,
-    Turning,
+    HeartbeatDecision,
+    PlannedTurn,
     look,
     next_beat,
     timing_of,
@@ -23,7 +23,7 @@ from wakeful.core.time.timing import tally
 from wakeful.features.heartbeat.planning import taken
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.features.heartbeat.state import find, record_gaps, save, set_alarm
-from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import ALARM_HEARTBEAT, Report, Tx
 
 BUDGET: Final = "heartbeat:budget"
@@ -41,7 +41,7 @@ class HeartbeatAlarms:
     def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:
         self._terms = terms
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Decide whether a turn begins, and what becomes of the beats that are due."""
         due: list[Due] = []
         effects: list[Effect] = []
@@ -63,7 +63,7 @@ class HeartbeatAlarms:
             if heartbeat.tripped_at is not None and decided.heartbeat.tripped_at is None:
                 effects.append(Recovered((BUDGET,)))
             due += _record(tx, cadence, decided, terms, now)
-        return Rung(due, len(heartbeats), effects=effects)
+        return RingResult(due, len(heartbeats), effects=effects)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Plan from now what was planned on a clock that ran ahead; what was asked for then is asked for now."""
@@ -92,7 +92,7 @@ class HeartbeatAlarms:
         """It has no errands."""
 
 
-def _record(tx: Tx, before: Cadence, decided: Decided, terms: HeartbeatTerms, now: Instant) -> list[Due]:
+def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> list[Due]:
     """Write what was decided; answers the turn that begins, not yet in the ledger."""
     cadence = decided.cadence._replace(last_row_id=record_gaps(tx, before, decided.gaps, now=now))
     if decided.turning is None:
@@ -113,7 +113,7 @@ def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, term
     set_alarm(tx, heartbeat, cadence, terms.beats)
 
 
-def _run(run_id: int, turning: Turning, cadence: Cadence, terms: HeartbeatTerms) -> Run:
+def _run(run_id: int, turning: PlannedTurn, cadence: Cadence, terms: HeartbeatTerms) -> Run:
     """The turn as a row of the ledger: the beat it stands for, or a request of its own."""
     beat = turning.beat
     run = planned(
@@ -134,7 +134,7 @@ def _run(run_id: int, turning: Turning, cadence: Cadence, terms: HeartbeatTerms)
     )
 
 
-def _tripped(tx: Tx, decided: Decided, terms: HeartbeatTerms, now: Instant) -> Alert:
+def _tripped(tx: Tx, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> Alert:
     held_until = decided.heartbeat.held_until or now
     most, until = terms.beats.turns_per_hour_max, format_instant(held_until)
     text = f"the heartbeat had {most} turns within an hour and waits until {until}; see whether its agent wakes itself"

@@ -10,7 +10,7 @@ from wakeful.core.run.effects import RaiseEvent
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.events import Apply, check_event, raise_event
 from wakeful.features.heartbeat.rules import HEARTBEAT
-from wakeful.features.heartbeat.state import Standing, hold, set_alarm
+from wakeful.features.heartbeat.state import HeartbeatState, hold, set_alarm
 from wakeful.ports.store import Report, SystemEvent, Tx
 
 REASONS: Final[tuple[Reason, ...]] = ("cron", "message", "manual", "hook")
@@ -23,7 +23,7 @@ def reason_of(text: str) -> Reason:
     return found or refuse("reason", f"{text[:50]!r} is not a reason to wake; write one of {', '.join(REASONS)}")
 
 
-class Woken(NamedTuple):
+class WakeResult(NamedTuple):
     """What became of a request for a turn."""
 
     is_coalesced: bool  # an earlier request already asked for one
@@ -40,14 +40,14 @@ def request_wake(
     context_key: str | None = None,
     source: str | None = None,
     is_own: bool = False,
-) -> Woken:
+) -> WakeResult:
     """Ask for a turn, and queue what it is about."""
     if text is not None:
         check_event(text, context_key)
     is_coalesced = wake(tx, reason, now=now, is_own=is_own)
     if text is None:
-        return Woken(is_coalesced)
-    return Woken(is_coalesced, raise_event(tx, RaiseEvent(text, context_key, source or reason), now, apply=apply))
+        return WakeResult(is_coalesced)
+    return WakeResult(is_coalesced, raise_event(tx, RaiseEvent(text, context_key, source or reason), now, apply=apply))
 
 
 def wake(tx: Tx, reason: Reason, *, now: Instant, is_own: bool = False) -> bool:
@@ -63,7 +63,7 @@ def wake(tx: Tx, reason: Reason, *, now: Instant, is_own: bool = False) -> bool:
     return standing.heartbeat.asked_at is not None
 
 
-def _is_taken_in(tx: Tx, standing: Standing, reason: Reason) -> bool:
+def _is_taken_in(tx: Tx, standing: HeartbeatState, reason: Reason) -> bool:
     """Merge the request into a turn that has not begun: what it is to be told is read when it does."""
     run_id = standing.cadence.open_run_id
     run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)

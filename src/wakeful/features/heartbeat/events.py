@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from wakeful.core.errors import refuse
 from wakeful.core.run.effects import Effect, Prove, RaiseEvent, RequestWake
-from wakeful.core.run.results import Done, Entrusted, Result, Unconfirmed
+from wakeful.core.run.results import Done, HandedOver, Result, Unconfirmed
 from wakeful.core.run.runs import RungName, unplanned
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Event
@@ -41,7 +41,7 @@ class EventAction:
         if fire.attempt > 1 and (known := await self._store.read(lambda tx: _fate(tx, fire.run_id))) is not None:
             return known
         key = f"cron:{fire.slug}" if spec.context_key is None else spec.context_key
-        return Entrusted((RequestWake("cron"), RaiseEvent(spec.text, key, "cron", fire.slug, fire.run_id)))
+        return HandedOver((RequestWake("cron"), RaiseEvent(spec.text, key, "cron", fire.slug, fire.run_id)))
 
     async def close(self) -> None: ...
 

@@ -18,7 +18,7 @@ from wakeful.features.heartbeat.runs import TurnRuns
 from wakeful.features.heartbeat.state import hold
 from wakeful.ports.action import Action
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Store, Tx
 
 
@@ -50,7 +50,7 @@ class HeartbeatFeature:
         receipt_url: Callable[[int], str | None],
         ring_bell: Callable[[], None],
         apply: Apply,
-    ) -> Plug:
+    ) -> FeatureHooks:
         """Stand as the settings say, and be ready to ring."""
         self._store, self._clock, self._ring_bell = store, clock, ring_bell
         await self.follow(self.terms)
@@ -73,7 +73,7 @@ class HeartbeatFeature:
         if turns is not None:
             own[HeartbeatTurn] = HeartbeatAction(turns, self._notes)
         has_agents = turns is not None
-        return Plug(
+        return FeatureHooks(
             alarms=[HeartbeatAlarms(read_terms)],
             keepers=[
                 TurnRuns(read_terms, store_id=store_id, has_agents=has_agents, receipt_url=receipt_url),

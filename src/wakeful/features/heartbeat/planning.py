@@ -11,7 +11,7 @@ from wakeful.core.time.timing import tally
 from wakeful.engine.incidents import resume_incident
 from wakeful.features.heartbeat.events import Apply, forget_all
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
-from wakeful.features.heartbeat.state import Standing, find, hold, record_gaps, save
+from wakeful.features.heartbeat.state import HeartbeatState, find, hold, record_gaps, save
 from wakeful.ports.store import Tx
 
 BY_SETTINGS: Final = "by the settings"
@@ -29,7 +29,7 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     if not known:
         known[owner_id] = _begun(heartbeat, terms, now)
         tx.cadences.add_many([known[owner_id]])
-    before = Standing(heartbeat, _of_its_agent(tx, known[owner_id], terms))
+    before = HeartbeatState(heartbeat, _of_its_agent(tx, known[owner_id], terms))
     after, gaps = _followed(tx, before, terms, now)
     last_row_id = record_gaps(tx, before.cadence, gaps, now=now)
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
@@ -95,7 +95,7 @@ def _begun(heartbeat: Heartbeat, terms: HeartbeatTerms, now: Instant) -> Cadence
     return begin(heartbeat.owner_id, 1, Rules(timing_of(heartbeat)), now=now, state=state, reason=reason)
 
 
-def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> tuple[Standing, list[Gap]]:
+def _followed(tx: Tx, before: HeartbeatState, terms: HeartbeatTerms, now: Instant) -> tuple[HeartbeatState, list[Gap]]:
     heartbeat, cadence = before
     gaps, cadence = _left_out(tx, heartbeat, cadence, now)
     if terms.every != heartbeat.every:
@@ -112,7 +112,7 @@ def _followed(tx: Tx, before: Standing, terms: HeartbeatTerms, now: Instant) -> 
     elif not terms.enabled and cadence.state in ("active", "paused"):
         halted_at = cadence.state_at if cadence.state == "paused" else now
         cadence = cadence._replace(state="disabled", state_reason=BY_SETTINGS, state_at=halted_at, resume_at=None)
-    return Standing(heartbeat, cadence), gaps
+    return HeartbeatState(heartbeat, cadence), gaps
 
 
 def _left_out(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[list[Gap], Cadence]:

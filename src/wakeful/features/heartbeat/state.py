@@ -15,14 +15,14 @@ from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
 REPEATING: Final = frozenset({"blocked", "busy", "budget", OUTSIDE})
 
 
-class Standing(NamedTuple):
+class HeartbeatState(NamedTuple):
     """Where it stands."""
 
     heartbeat: Heartbeat
     cadence: Cadence
 
 
-def hold(tx: Tx) -> Standing:
+def hold(tx: Tx) -> HeartbeatState:
     """Its rows, held; in a read, just read. The heartbeat's first: it is the lock of the others."""
     found = find(tx)
     if found is None:
@@ -31,13 +31,13 @@ def hold(tx: Tx) -> Standing:
     return found
 
 
-def find(tx: Tx) -> Standing | None:
+def find(tx: Tx) -> HeartbeatState | None:
     """Its rows, if they were ever written."""
     owner_id = tx.owners.find(HEARTBEAT)
     if owner_id is None:
         return None
     heartbeat = tx.heartbeats.lock([owner_id]).get(owner_id)
-    return None if heartbeat is None else Standing(heartbeat, tx.cadences.lock([owner_id])[owner_id])
+    return None if heartbeat is None else HeartbeatState(heartbeat, tx.cadences.lock([owner_id])[owner_id])
 
 
 def save(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:

@@ -15,11 +15,11 @@ from wakeful.core.slot.slot import Slot, followed, resumed, with_key
 from wakeful.core.time.instants import Instant
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
 from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.quota.watch import restarted
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 MANUAL_OPEN: Final = "already has a wake under way"
@@ -28,10 +28,10 @@ MANUAL_OPEN: Final = "already has a wake under way"
 class Commands:
     """What can be told to slots."""
 
-    def __init__(self, book: Book, keeper: WakeRuns, seams: Seams) -> None:
+    def __init__(self, book: SlotRegistry, keeper: WakeRuns, hooks: EngineHooks) -> None:
         self._book = book
         self._keeper = keeper
-        self._seams = seams
+        self._hooks = hooks
 
     def sync(self, tx: Tx, *, now: Instant, is_start: bool) -> None:
         """Bring the rows in line with what is written: new slots begin, changed ones follow, others are let go."""
@@ -195,7 +195,7 @@ class Commands:
 
     def _conclude(self, tx: Tx, slot: Slot, ending: Ending, run_id: int, now: Instant) -> None:
         run = tx.runs.lock([run_id])[run_id]
-        conclude(tx, self._seams, self._keeper, {run.schedule_id: slot}, [(run, ending)], now=now)
+        conclude(tx, self._hooks, self._keeper, {run.schedule_id: slot}, [(run, ending)], now=now)
 
     def _held(self, tx: Tx, name: str) -> tuple[Slot, Defined]:
         slot = _lock(tx, name)

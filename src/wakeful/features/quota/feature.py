@@ -15,18 +15,18 @@ from wakeful.features.quota import queries
 from wakeful.features.quota.commands import Commands
 from wakeful.features.quota.gate import QuotaGate, SlotOf
 from wakeful.features.quota.polls import PollAlarms, StatsAlarms
-from wakeful.features.quota.reading import Apply, Notes
-from wakeful.features.quota.registry import Book, Config, MakeProvider, ReadSlot
+from wakeful.features.quota.reading import Apply, ReadingRecorder
+from wakeful.features.quota.registry import Config, MakeProvider, ReadSlot, SlotRegistry
 from wakeful.features.quota.sharing import Sharing
-from wakeful.features.quota.upcoming import WakesAhead
+from wakeful.features.quota.upcoming import UpcomingWakes
 from wakeful.features.quota.wake_runs import WakeRuns, WakeSpec
 from wakeful.features.quota.wakes import WakeAlarms
 from wakeful.features.quota.waking import WakeAction
-from wakeful.features.quota.watch import Watch
+from wakeful.features.quota.watch import SlotWatch
 from wakeful.features.quota.why import WhySlot
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Plug, Seams
+from wakeful.ports.handlers import EngineHooks, FeatureHooks
 from wakeful.ports.store import Store, Tx
 
 Guard: TypeAlias = Callable[[Slot | None], None]
@@ -52,13 +52,13 @@ class Quota:
         self._store = store
         self._clock = clock
         self._ring_bell = ring_bell
-        self._book = Book(config, make_provider, read_slot)
+        self._book = SlotRegistry(config, make_provider, read_slot)
         keeper = WakeRuns(self._book, store_id=store_id)
-        self._commands = Commands(self._book, keeper, _seams(apply))
+        self._commands = Commands(self._book, keeper, _hooks(apply))
         sharing = Sharing()
-        notes = Notes(apply, self._commands.close_run)
+        notes = ReadingRecorder(apply, self._commands.close_run)
         action = WakeAction(self._book, notes, sharing, store, clock, ring_bell)
-        self._plug = Plug(
+        self._plug = FeatureHooks(
             alarms=[
                 WakeAlarms(self._book),
                 PollAlarms(self._book, notes, sharing, clock),
@@ -68,12 +68,12 @@ class Quota:
             actions={WakeSpec: action},
             gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
-            besides=[self, Watch(clock, self.check_up)],
-            ahead=[WakesAhead(self._book)],
+            besides=[self, SlotWatch(clock, self.check_up)],
+            ahead=[UpcomingWakes(self._book)],
             whys={"slot": WhySlot(self._book)},
         )
 
-    def plug(self) -> Plug:
+    def plug(self) -> FeatureHooks:
         """What it plugs into the kernel."""
         return self._plug
 
@@ -119,7 +119,7 @@ class Quota:
     async def get(self, name: str) -> dict[str, Any]:
         return await self._store.read(partial(queries.one_slot, book=self._book, name=name, now=self._now()))
 
-    async def troubles(self) -> list[queries.Trouble]:
+    async def troubles(self) -> list[queries.SlotFinding]:
         return await self._store.read(partial(queries.troubles, book=self._book, now=self._now()))
 
     async def put(self, name: str, data: Mapping[str, Any], *, guard: Guard | None = None) -> bool:
@@ -161,10 +161,10 @@ class _NoOrphans:
         return "elsewhere"
 
 
-def _seams(apply: Apply) -> Seams:
+def _hooks(apply: Apply) -> EngineHooks:
     """What ending a run by a command needs of the kernel: whoever applies its effects."""
     appliers: dict[type[Any], Any] = dict.fromkeys(get_args(Effect), apply)
-    return Seams(alarms=(), keepers={}, actions={}, appliers=appliers, orphans=_NoOrphans())
+    return EngineHooks(alarms=(), keepers={}, actions={}, appliers=appliers, orphans=_NoOrphans())
 
 
 def _unguarded(_: Slot | None) -> None:

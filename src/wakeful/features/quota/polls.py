@@ -8,12 +8,12 @@ from wakeful.core.slot import polls as slot_polls
 from wakeful.core.slot.polls import claimed, poll_due_at, stats_due_at
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot, decode_reading
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.features.quota.reading import Notes
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.reading import ReadingRecorder
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import save, tell
 from wakeful.features.quota.sharing import Sharing
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Errand, Note, Rung
+from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS
 from wakeful.ports.store import Tx
 
@@ -31,17 +31,17 @@ class PollAlarms:
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, book: Book, notes: Notes, sharing: Sharing, clock: Clock) -> None:
+    def __init__(self, book: SlotRegistry, notes: ReadingRecorder, sharing: Sharing, clock: Clock) -> None:
         self._book = book
         self._notes = notes
         self._sharing = sharing
         self._clock = clock
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Claim every poll that is due."""
         slots = tx.slots.due(ALARM_POLL, now=due_by, limit=limit)
-        errands = [errand for slot in slots if (errand := self._claim(tx, slot, now)) is not None]
-        return Rung((), len(slots), errands)
+        side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
+        return RingResult((), len(slots), side_tasks)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The wake side does it for both: they share the row."""
@@ -56,7 +56,7 @@ class PollAlarms:
                 after = slot_polls.recovered(slot)
                 save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
 
-    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> Errand | None:
+    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
         defined = self._book.of(slot)
         if isinstance(defined, Unusable):
             tx.alarms.move_many(ALARM_POLL, [(slot.slot_id, now + UNUSABLE_EVERY)])
@@ -69,7 +69,7 @@ class PollAlarms:
         claim = claimed(slot, until=now + POLL_TIMEOUT + CLAIM_MARGIN)
         save(tx, claim, defined.rules, now=now, has_statistics=has_statistics)
         perform = partial(self._poll, slot.name, claim.slot_id, claim.poll_fence, defined, now)
-        return Errand(f"poll of slot {slot.name}", perform, POLL_TIMEOUT)
+        return SideTask(f"poll of slot {slot.name}", perform, POLL_TIMEOUT)
 
     async def _poll(self, name: str, slot_id: int, fence: int, defined: Defined, began_at: Instant) -> Note:
         provider = defined.provider
@@ -104,16 +104,16 @@ class StatsAlarms:
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, book: Book, sharing: Sharing, clock: Clock) -> None:
+    def __init__(self, book: SlotRegistry, sharing: Sharing, clock: Clock) -> None:
         self._book = book
         self._sharing = sharing
         self._clock = clock
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Claim all statistics that are due."""
         slots = tx.slots.due(ALARM_STATS, now=due_by, limit=limit)
-        errands = [errand for slot in slots if (errand := self._claim(tx, slot, now)) is not None]
-        return Rung((), len(slots), errands)
+        side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
+        return RingResult((), len(slots), side_tasks)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         return None
@@ -121,7 +121,7 @@ class StatsAlarms:
     def recover(self, tx: Tx, *, now: Instant) -> None:
         """The poll side does it for both."""
 
-    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> Errand | None:
+    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
         defined = self._book.of(slot)
         if isinstance(defined, Unusable) or not defined.provider.has_statistics:
             tx.alarms.move_many(ALARM_STATS, [(slot.slot_id, None)])
@@ -133,7 +133,7 @@ class StatsAlarms:
             return None
         save(tx, slot._replace(stats_until=now + STATS_TIMEOUT + CLAIM_MARGIN), defined.rules, now=now)
         perform = partial(self._ask, slot.slot_id, slot.key_mark, defined, reading, now)
-        return Errand(f"statistics of slot {slot.name}", perform, STATS_TIMEOUT)
+        return SideTask(f"statistics of slot {slot.name}", perform, STATS_TIMEOUT)
 
     async def _ask(self, slot_id: int, key_mark: str | None, defined: Defined, reading: Reading, now: Instant) -> Note:
         provider = defined.provider

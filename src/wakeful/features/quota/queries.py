@@ -10,7 +10,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.slot.slot import Slot, decode_reading, is_warm
 from wakeful.core.time.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.features.quota.reading import wake_cure
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import at_text, sides
 from wakeful.features.quota.upcoming import sending_run
 from wakeful.ports.slots import Read
@@ -21,7 +21,7 @@ HISTORY_MAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class SlotFinding:
     """Something amiss with a slot, and its cure."""
 
     slot: str
@@ -30,12 +30,12 @@ class Trouble:
     cure: str
 
 
-def all_slots(tx: Tx, book: Book, *, now: Instant) -> list[dict[str, Any]]:
+def all_slots(tx: Tx, book: SlotRegistry, *, now: Instant) -> list[dict[str, Any]]:
     """Every slot, in the order of their names."""
     return [view(tx, book, slot, now=now) for slot in tx.slots.all()]
 
 
-def one_slot(tx: Tx, book: Book, name: str, *, now: Instant) -> dict[str, Any]:
+def one_slot(tx: Tx, book: SlotRegistry, name: str, *, now: Instant) -> dict[str, Any]:
     """One slot."""
     slot = tx.slots.by_names([name]).get(name)
     if slot is None:
@@ -43,47 +43,49 @@ def one_slot(tx: Tx, book: Book, name: str, *, now: Instant) -> dict[str, Any]:
     return view(tx, book, slot, now=now)
 
 
-def troubles(tx: Tx, book: Book, *, now: Instant) -> list[Trouble]:
+def troubles(tx: Tx, book: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
     """What is amiss, slot by slot."""
     found = (trouble_of(slot, book.of(slot), now=now) for slot in tx.slots.all())
     return [trouble for trouble in found if trouble is not None]
 
 
-def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> Trouble | None:
+def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> SlotFinding | None:
     """One clear sentence about what is wrong with a slot, the gravest first."""
     name = slot.name
     if isinstance(defined, Unusable):
-        return Trouble(name, "bad", f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot")
+        return SlotFinding(
+            name, "bad", f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot"
+        )
     if not defined.rules.enabled:
         return None
     if slot.disabled_at is not None:
         sentence = f"slot {name} is disabled after {slot.quota_errors} errors in a row, the last: {slot.error}"
-        return Trouble(name, "bad", sentence, f"correct the key or the address, then: wakeful slots resume {name}")
+        return SlotFinding(name, "bad", sentence, f"correct the key or the address, then: wakeful slots resume {name}")
     if slot.wake_disabled_at is not None:
         sentence = f"slot {name} is not woken any more after {slot.wake_errors} wake errors: {slot.wake_error}"
-        return Trouble(name, "bad", sentence, wake_cure(name))
+        return SlotFinding(name, "bad", sentence, wake_cure(name))
     if slot.unsent:
         tries = "once" if slot.unsent == 1 else f"{slot.unsent} times"
         sentence = f"the wake of slot {name} could not be sent, tried {tries}: {slot.wake_error}"
-        return Trouble(name, "warn", sentence, "check the network; it is sent again by itself until it arrives")
+        return SlotFinding(name, "warn", sentence, "check the network; it is sent again by itself until it arrives")
     if slot.unreachable_since is not None:
         since = format_instant(slot.unreachable_since)
         sentence = f"the quota of slot {name} cannot be reached since {since}: {slot.error}"
-        return Trouble(name, "warn", sentence, "check the network and the address; it is read again by itself")
+        return SlotFinding(name, "warn", sentence, "check the network and the address; it is read again by itself")
     if slot.error is not None:
         count = f" ({slot.quota_errors} errors in a row)" if slot.quota_errors else ""
         sentence = f"the quota of slot {name} cannot be read{count}: {slot.error}"
-        return Trouble(name, "warn", sentence, "correct the key or the address; it is read again by itself")
+        return SlotFinding(name, "warn", sentence, "correct the key or the address; it is read again by itself")
     if slot.wake_errors:
         sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
-        return Trouble(name, "warn", sentence, "wait for the next try, or see that the key can be used")
+        return SlotFinding(name, "warn", sentence, "wait for the next try, or see that the key can be used")
     if defined.rules.after_reset is not None and slot.last_reset_at is None and slot.read_at is not None:
         sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset has no time"
-        return Trouble(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
+        return SlotFinding(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
     return None
 
 
-def view(tx: Tx, book: Book, slot: Slot, *, now: Instant) -> dict[str, Any]:
+def view(tx: Tx, book: SlotRegistry, slot: Slot, *, now: Instant) -> dict[str, Any]:
     """A slot as REST shows it."""
     defined = book.of(slot)
     history = [_point(read) for read in tx.slots.readings(slot.slot_id, since=now - HISTORY_SHOWN, limit=HISTORY_MAX)]
@@ -112,7 +114,7 @@ def view(tx: Tx, book: Book, slot: Slot, *, now: Instant) -> dict[str, Any]:
     return {**slot_json(defined.written), **shared, "nextWake": at_text(wake_at), "nextPoll": at_text(at.poll_at)}
 
 
-def _status(slot: Slot, defined: Defined | Unusable, trouble: Trouble | None, now: Instant) -> dict[str, Any]:
+def _status(slot: Slot, defined: Defined | Unusable, trouble: SlotFinding | None, now: Instant) -> dict[str, Any]:
     if isinstance(defined, Unusable):
         status = "invalid"
     elif not defined.rules.enabled:

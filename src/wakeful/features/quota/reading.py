@@ -21,7 +21,7 @@ CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
 """Closes the run whose wake was looked for, and answers the slot without it."""
 
 
-class Notes:
+class ReadingRecorder:
     """Writes down what was read."""
 
     def __init__(self, apply: Apply, close_run: CloseRun) -> None:

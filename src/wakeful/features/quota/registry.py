@@ -45,7 +45,7 @@ class Unusable:
     reason: str
 
 
-class Book:
+class SlotRegistry:
     """Every slot's definition, made ready for use once."""
 
     def __init__(self, config: Config, make_provider: MakeProvider, read_slot: ReadSlot) -> None:

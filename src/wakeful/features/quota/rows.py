@@ -19,7 +19,7 @@ WAKE: Final = "wake"
 """The kind of run that a wake is."""
 
 
-class Sides(NamedTuple):
+class SlotAlarmTimes(NamedTuple):
     """When each alarm of a slot rings."""
 
     wake_at: Instant | None
@@ -27,10 +27,10 @@ class Sides(NamedTuple):
     stats_at: Instant | None
 
 
-def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> Sides:
+def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> SlotAlarmTimes:
     """Where the facts put its alarms."""
     stats_at = stats_due_at(slot, rules) if has_statistics else None
-    return Sides(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
+    return SlotAlarmTimes(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
 
 
 def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> None:
@@ -39,7 +39,7 @@ def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: 
     tx.alarms.set_many(alarms_of(slot, sides(slot, rules, now=now, has_statistics=has_statistics)))
 
 
-def alarms_of(slot: Slot, at: Sides) -> Sequence[Alarm]:
+def alarms_of(slot: Slot, at: SlotAlarmTimes) -> Sequence[Alarm]:
     due = {ALARM_POLL: at.poll_at, ALARM_STATS: at.stats_at, ALARM_WAKE: at.wake_at}
     return [Alarm(kind, slot.slot_id, due_at, 1, None, 0) for kind, due_at in due.items()]
 

@@ -5,19 +5,19 @@ from itertools import islice
 
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.upcoming import Upcoming
-from wakeful.core.slot.forecast import WakeAhead, wakes_ahead, woken
+from wakeful.core.slot.forecast import PlannedWake, wakes_ahead, woken
 from wakeful.core.slot.slot import Slot, SlotRules
 from wakeful.core.slot.wakes import is_sending
 from wakeful.core.time.instants import Instant
-from wakeful.features.quota.registry import Book, Defined
+from wakeful.features.quota.registry import Defined, SlotRegistry
 from wakeful.features.quota.rows import OWNER
 from wakeful.ports.store import Tx
 
 
-class WakesAhead:
+class UpcomingWakes:
     """Lists them; slots are few, so all of them are looked at."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: SlotRegistry) -> None:
         self._book = book
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
@@ -33,7 +33,7 @@ class WakesAhead:
         return [Upcoming(one.at, f"{OWNER}{slot.name}", one.at, "wake") for one in islice(sent, limit)]
 
 
-def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[WakeAhead]:
+def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:
     """The wakes that will come due, after the one that is being sent."""
     run = sending_run(tx, slot)
     if run is not None:

@@ -10,12 +10,12 @@ from wakeful.core.run.results import (
     Done,
     Dropped,
     Ending,
-    Entrusted,
     Failed,
     Forgotten,
-    Freed,
+    HandedOver,
     Interrupted,
     Lost,
+    StuckRunEnded,
     Throttled,
     TimedOut,
     Unconfirmed,
@@ -42,7 +42,7 @@ from wakeful.core.slot.wakes import (
 )
 from wakeful.core.time.instants import SECOND, Duration, Instant, format_instant
 from wakeful.features.quota.reading import GOOD_NEEDED, tell_wake_disabled, wake_disabled
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import WAKE, save, slot_named, tell
 from wakeful.features.quota.wakes import record_gaps
 from wakeful.ports.action import Fire
@@ -70,7 +70,7 @@ class WakeRuns:
 
     kind = WAKE
 
-    def __init__(self, book: Book, *, store_id: str) -> None:
+    def __init__(self, book: SlotRegistry, *, store_id: str) -> None:
         self._book = book
         self._store_id = store_id
 
@@ -273,7 +273,7 @@ def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
             return _lost(run, "shutdown", error, True, now)
         case Unproven(error=error):
             return Close("unknown", run.rung, error, "not proven to have ended", stuck=True)
-        case Freed():
+        case StuckRunEnded():
             return Close("timedOut", run.rung, run.error, "ended after its deadline")
         case Done():
             return Close("succeeded" if run.rung == "finished" else "unconfirmed", run.rung)
@@ -285,7 +285,7 @@ def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
             return Close("unconfirmed", run.rung, error)
         case Forgotten(reason=reason, error=error):
             return Close("unknown", run.rung, error, reason)
-        case Entrusted():
+        case HandedOver():
             return Close("unconfirmed", run.rung)
 
 

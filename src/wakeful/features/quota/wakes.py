@@ -11,9 +11,9 @@ from wakeful.core.slot.slot import Slot
 from wakeful.core.slot.wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.time.instants import Instant
 from wakeful.features.quota.polls import UNUSABLE_EVERY
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, tell
-from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.slots import ALARM_WAKE
 from wakeful.ports.store import Tx
 
@@ -25,14 +25,14 @@ class WakeAlarms:
     is_always_asked = False
     brings_runs = True
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: SlotRegistry) -> None:
         self._book = book
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Decide every slot whose wake alarm was due."""
         slots = tx.slots.due(ALARM_WAKE, now=due_by, limit=limit)
         due = [one for slot in slots if (one := self._decide(tx, slot, now, gap_reason)) is not None]
-        return Rung(due, len(slots))
+        return RingResult(due, len(slots))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Nothing of either side was done on a clock that ran ahead."""

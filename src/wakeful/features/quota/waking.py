@@ -7,8 +7,8 @@ from wakeful.core.run.results import Done, Failed, Result, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.slot.slot import ReadFailure, Reading
 from wakeful.core.slot.wakes import WARM, is_needed
-from wakeful.features.quota.reading import Notes
-from wakeful.features.quota.registry import Book, Defined
+from wakeful.features.quota.reading import ReadingRecorder
+from wakeful.features.quota.registry import Defined, SlotRegistry
 from wakeful.features.quota.sharing import Sharing
 from wakeful.features.quota.wake_runs import REFUSED, SENT, UNREACHABLE, WakeSpec
 from wakeful.ports.action import Fire, Ladder
@@ -25,7 +25,13 @@ class WakeAction:
     is_local = False
 
     def __init__(
-        self, book: Book, notes: Notes, sharing: Sharing, store: Store, clock: Clock, on_read: Callable[[], None]
+        self,
+        book: SlotRegistry,
+        notes: ReadingRecorder,
+        sharing: Sharing,
+        store: Store,
+        clock: Clock,
+        on_read: Callable[[], None],
     ) -> None:
         self._book = book
         self._notes = notes

@@ -41,7 +41,7 @@ def restarted(tx: Tx, slot: Slot, defined: Defined, *, now: Instant) -> Slot | N
     return None if after is slot else after
 
 
-class Watch:
+class SlotWatch:
     """Looks after slots now and then, beside the clock."""
 
     def __init__(self, clock: Clock, check_up: Callable[[], Awaitable[None]]) -> None:

@@ -7,12 +7,12 @@ from typing import Any, Final
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Run
-from wakeful.core.slot.forecast import WakeAhead
+from wakeful.core.slot.forecast import PlannedWake
 from wakeful.core.slot.slot import Slot, is_warm
 from wakeful.core.slot.wakes import PENDING, WARM
 from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant, format_instant
 from wakeful.features.quota.queries import trouble_of, view
-from wakeful.features.quota.registry import Book, Defined, Unusable
+from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import OWNER
 from wakeful.features.quota.upcoming import fates, sending_run
 from wakeful.ports.rows import row_at
@@ -33,7 +33,7 @@ _SKIPPED: Final = {
 class WhySlot:
     """Explains `slot:NAME`."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: SlotRegistry) -> None:
         self._book = book
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
@@ -82,7 +82,7 @@ class WhySlot:
                 return _fate(slot, fate)
         return f"Nothing is planned for {_at(at)}: {_next_wake(self._next(tx, slot, defined, at), defined)}."
 
-    def _next(self, tx: Tx, slot: Slot, defined: Defined | Unusable, after: Instant) -> WakeAhead | None:
+    def _next(self, tx: Tx, slot: Slot, defined: Defined | Unusable, after: Instant) -> PlannedWake | None:
         """The first wake after a time that will be sent."""
         if isinstance(defined, Unusable):
             return None
@@ -124,7 +124,7 @@ def _standing(slot: Slot, now: Instant) -> str:
     return "has not been read yet" if slot.read_at is None else "is cold: no window runs"
 
 
-def _next_wake(following: WakeAhead | None, defined: Defined | Unusable) -> str:
+def _next_wake(following: PlannedWake | None, defined: Defined | Unusable) -> str:
     if isinstance(defined, Defined) and not defined.rules.wakes:
         return "it has no wake mode (interval, times or after_reset), so it is only read"
     if following is None:
@@ -132,7 +132,7 @@ def _next_wake(following: WakeAhead | None, defined: Defined | Unusable) -> str:
     return f"its next wake is at {_at(following.at)} ({', '.join(following.modes)})"
 
 
-def _fate(slot: Slot, fate: WakeAhead) -> str:
+def _fate(slot: Slot, fate: PlannedWake) -> str:
     if fate.skipped is None:
         return f"Slot {slot.name} will be woken at {_at(fate.at)} ({', '.join(fate.modes)})."
     if fate.skipped == PENDING:

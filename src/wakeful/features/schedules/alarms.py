@@ -27,7 +27,7 @@ from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.live import Live
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
@@ -47,15 +47,15 @@ class ScheduleAlarms:
         self._compilations = compilations
         self._terms = terms or Live(Terms())
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them."""
         cadences = tx.cadences.due(now=due_by, limit=limit)
         if not cadences:
-            return Rung((), 0)
+            return RingResult((), 0)
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
         all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
         due = record(tx, all_decided, now=now)
-        return Rung(
+        return RingResult(
             due, len(cadences), effects=[seen for one in all_decided if (seen := _silence(one, now)) is not None]
         )
 
@@ -105,10 +105,10 @@ class ScheduleAlarms:
         compiled: Mapping[int, Compiled | Broken],
         now: Instant,
         gap_reason: str,
-    ) -> "list[Decided]":
+    ) -> "list[RingDecision]":
         """What ringing means for each. Those that stand alike under the same rules have the same fate, decided once."""
-        decided: list[Decided] = []
-        fates: dict[tuple[Any, ...], Decided] = {}
+        decided: list[RingDecision] = []
+        fates: dict[tuple[Any, ...], RingDecision] = {}
         for cadence in cadences:
             known = compiled[cadence.schedule_id]
             stand = _stand(cadence, known)
@@ -120,28 +120,28 @@ class ScheduleAlarms:
                 decided.append(fate)
             else:
                 after = Cadence._make((*cadence[:2], *fate.cadence[2:13], *cadence[13:]))
-                decided.append(Decided(after, fate.rows, known, cadence))
+                decided.append(RingDecision(after, fate.rows, known, cadence))
         return decided
 
     def _decide(
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
-    ) -> "Decided":
+    ) -> "RingDecision":
         if isinstance(compiled, Broken):
-            return Decided(_invalid(cadence, compiled.reason, now), (), compiled)
+            return RingDecision(_invalid(cadence, compiled.reason, now), (), compiled)
         due = due_at(cadence, compiled.rules)
         if due is None or due > now:
-            return Decided(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
+            return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
         try:
             rules = informed(tx, compiled.rules, cadence.next_at)
             plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
         except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
-            return Decided(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
+            return RingDecision(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
         rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             trouble = BAD if _missed(rows) else after.trouble
             after = after._replace(state="done", state_at=now, trouble=trouble)
-        return Decided(after, rows, compiled, cadence)
+        return RingDecision(after, rows, compiled, cadence)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled, now: Instant, gap_reason: str) -> Start | Gap:
         """An instant that may not start, whatever else is the case."""
@@ -164,7 +164,7 @@ class ScheduleAlarms:
         return terms.too_often(compiled)
 
 
-class Decided(NamedTuple):
+class RingDecision(NamedTuple):
     """A cadence after its alarm rang, and the ledger rows that came of it."""
 
     cadence: Cadence
@@ -174,12 +174,12 @@ class Decided(NamedTuple):
     gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if it is not the cadence's own
 
 
-def decided(plan: Plan, compiled: Compiled, *, gaps_of: tuple[int, str] | None = None) -> Decided:
+def decided(plan: Plan, compiled: Compiled, *, gaps_of: tuple[int, str] | None = None) -> RingDecision:
     """A plan made outside the ring (resume, edit), ready to be recorded."""
-    return Decided(plan.cadence, plan.rows, compiled, None, gaps_of)
+    return RingDecision(plan.cadence, plan.rows, compiled, None, gaps_of)
 
 
-def record(tx: Tx, all_decided: Sequence[Decided], *, now: Instant) -> list[Due]:
+def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list[Due]:
     """Write what was decided, in a fixed number of statements; answers the runs that came forth, not yet written."""
     grown = _grow(tx, all_decided)
     ids = iter(tx.runs.reserve_ids(sum(len(d.rows) for d in all_decided) - len(grown)))
@@ -254,7 +254,7 @@ def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
     return own.rules.timing if isinstance(own, Compiled) else None
 
 
-def _grow(tx: Tx, all_decided: Sequence[Decided]) -> dict[int, Run]:
+def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
     """For schedules whose newest row is the same kind of gap as the one to be written: that row, grown."""
     candidates = {
         one.before.last_row_id: (one.before, one.rows[0])
@@ -276,7 +276,7 @@ def _repeats(gap: Gap) -> bool:
     return gap.reason in REPEATING or gap.reason.startswith(MINIMUM_INTERVAL)
 
 
-def _gap_row(run_id: int, one: Decided, gap: Gap, now: Instant) -> Run:
+def _gap_row(run_id: int, one: RingDecision, gap: Gap, now: Instant) -> Run:
     version, text = one.gaps_of or (one.cadence.version, None)
     row = stretch_of(
         gap,
@@ -323,7 +323,7 @@ def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
     return cadence._replace(state="invalid", state_reason=reason, state_at=now, trouble=trouble)
 
 
-def _silence(one: Decided, now: Instant) -> Observed | None:
+def _silence(one: RingDecision, now: Instant) -> Observed | None:
     """Nothing will ring any more, and not because a person wanted it: that is reported at once."""
     schedule_id, missed = one.cadence.schedule_id, _missed(one.rows)
     alert = one.compiled.policy.alert if isinstance(one.compiled, Compiled) else None

@@ -25,7 +25,7 @@ from wakeful.features.schedules.checks import Checked, refuse_past
 from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
 
 
@@ -40,13 +40,13 @@ class Put(NamedTuple):
     compiled: Compiled | None = None  # of a new one: worth keeping once the commit is answered
 
 
-def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) -> list[Put | Invalid]:
+def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
     """Write definitions: new ones in one batch, known ones as edits. One that is refused does not harm the others."""
     fates: dict[int, Put | Invalid] = {}
     for index, one in enumerate(checked):
         try:
             refuse_past(one.definition, now)
-            _refuse_unknown(tx, one.definition, seams)
+            _refuse_unknown(tx, one.definition, hooks)
         except Invalid as refused:
             fates[index] = refused
     fresh = [(index, one.definition) for index, one in enumerate(checked) if index not in fates]
@@ -66,7 +66,7 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, seams: Seams, now: Instant) 
     invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
     for index in sorted(known + invalid, key=lambda index: checked[index].definition.slug):
-        fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), seams, now)
+        fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), hooks, now)
     return [fates[index] for index in range(len(checked))]
 
 
@@ -75,7 +75,7 @@ def change(
     slug: str,
     patch: Callable[[Schedule, Instant], Checked],
     *,
-    seams: Seams,
+    hooks: EngineHooks,
     now: Instant,
     if_version: int | None,
 ) -> Put:
@@ -84,16 +84,16 @@ def change(
     if if_version is not None and schedule.version != if_version:
         raise Conflict(f"{slug} is at version {schedule.version}, not {if_version}; read it again")
     checked = patch(schedule, now)
-    put = _edit(tx, checked, seams, now)
+    put = _edit(tx, checked, hooks, now)
     if checked.definition.enabled is True:  # as asked for with `resume`, and refused where that is
         _refuse_done(slug, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id])
     return put
 
 
-def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
+def remove(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
     """Take a schedule away. What runs ends under its copy of the definition; the ledger stays."""
     schedule, cadence = _hold(tx, slug)
-    cadence = _drop_waiting(tx, cadence, "removed", seams, now)
+    cadence = _drop_waiting(tx, cadence, "removed", hooks, now)
     leave_copies(tx, cadence, schedule.definition)
     tx.schedules.save_many([schedule._replace(deleted_at=now, updated_at=now)])
     cadence = cadence._replace(state="done", state_reason=REMOVED, state_at=now, next_at=None, trouble=WELL)
@@ -102,22 +102,22 @@ def remove(tx: Tx, slug: str, *, seams: Seams, now: Instant) -> None:
     end_incident(tx, failing(schedule.schedule_id), now=now)
 
 
-def pause(tx: Tx, slug: str, *, seams: Seams, now: Instant, until: Instant | None = None) -> None:
+def pause(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant | None = None) -> None:
     """Let nothing of it start until resumed; what runs, ends."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state not in ("active", "paused"):
         raise Conflict(f"{slug} is {cadence.state}, and only a schedule that is active can be paused")
-    cadence = _drop_waiting(tx, cadence, "paused", seams, now)
+    cadence = _drop_waiting(tx, cadence, "paused", hooks, now)
     paused_at = cadence.state_at if cadence.state == "paused" else now
     _save(tx, schedule, cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until))
 
 
-def disable(tx: Tx, slug: str, *, seams: Seams, now: Instant, reason: str = BY_PERSON) -> None:
+def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str = BY_PERSON) -> None:
     """Switch it off until a person resumes it."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "disabled":
         return
-    cadence = _drop_waiting(tx, cadence, "disabled", seams, now)
+    cadence = _drop_waiting(tx, cadence, "disabled", hooks, now)
     _save(tx, schedule, cadence._replace(state="disabled", state_reason=reason, state_at=now, resume_at=None))
 
 
@@ -224,31 +224,31 @@ def _begin(tx: Tx, compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
 
 
 def _edit_or_refuse(
-    tx: Tx, checked: Checked, refused: Put | Invalid | None, seams: Seams, now: Instant
+    tx: Tx, checked: Checked, refused: Put | Invalid | None, hooks: EngineHooks, now: Instant
 ) -> Put | Invalid:
     try:
-        return _edit(tx, checked, seams, now)
+        return _edit(tx, checked, hooks, now)
     except Invalid as invalid:
         return invalid
     except NotFound:
         return refused if isinstance(refused, Invalid) else Invalid()
 
 
-def prove_late(tx: Tx, run_id: int, ending: Ending, *, seams: Seams, now: Instant) -> bool:
+def prove_late(tx: Tx, run_id: int, ending: Ending, *, hooks: EngineHooks, now: Instant) -> bool:
     """Late proof turns a run that was closed without any into what it was; False if there is nothing to turn."""
     found = tx.runs.lock([run_id]).get(run_id)
     if found is None or found.outcome not in ("unconfirmed", "unknown") or found.stuck:
         return False
-    keeper = seams.keepers[found.kind]
+    keeper = hooks.keepers[found.kind]
     locked = keeper.lock(tx, [found])
     run = tx.runs.lock([run_id])[run_id]
     if run.outcome not in ("unconfirmed", "unknown"):
         return False
-    conclude(tx, seams, keeper, locked, [(run, ending)], now=now)
+    conclude(tx, hooks, keeper, locked, [(run, ending)], now=now)
     return True
 
 
-def prove(tx: Tx, proof: Prove, now: Instant, *, seams: Seams) -> None:
+def prove(tx: Tx, proof: Prove, now: Instant, *, hooks: EngineHooks) -> None:
     """What a run had entrusted to another part of ours came to its end; one that was given up meanwhile stays so."""
     ending: Ending = Done(reply=proof.reply)
     if proof.dropped is not None:
@@ -259,16 +259,16 @@ def prove(tx: Tx, proof: Prove, now: Instant, *, seams: Seams) -> None:
     if found is None or (found.outcome != "waiting" and not isinstance(ending, Done)):
         return
     if found.outcome != "waiting":
-        prove_late(tx, proof.run_id, ending, seams=seams, now=now)
+        prove_late(tx, proof.run_id, ending, hooks=hooks, now=now)
         return
-    keeper = seams.keepers[found.kind]
+    keeper = hooks.keepers[found.kind]
     locked = keeper.lock(tx, [found])
     run = tx.runs.lock([proof.run_id])[proof.run_id]
     if run.outcome == "waiting" and run.reason == ENTRUSTED:
-        conclude(tx, seams, keeper, locked, [(run, ending)], now=now)
+        conclude(tx, hooks, keeper, locked, [(run, ending)], now=now)
 
 
-def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
+def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     schedule, cadence = _hold(tx, checked.definition.slug)
     definition = _on_its_grid(checked, schedule)
     text = encode_definition(definition)
@@ -278,22 +278,22 @@ def _edit(tx: Tx, checked: Checked, seams: Seams, now: Instant) -> Put:
         version += 1
         compiled = compile_definition(schedule.schedule_id, version, definition)
         _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
-        _refuse_unknown(tx, definition, seams)
+        _refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
         )
         _apply_edit(tx, schedule, cadence, compiled, now)
     if definition.enabled is False:
-        disable(tx, definition.slug, seams=seams, now=now)
+        disable(tx, definition.slug, hooks=hooks, now=now)
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
     return Put(schedule.schedule_id, definition.slug, version, False, is_changed)
 
 
-def _refuse_unknown(tx: Tx, definition: Definition, seams: Seams) -> None:
+def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
     """What it names and nobody has would be waited for, or taken for granted, in vain."""
-    errors = [error for ask in seams.stored_checks for error in ask(tx, definition)]
+    errors = [error for ask in hooks.stored_checks for error in ask(tx, definition)]
     if errors:
         raise Invalid(*errors)
 
@@ -357,7 +357,7 @@ def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
     return schedule, cadence
 
 
-def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Instant) -> Cadence:
+def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, hooks: EngineHooks, now: Instant) -> Cadence:
     """Give up runs of it that wait for something: a halted schedule starts nothing, not even a retry."""
     dropped = [run for run in tx.runs.lock(open_ids(cadence)).values() if run.outcome == "waiting"]
     if not dropped:
@@ -366,7 +366,7 @@ def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, seams: Seams, now: Inst
     dropped.sort(key=lambda run: run.run_id != cadence.queued_run_id)
     for run in dropped:
         locked = tx.cadences.lock([cadence.schedule_id])
-        conclude(tx, seams, seams.keepers[run.kind], locked, [(run, Dropped(reason))], now=now)
+        conclude(tx, hooks, hooks.keepers[run.kind], locked, [(run, Dropped(reason))], now=now)
     return tx.cadences.lock([cadence.schedule_id])[cadence.schedule_id]
 
 

@@ -19,7 +19,7 @@ from wakeful.engine.settling import conclude
 from wakeful.engine.store_rollback import COPIED_AT
 from wakeful.features.schedules.alarms import decided, record, taken_ahead
 from wakeful.features.schedules.compiled import Compilations, Compiled
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.schedules")
@@ -41,7 +41,7 @@ Forgo: TypeAlias = Callable[[Tx, Instant], int]
 
 
 async def adopt_copy(
-    store: Store, seams: Seams, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
+    store: Store, hooks: EngineHooks, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
 ) -> Adopted | None:
     """Look for the mark of a copy, and begin with it; None if this is no copy."""
     written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
@@ -49,7 +49,7 @@ async def adopt_copy(
         return None
     copied_at = int(written)
     runs = 0
-    while closed := await store.write(lambda tx: _close_open(tx, seams, written, now)):
+    while closed := await store.write(lambda tx: _close_open(tx, hooks, written, now)):
         runs += closed
     instants = 0
     after: str | None = ""
@@ -84,7 +84,7 @@ def _clear(written: str, tx: Tx) -> None:
         tx.meta.set(COPIED_AT, "")
 
 
-def _close_open(tx: Tx, seams: Seams, written: str, now: Instant) -> int:
+def _close_open(tx: Tx, hooks: EngineHooks, written: str, now: Instant) -> int:
     """One step: runs that were under way or waited when the copy was made."""
     if _is_done(tx, written):
         return 0
@@ -96,12 +96,12 @@ def _close_open(tx: Tx, seams: Seams, written: str, now: Instant) -> int:
     closed = 0
     ending = Forgotten(RESTORED, f"it was open in the copy of {format_instant(copied_at)}")
     for kind, of_kind in by_kind.items():
-        keeper = seams.keepers.get(kind)
+        keeper = hooks.keepers.get(kind)
         if keeper is None:
             continue  # nobody here knows this kind; whoever does will rescue it
         locked = keeper.lock(tx, of_kind)
         held = tx.runs.lock([row.run_id for row in of_kind])
-        conclude(tx, seams, keeper, locked, [(held[row.run_id], ending) for row in of_kind], now=now)
+        conclude(tx, hooks, keeper, locked, [(held[row.run_id], ending) for row in of_kind], now=now)
         closed += len(of_kind)
     return closed
 

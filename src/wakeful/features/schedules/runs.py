@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from wakeful.core.run.results import Done, Ending, Entrusted, Failed, kept_of, kept_while_waiting, session_of
+from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, kept_while_waiting, session_of
 from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
 from wakeful.core.run.transitions import closed
@@ -165,8 +165,8 @@ def _settle(
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
-    asked = ending.effects if isinstance(ending, Done | Entrusted) else ()
-    if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, Entrusted):
+    asked = ending.effects if isinstance(ending, Done | HandedOver) else ()
+    if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
         settlement = _not_again(run, settlement, cadence)
     session_id = session_of(ending)
     is_new = session_id is not None and session_id != cadence.session_id

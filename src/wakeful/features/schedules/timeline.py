@@ -19,14 +19,14 @@ from wakeful.ports.store import ALARM_SCHEDULE, Tx
 MARKS_MAX: Final = 120
 
 
-class Past(NamedTuple):
+class RecordedRuns(NamedTuple):
     """Rows of the ledger since a time, newest first; `whole_since`: older ones were not looked at."""
 
     runs: list[Run]
     whole_since: Instant
 
 
-class Future(NamedTuple):
+class UpcomingInstants(NamedTuple):
     """Instants until a time, in order; `whole_until`: later ones were not looked at."""
 
     instants: list[Instant]
@@ -37,8 +37,8 @@ class Row(NamedTuple):
     """One schedule on the time axis."""
 
     view: ScheduleView
-    past: Past
-    future: Future
+    past: RecordedRuns
+    future: UpcomingInstants
 
     def to_json(self) -> dict[str, Any]:
         timing = None if self.view.definition is None else self.view.definition.timing
@@ -60,8 +60,8 @@ class Other(NamedTuple):
     """The heartbeat, a workflow or a quota slot on the time axis."""
 
     slug: str
-    past: Past
-    future: Future
+    past: RecordedRuns
+    future: UpcomingInstants
 
     def to_json(self) -> dict[str, Any]:
         newest = self.past.runs[0] if self.past.runs else None
@@ -128,18 +128,18 @@ def rows(
     return found
 
 
-def _past(newest_first: Sequence[Run], since: Instant, marks: int) -> Past:
+def _past(newest_first: Sequence[Run], since: Instant, marks: int) -> RecordedRuns:
     shown = newest_first[:marks]
     kept = [run for run in shown if _end(run) >= since]
     is_cut = len(newest_first) > marks and len(kept) == len(shown)
-    return Past(kept, max(since, min(map(_end, shown))) if is_cut else since)
+    return RecordedRuns(kept, max(since, min(map(_end, shown))) if is_cut else since)
 
 
 def _end(run: Run) -> Instant:
     return max(run.planned_at, run.planned_until or 0, run.ended_at or 0)
 
 
-def _future(walked: Sequence[tuple[Instant, bool]], until: Instant, marks: int) -> Future:
+def _future(walked: Sequence[tuple[Instant, bool]], until: Instant, marks: int) -> UpcomingInstants:
     kept = [at for at, is_started in walked[:marks] if is_started and at <= until]
     is_cut = len(walked) > marks and walked[marks][0] <= until
-    return Future(kept, walked[marks - 1][0] if is_cut else until)
+    return UpcomingInstants(kept, walked[marks - 1][0] if is_cut else until)

@@ -13,7 +13,7 @@ from typing import Final
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence, Rules, due_at
-from wakeful.core.schedule.upcoming import Ahead, Upcoming
+from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset, latest_until, next_after, next_n
@@ -27,7 +27,7 @@ SPARE: Final = 200
 STEPS_MAX: Final = 10_000
 
 
-def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
+def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> UpcomingPage:
     """What all schedules are going to start until a time, in the order it is due.
 
     Not all alarms start something (a pause may end): so if there are more of them than were looked at, only what lies
@@ -44,7 +44,7 @@ def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
     instants: list[Upcoming] = []
     for _ in range(STEPS_MAX):
         if not heap or heap[0][0][0].due_at > certain:
-            return Ahead(instants, certain, certain < until)
+            return UpcomingPage(instants, certain, certain < until)
         (instant, is_started), line = heap[0]
         if is_started and len(instants) == limit:
             break
@@ -55,7 +55,7 @@ def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> Ahead:
             heapq.heappop(heap)
         else:
             heapq.heapreplace(heap, (following, line))
-    return Ahead(instants, heap[0][0][0].due_at - 1, True)
+    return UpcomingPage(instants, heap[0][0][0].due_at - 1, True)
 
 
 def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:

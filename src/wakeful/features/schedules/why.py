@@ -13,7 +13,7 @@ from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import view_run
-from wakeful.features.schedules.why_facts import Case, Circumstances, Named, Neighbour, read_case
+from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, ProcessFacts, WhyCase, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
 from wakeful.ports.store import Tx
 
@@ -43,11 +43,11 @@ def why(
     `terms` are those that hold now; times of schedules without a zone are shown in theirs. Raises `NotFound` for a slug
     that never was; one that was removed is still known.
     """
-    case = read_case(tx, slug, at=at, now=now, circumstances=Circumstances(terms or Terms(), ledger_days))
+    case = read_case(tx, slug, at=at, now=now, circumstances=ProcessFacts(terms or Terms(), ledger_days))
     return Why(sentence_of(case), facts_of(case))
 
 
-def facts_of(case: Case) -> dict[str, Any]:
+def facts_of(case: WhyCase) -> dict[str, Any]:
     """What the sentence rests on."""
     cadence = case.cadence
     last = case.clockwork.last
@@ -82,21 +82,21 @@ def facts_of(case: Case) -> dict[str, Any]:
     }
 
 
-def _outage(case: Case) -> dict[str, Any] | None:
+def _outage(case: WhyCase) -> dict[str, Any] | None:
     """When nobody ticked around a missed instant, as far as the nodes that are still known tell."""
     if case.row is None or case.row.outcome != "missed" or case.clockwork.down_until is None:
         return None
     return {"from": _text(case.clockwork.down_from), "until": _text(case.clockwork.down_until)}
 
 
-def _named(named: Named | None) -> dict[str, Any] | None:
+def _named(named: NamedRun | None) -> dict[str, Any] | None:
     if named is None:
         return None
     run = named.run
     return {"runId": str(run.run_id), "slug": named.slug, "outcome": run.outcome, "startedAt": _text(run.started_at)}
 
 
-def _neighbour(neighbour: Neighbour | None, offset: int) -> dict[str, Any] | None:
+def _neighbour(neighbour: AdjacentInstant | None, offset: int) -> dict[str, Any] | None:
     if neighbour is None:
         return None
     row = neighbour.row

@@ -17,7 +17,7 @@ Effect: TypeAlias = Literal["madeUp", "firstOfTwo", "secondOfTwo"]
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class DstChange:
     """An instant next to a change of the clock."""
 
     effect: Effect
@@ -38,7 +38,7 @@ class Saving:
                 return f"{self.wall} comes twice on {self.day} in {self.zone}, and it was due the first time only"
 
 
-def saving_at(timing: Timing, at: Instant) -> Saving | None:
+def saving_at(timing: Timing, at: Instant) -> DstChange | None:
     """The effect of daylight saving on an instant, whether the timing has it or not; None where there is none."""
     if not isinstance(timing, Cron | Times) or timing.timezone is None:
         return None
@@ -50,21 +50,21 @@ def saving_at(timing: Timing, at: Instant) -> Saving | None:
     if not pattern.runs_once or count_walls(pattern, wall, wall + 1) == 0 or at % SECOND:
         return None
     if wall < segment.seen:
-        return Saving("secondOfTwo", *_shown(wall), zone, (wall - segment.before) * SECOND)
+        return DstChange("secondOfTwo", *_shown(wall), zone, (wall - segment.before) * SECOND)
     following = segment_at(zone, segment.end)
     if following.offset < segment.offset and wall >= segment.end + following.offset:
-        return Saving("firstOfTwo", *_shown(wall), zone, (wall - following.offset) * SECOND)
+        return DstChange("firstOfTwo", *_shown(wall), zone, (wall - following.offset) * SECOND)
     return None
 
 
-def _after_gap(pattern: WallPattern, zone: str, segment: Segment) -> Saving | None:
+def _after_gap(pattern: WallPattern, zone: str, segment: Segment) -> DstChange | None:
     """The first instant after a gap stands for what the gap left out."""
     closes, opens = segment.start + segment.before, segment.start + segment.offset
     if not pattern.makes_up or opens - closes > GAP_MAX or count_walls(pattern, closes, opens) == 0:
         return None
     if count_walls(pattern, opens, opens + 1):
         return None  # it would have been due there anyway
-    return Saving("madeUp", *_shown(next_wall(pattern, closes - 1)), zone)
+    return DstChange("madeUp", *_shown(next_wall(pattern, closes - 1)), zone)
 
 
 def _shown(wall: int) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_un
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.why_dst import Saving, saving_at
+from wakeful.features.schedules.why_dst import DstChange, saving_at
 from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
 from wakeful.ports.names import names_of
 from wakeful.ports.store import Node, Schedule, Tx
@@ -23,7 +23,7 @@ REMOVED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ProcessFacts:
     """What the asker knows and the store does not."""
 
     terms: Terms  # those that hold now
@@ -31,7 +31,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Clockwork:
+class NodeState:
     """Who ticks."""
 
     live: Sequence[Node]
@@ -46,7 +46,7 @@ class Clockwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRun:
     """A run and the slug of its schedule."""
 
     run: Run
@@ -54,7 +54,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class AdjacentInstant:
     """A planned instant next to the one asked about, with its row if it has one."""
 
     at: Instant
@@ -62,7 +62,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class WhyCase:
     """Everything known about one question."""
 
     slug: str
@@ -70,21 +70,21 @@ class Case:
     asked_at: Instant | None  # None: about how it stands now
     instant: Instant | None  # the planned instant, or manual request, the answer is about
     zone: str
-    circumstances: Circumstances
+    circumstances: ProcessFacts
     schedule: Schedule
     cadence: Cadence
     compiled: Compiled | Broken
     timing: Timing | None  # in force at the instant; None: not known any more
     row: Run | None
     attempts: Sequence[Attempt]
-    blocker: Named | None  # the run that a skipped one was blocked by, or that a queued one waits for
-    holder: Named | None  # the run that holds the lane it waits for
+    blocker: NamedRun | None  # the run that a skipped one was blocked by, or that a queued one waits for
+    holder: NamedRun | None  # the run that holds the lane it waits for
     is_parked: bool
     meanwhile: Run | None  # what was under way at an instant that is none of its own
-    before: Neighbour | None
-    after: Neighbour | None
-    saving: Saving | None
-    clockwork: Clockwork
+    before: AdjacentInstant | None
+    after: AdjacentInstant | None
+    saving: DstChange | None
+    clockwork: NodeState
     oldest_row_at: Instant | None  # the oldest instant the rows looked at speak of
 
     @property
@@ -123,7 +123,7 @@ class Case:
         return hours is not None and not is_active(hours, self.subject_at)
 
 
-def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstances: Circumstances) -> Case:
+def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstances: ProcessFacts) -> WhyCase:
     """Look everything up. Raises `NotFound` for a slug that never was."""
     schedule = _find(tx, slug, at)
     cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
@@ -141,7 +141,7 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstan
     is_parked = any(alarm.parked for alarm in parked.values())
     subject_at = instant if instant is not None else at if at is not None else now
     before, after = _neighbours(tx, schedule.schedule_id, timing, rows, subject_at)
-    return Case(
+    return WhyCase(
         slug=slug,
         now=now,
         asked_at=at,
@@ -235,24 +235,24 @@ def _precision(at: Instant) -> int:
 
 def _neighbours(
     tx: Tx, schedule_id: int, timing: Timing | None, rows: Sequence[Run], at: Instant
-) -> tuple[Neighbour | None, Neighbour | None]:
+) -> tuple[AdjacentInstant | None, AdjacentInstant | None]:
     """The planned instants on both sides, with their rows."""
     if timing is None:
         planned = [row for row in rows if row.trigger != "manual"]
         earlier = max((row for row in planned if reach(row) < at), key=reach, default=None)
         later = min((row for row in planned if row.planned_at > at), key=lambda row: row.planned_at, default=None)
         return (
-            None if earlier is None else Neighbour(reach(earlier), earlier),
-            None if later is None else Neighbour(later.planned_at, later),
+            None if earlier is None else AdjacentInstant(reach(earlier), earlier),
+            None if later is None else AdjacentInstant(later.planned_at, later),
         )
     before, after = latest_until(timing, at - 1), next_after(timing, at)
     return _neighbour(tx, schedule_id, rows, before), _neighbour(tx, schedule_id, rows, after)
 
 
-def _neighbour(tx: Tx, schedule_id: int, rows: Sequence[Run], at: Instant | None) -> Neighbour | None:
+def _neighbour(tx: Tx, schedule_id: int, rows: Sequence[Run], at: Instant | None) -> AdjacentInstant | None:
     if at is None:
         return None
-    return Neighbour(at, covering(rows, at, at + 1) or covering(rows_around(tx, schedule_id, at), at, at + 1))
+    return AdjacentInstant(at, covering(rows, at, at + 1) or covering(rows_around(tx, schedule_id, at), at, at + 1))
 
 
 def _blocker_id(row: Run | None, cadence: Cadence) -> int | None:
@@ -263,22 +263,22 @@ def _blocker_id(row: Run | None, cadence: Cadence) -> int | None:
     return row.blocked_by if row.outcome in NOT_RUN else None
 
 
-def _named(tx: Tx, run_id: int | None) -> Named | None:
+def _named(tx: Tx, run_id: int | None) -> NamedRun | None:
     run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)
     if run is None:
         return None
-    return Named(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a schedule that is gone"))
+    return NamedRun(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a schedule that is gone"))
 
 
-def _clockwork(tx: Tx, at: Instant, now: Instant) -> Clockwork:
+def _clockwork(tx: Tx, at: Instant, now: Instant) -> NodeState:
     nodes = tx.nodes.all()
     live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
     last = max(nodes, key=lambda node: node.last_tick_at, default=None)
     seen = max((node.last_tick_at for node in nodes if node.started_at <= at), default=None)
     back = min((node.started_at for node in nodes if node.started_at > at), default=None)
     if seen is None or seen >= at:
-        return Clockwork(live, last)
-    return Clockwork(live, last, seen, back)
+        return NodeState(live, last)
+    return NodeState(live, last, seen, back)
 
 
 def _zone_of(timing: Timing | None) -> str | None:

@@ -7,22 +7,22 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.policies import GRACE
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import AGENT_LANE, Broken
-from wakeful.features.schedules.why_facts import Case, Named, Neighbour
-from wakeful.features.schedules.why_times import Dial, length, shorten
+from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, WhyCase
+from wakeful.features.schedules.why_times import TimeFormat, length, shorten
 
 
-def _subject(case: Case, dial: Dial) -> str:
+def _subject(case: WhyCase, dial: TimeFormat) -> str:
     row = case.row
     if row is not None and row.trigger == "manual":
         return f"the run of {case.slug} that a person asked for at {dial.full(row.planned_at)}"
     return f"the run of {case.slug} planned for {dial.full(case.subject_at)}"
 
 
-def ran(case: Case, dial: Dial) -> str:
+def ran(case: WhyCase, dial: TimeFormat) -> str:
     return f"{_subject(case, dial)} {_how_it_ended(_row(case), dial)}{_lateness(case, dial)}"
 
 
-def _how_it_ended(row: Run, dial: Dial) -> str:
+def _how_it_ended(row: Run, dial: TimeFormat) -> str:
     took = "" if row.ended_at is None or row.started_at is None else length(row.ended_at - row.started_at)
     tries = "" if row.attempt <= 1 else f" on attempt {row.attempt}"
     error = _error(row)
@@ -60,7 +60,7 @@ def _got(row: Run) -> str:
     return "" if row.rung is None else f" (it got as far as {row.rung})"
 
 
-def _lateness(case: Case, dial: Dial) -> str:
+def _lateness(case: WhyCase, dial: TimeFormat) -> str:
     row = _row(case)
     if row.started_at is None or row.trigger == "manual":
         return ""
@@ -71,12 +71,12 @@ def _lateness(case: Case, dial: Dial) -> str:
     return f"{staggered}, {length(late)} late" if late > GRACE else staggered
 
 
-def _due_why(case: Case) -> str:
+def _due_why(case: WhyCase) -> str:
     row = _row(case)
     return " by its stagger" if row.due_at - row.planned_at == case.offset else " because of errors before it"
 
 
-def running(case: Case, dial: Dial) -> str:
+def running(case: WhyCase, dial: TimeFormat) -> str:
     row = _row(case)
     since = "" if row.claimed_at is None else f" since {dial.brief(row.claimed_at)}"
     until = "" if row.deadline_at is None else f", and has until {dial.brief(row.deadline_at)}"
@@ -86,7 +86,7 @@ def running(case: Case, dial: Dial) -> str:
     )
 
 
-def stuck(case: Case, dial: Dial) -> str:
+def stuck(case: WhyCase, dial: TimeFormat) -> str:
     row = _row(case)
     keeps = "" if row.lane is None else f", {_queue(row.lane)}"
     return (
@@ -95,11 +95,11 @@ def stuck(case: Case, dial: Dial) -> str:
     )
 
 
-def waiting(case: Case, dial: Dial) -> str:
+def waiting(case: WhyCase, dial: TimeFormat) -> str:
     return f"{_subject(case, dial)} is waiting {_for_what(case, _row(case), dial)}"
 
 
-def _for_what(case: Case, row: Run, dial: Dial) -> str:
+def _for_what(case: WhyCase, row: Run, dial: TimeFormat) -> str:
     until = "" if row.next_attempt_at is None else dial.brief(row.next_attempt_at)
     match row.reason:
         case "retry":
@@ -129,7 +129,7 @@ def _for_what(case: Case, row: Run, dial: Dial) -> str:
             return f"until {until}, because of this gate: {reason}"
 
 
-def _used_up(case: Case) -> str:
+def _used_up(case: WhyCase) -> str:
     slot = None if isinstance(case.compiled, Broken) else case.compiled.definition.slot
     return "its quota is used up" if slot is None else f"the quota of slot {slot!r} is used up until its reset"
 
@@ -141,7 +141,7 @@ def _queue(lane: str) -> str:
     return f"the queue of lane {lane}"
 
 
-def named_run(named: Named, case: Case) -> str:
+def named_run(named: NamedRun, case: WhyCase) -> str:
     channel = channel_of(named.slug)
     if channel is not None:
         return f"run {named.run.run_id}, which answers a message on {channel}"
@@ -149,12 +149,12 @@ def named_run(named: Named, case: Case) -> str:
     return f"run {named.run.run_id}{of}"
 
 
-def skipped(case: Case, dial: Dial) -> str:
+def skipped(case: WhyCase, dial: TimeFormat) -> str:
     row = _row(case)
     return f"{_gap_subject(case, dial, 'was skipped')} because {_why_skipped(case, row, dial)}"
 
 
-def _why_skipped(case: Case, row: Run, dial: Dial) -> str:
+def _why_skipped(case: WhyCase, row: Run, dial: TimeFormat) -> str:
     match row.reason:
         case "paused":
             return "the schedule was paused"
@@ -188,12 +188,12 @@ def _why_skipped(case: Case, row: Run, dial: Dial) -> str:
             return f"a gate decided so: {reason}"
 
 
-def _last_failure(before: Neighbour | None) -> str:
+def _last_failure(before: AdjacentInstant | None) -> str:
     row = None if before is None else before.row
     return "" if row is None or row.error is None else f": {_error(row)}"
 
 
-def missed(case: Case, dial: Dial) -> str:
+def missed(case: WhyCase, dial: TimeFormat) -> str:
     row = _row(case)
     subject = _gap_subject(case, dial, "was missed")
     if row.reason == "clock":
@@ -207,7 +207,7 @@ def missed(case: Case, dial: Dial) -> str:
     return f"{subject} because no process was ticking{when}{_caught_up(case, dial)}"
 
 
-def _caught_up(case: Case, dial: Dial) -> str:
+def _caught_up(case: WhyCase, dial: TimeFormat) -> str:
     """What of an outage ran after all."""
     row = None if case.after is None else case.after.row
     if row is None or row.trigger != "catchUp" or row.started_at is None:
@@ -215,7 +215,7 @@ def _caught_up(case: Case, dial: Dial) -> str:
     return f", and {dial.brief(row.planned_at)} was caught up for all of them at {dial.brief(row.started_at)}"
 
 
-def _gap_subject(case: Case, dial: Dial, became: str) -> str:
+def _gap_subject(case: WhyCase, dial: TimeFormat, became: str) -> str:
     row = _row(case)
     subject = f"{case.slug} at {dial.full(case.subject_at)} {became}"
     if row.instants == 1:
@@ -244,7 +244,7 @@ def in_short(row: Run) -> str:
             return str(outcome)
 
 
-def _row(case: Case) -> Run:
+def _row(case: WhyCase) -> Run:
     if case.row is None:
         raise AssertionError("this answer is about a row of the ledger")
     return case.row

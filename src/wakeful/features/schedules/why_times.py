@@ -18,7 +18,7 @@ from wakeful.core.time.zones import segment_at
 TEXT_MAX: Final = 300
 
 
-class Dial:
+class TimeFormat:
     """Shows times on one wall clock, shortly where the day is clear."""
 
     def __init__(self, zone: str, day_of: Instant) -> None:

@@ -14,12 +14,12 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset, Manual
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
-from wakeful.features.schedules.why_facts import Case
+from wakeful.features.schedules.why_facts import WhyCase
 from wakeful.features.schedules.why_rows import in_short, missed, named_run, ran, running, skipped, stuck, waiting
-from wakeful.features.schedules.why_times import Dial, shorten
+from wakeful.features.schedules.why_times import TimeFormat, shorten
 
 
-def cause_of(case: Case) -> str:
+def cause_of(case: WhyCase) -> str:
     """The kind of answer, in one word for programs."""
     row = case.row
     if row is not None and not (case.asked_at is None and _is_halt_the_answer(case)):
@@ -43,9 +43,9 @@ def cause_of(case: Case) -> str:
     return "planned" if case.subject_at > case.now else "due"
 
 
-def sentence_of(case: Case) -> str:
+def sentence_of(case: WhyCase) -> str:
     """The whole sentence."""
-    dial = Dial(case.zone, case.subject_at)
+    dial = TimeFormat(case.zone, case.subject_at)
     cause = cause_of(case)
     parts = [_nothing_ticks(case, dial), _SAID[cause](case, dial)]
     if case.saving is not None and cause != "notAnInstant":
@@ -57,12 +57,12 @@ def sentence_of(case: Case) -> str:
     return _sentence(case, parts)
 
 
-def _sentence(case: Case, parts: Iterable[str | None]) -> str:
+def _sentence(case: WhyCase, parts: Iterable[str | None]) -> str:
     text = "; ".join(part for part in parts if part)
     return f"{text}." if text.startswith(case.slug) else f"{text[0].upper()}{text[1:]}."
 
 
-def _is_halt_the_answer(case: Case) -> bool:
+def _is_halt_the_answer(case: WhyCase) -> bool:
     """Asked how it stands: a halt says more than the newest row, an open run says more than the halt."""
     is_open = case.cadence.open_run_id is not None
     if _is_failed_for_good(case):
@@ -71,13 +71,13 @@ def _is_halt_the_answer(case: Case) -> bool:
     return is_halted and not is_open
 
 
-def _is_failed_for_good(case: Case) -> bool:
+def _is_failed_for_good(case: WhyCase) -> bool:
     """Whether it is over, and its last run did not succeed: what went wrong is the answer, not that nothing is left."""
     is_over = case.cadence.state == "done" and not case.is_removed and not isinstance(case.compiled, Broken)
     return is_over and case.row is not None and case.row.outcome in ERRORS
 
 
-def _is_after_pause(case: Case) -> bool:
+def _is_after_pause(case: WhyCase) -> bool:
     """Whether a pause that ends by itself will be over by then."""
     cadence = case.cadence
     return cadence.state == "paused" and cadence.resume_at is not None and case.subject_at > cadence.resume_at
@@ -86,7 +86,7 @@ def _is_after_pause(case: Case) -> bool:
 # --- nothing ticks ---------------------------------------------------------------------------------------------------
 
 
-def _nothing_ticks(case: Case, dial: Dial) -> str | None:
+def _nothing_ticks(case: WhyCase, dial: TimeFormat) -> str | None:
     if case.clockwork.live or case.is_removed:
         return None
     is_open = case.row is not None and case.row.outcome in ("running", "waiting")
@@ -105,24 +105,24 @@ def _nothing_ticks(case: Case, dial: Dial) -> str | None:
 # --- what has no row -------------------------------------------------------------------------------------------------
 
 
-def _before_it_existed(case: Case, dial: Dial) -> str:
+def _before_it_existed(case: WhyCase, dial: TimeFormat) -> str:
     created = dial.brief(case.schedule.created_at)
     return f"{case.slug} did not exist at {dial.full(case.subject_at)}: it was created at {created}"
 
 
-def _removed(case: Case, dial: Dial) -> str:
+def _removed(case: WhyCase, dial: TimeFormat) -> str:
     removed = dial.brief(case.schedule.deleted_at or 0)
     if case.asked_at is None:
         return f"{case.slug} was removed at {removed}, so nothing of it happens any more{_last_words(case, dial)}"
     return f"{case.slug} did not run at {dial.full(case.subject_at)} because it had been removed at {removed}"
 
 
-def _invalid(case: Case, dial: Dial) -> str:
+def _invalid(case: WhyCase, dial: TimeFormat) -> str:
     reason = case.compiled.reason if isinstance(case.compiled, Broken) else case.cadence.state_reason
     return f"{case.slug} cannot run because its definition cannot be read: {reason}; write it anew"
 
 
-def _halted(case: Case, dial: Dial) -> str:
+def _halted(case: WhyCase, dial: TimeFormat) -> str:
     cadence = case.cadence
     if case.asked_at is None:
         return f"{case.slug} does not run because it {_halt(case, dial)}{_last_words(case, dial)}"
@@ -132,7 +132,7 @@ def _halted(case: Case, dial: Dial) -> str:
     return f"{case.slug} will not run at {dial.full(case.subject_at)} because it {_halt(case, dial)}{would}"
 
 
-def _halt(case: Case, dial: Dial) -> str:
+def _halt(case: WhyCase, dial: TimeFormat) -> str:
     cadence = case.cadence
     since = dial.brief(cadence.state_at)
     match cadence.state:
@@ -145,7 +145,7 @@ def _halt(case: Case, dial: Dial) -> str:
             return f"is done since {since}: no instant of it is left"
 
 
-def _not_an_instant(case: Case, dial: Dial) -> str:
+def _not_an_instant(case: WhyCase, dial: TimeFormat) -> str:
     tense = "had" if case.subject_at <= case.now else "has"
     parts = [
         f"{case.slug} {tense} no planned time at {dial.full(case.subject_at)}, because {_why_no_instant(case)}",
@@ -156,14 +156,14 @@ def _not_an_instant(case: Case, dial: Dial) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _meanwhile(case: Case, dial: Dial) -> str | None:
+def _meanwhile(case: WhyCase, dial: TimeFormat) -> str | None:
     row = case.meanwhile
     if row is None:
         return None
     return f"at that moment run {row.run_id}, planned for {dial.brief(row.planned_at)}, was under way"
 
 
-def _why_no_instant(case: Case) -> str:
+def _why_no_instant(case: WhyCase) -> str:
     if case.saving is not None:
         return case.saving.sentence
     match case.timing:
@@ -177,7 +177,7 @@ def _why_no_instant(case: Case) -> str:
             return f"it runs {describe(timing)}"
 
 
-def _before(case: Case, dial: Dial) -> str | None:
+def _before(case: WhyCase, dial: TimeFormat) -> str | None:
     before = case.before
     if before is None or (before.row is None and before.at <= case.schedule.created_at):
         return None
@@ -186,7 +186,7 @@ def _before(case: Case, dial: Dial) -> str | None:
     return f"the one before, {dial.brief(before.at)}, {in_short(before.row)}"
 
 
-def _after(case: Case, dial: Dial) -> str | None:
+def _after(case: WhyCase, dial: TimeFormat) -> str | None:
     after = case.after
     if after is None:
         return None if case.timing is None else "there is none after it"
@@ -195,14 +195,14 @@ def _after(case: Case, dial: Dial) -> str | None:
     )
 
 
-def _pruned(case: Case, dial: Dial) -> str:
+def _pruned(case: WhyCase, dial: TimeFormat) -> str:
     subject = f"{case.slug} at {dial.full(case.subject_at)}"
     if case.oldest_row_at is None or case.subject_at < case.oldest_row_at:
         return f"what became of {subject} is not in the ledger any more: it keeps {case.circumstances.ledger_days} days"
     return f"{subject} was not planned then: its timing was changed at {dial.brief(case.schedule.updated_at)}"
 
 
-def _due(case: Case, dial: Dial) -> str:
+def _due(case: WhyCase, dial: TimeFormat) -> str:
     """Its time has come, and it has not rung."""
     subject = f"{case.slug} at {dial.full(case.subject_at)}"
     cadence = case.cadence
@@ -220,13 +220,13 @@ def _due(case: Case, dial: Dial) -> str:
     return f"{subject} is due and rings with the next look of the clock"
 
 
-def _after_errors(case: Case) -> str:
+def _after_errors(case: WhyCase) -> str:
     errors = case.cadence.consecutive_errors
     count = "an error" if errors == 1 else f"{errors} errors in a row"
     return f"after {count}, the last: {shorten(case.cadence.last_error)}"
 
 
-def _planned(case: Case, dial: Dial) -> str:
+def _planned(case: WhyCase, dial: TimeFormat) -> str:
     """It is still to come."""
     cadence = case.cadence
     at = dial.full(case.subject_at)
@@ -244,7 +244,7 @@ def _planned(case: Case, dial: Dial) -> str:
     return f"{case.slug} will run at {at}{staggered}{paused}{_unless(case)}"
 
 
-def _unwanted(case: Case) -> str | None:
+def _unwanted(case: WhyCase) -> str | None:
     """Why no instant runs as things stand, whatever else is the case."""
     if case.circumstances.terms.is_standby:
         return "schedules are switched off (standby)"
@@ -252,7 +252,7 @@ def _unwanted(case: Case) -> str | None:
     return None if too_often is None else f"it asks its agent too often: {too_often}"
 
 
-def _unless(case: Case) -> str:
+def _unless(case: WhyCase) -> str:
     if case.blocker is None:
         return ""
     queues = not isinstance(case.compiled, Broken) and case.compiled.rules.overlap == "queue"
@@ -260,11 +260,11 @@ def _unless(case: Case) -> str:
     return f", unless {named_run(case.blocker, case)} is still under way: {instead}"
 
 
-def _idle(case: Case, dial: Dial) -> str:
+def _idle(case: WhyCase, dial: TimeFormat) -> str:
     return f"{case.slug} has not run yet"
 
 
-def _what_is_next(case: Case, dial: Dial) -> str | None:
+def _what_is_next(case: WhyCase, dial: TimeFormat) -> str | None:
     if case.cadence.state == "paused" and case.cadence.resume_at is not None and case.after is not None:
         return None
     if case.cadence.state != "active" or isinstance(case.compiled, Broken):
@@ -292,7 +292,7 @@ def _waits_beyond(run: Run | None, at: Instant) -> bool:
     return run is not None and run.outcome == "waiting" and run.next_attempt_at is not None and run.next_attempt_at > at
 
 
-def _last_words(case: Case, dial: Dial) -> str:
+def _last_words(case: WhyCase, dial: TimeFormat) -> str:
     row = case.row
     return "" if row is None else f"; its last row, {dial.brief(row.planned_at)}, {in_short(row)}"
 

@@ -22,7 +22,7 @@ from wakeful.core.workflow.rules import (
     LOOP_RUNS_MAX,
     LOOP_WINDOW,
     WAKE_MAX,
-    Flow,
+    WorkflowState,
     counted,
     due_producers,
     is_held,
@@ -40,7 +40,7 @@ from wakeful.features.workflows.state import (
     with_handler,
     with_workflow,
 )
-from wakeful.ports.handlers import Due, Rung
+from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, SubscriptionKey
 
@@ -54,7 +54,7 @@ PRUNE_STEP: Final = 500
 class _Begun(NamedTuple):
     """What ringing one workflow came to: where it stands, and the handler that is to run."""
 
-    flow: Flow
+    flow: WorkflowState
     session: Session | None = None
     handler: Handler | None = None
 
@@ -70,13 +70,13 @@ class WorkflowAlarms:
         self._compilations = compilations
         self._prune_at: Instant = 0
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> Rung:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Let every workflow whose alarm was due by `due_by` take its next step, at most `limit` of them."""
         if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
             self._prune(tx, now)
         workflows = tx.workflows.due(now=due_by, limit=limit)
         if not workflows:
-            return Rung((), 0)
+            return RingResult((), 0)
         flows = read_flows(tx, workflows)
         oldest = _by_workflow(tx.messages.oldest(flows))
         sessions = tx.sessions.by_ids([one.session_id for one in workflows if one.session_id is not None])
@@ -91,7 +91,7 @@ class WorkflowAlarms:
         save_flows(tx, [(flows[key], after[key]) for key in flows], now)
         # An alarm that rang for nothing is put where the facts say as well.
         touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
-        return Rung(due, len(workflows))
+        return RingResult(due, len(workflows))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock came back: what was planned beyond now is planned from now."""
@@ -141,13 +141,13 @@ class _Started(NamedTuple):
     start: _Start
 
 
-def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, Flow]]:
+def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, WorkflowState]]:
     """The runs that come forth, with the rows of instants that were jumped over on the way to them."""
     ids = iter(tx.runs.reserve_ids(sum(2 if one.start.gap is not None else 1 for one in started)))
     due: list[Due] = []
     gaps: list[Run] = []
     rows: list[HandlerRun] = []
-    after: dict[int, Flow] = {}
+    after: dict[int, WorkflowState] = {}
     for (flow, session, handler), start in started:
         if session is None or handler is None:  # only those that begin are here
             continue
@@ -178,7 +178,12 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
 
 
 def _begin(
-    tx: Tx, flow: Flow, session: Session | None, known: Known, oldest: Mapping[tuple[str, str], Instant], now: Instant
+    tx: Tx,
+    flow: WorkflowState,
+    session: Session | None,
+    known: Known,
+    oldest: Mapping[tuple[str, str], Instant],
+    now: Instant,
 ) -> _Begun:
     """The next step of one workflow."""
     if not is_startable(flow.workflow):
@@ -201,7 +206,12 @@ def _begin(
 
 
 def _next_in(
-    tx: Tx, flow: Flow, session: Session, known: Compiled, oldest: Mapping[tuple[str, str], Instant], now: Instant
+    tx: Tx,
+    flow: WorkflowState,
+    session: Session,
+    known: Compiled,
+    oldest: Mapping[tuple[str, str], Instant],
+    now: Instant,
 ) -> _Begun | None:
     """Which handler runs next in a session; None: it is over."""
     left: list[str] = json.loads(session.producers_left)
@@ -221,7 +231,7 @@ def _next_in(
     return _Begun(flow, session, flow.handlers[consumer])
 
 
-def _counted(tx: Tx, flow: Flow, consumer: str, now: Instant) -> Flow:
+def _counted(tx: Tx, flow: WorkflowState, consumer: str, now: Instant) -> WorkflowState:
     """The flow after a run of a consumer whose messages may lead back to it: too many in a minute, and it waits."""
     flow = flow._replace(workflow=counted(flow.workflow, now))
     if is_limited(flow.workflow, now):
@@ -233,7 +243,9 @@ def _counted(tx: Tx, flow: Flow, consumer: str, now: Instant) -> Flow:
     return flow
 
 
-def open_session(tx: Tx, flow: Flow, kind: SessionKind, producers: Sequence[str], now: Instant) -> tuple[Flow, Session]:
+def open_session(
+    tx: Tx, flow: WorkflowState, kind: SessionKind, producers: Sequence[str], now: Instant
+) -> tuple[WorkflowState, Session]:
     """A session begins."""
     left = json.dumps(list(producers))
     session_id = tx.sessions.add(NewSession(flow.workflow.workflow_id, kind, now, left))
@@ -278,7 +290,7 @@ def _jumped(producer: Producer, handler: Handler, latest: Instant, why: tuple[Ou
     return Gap(first, last, instants, *why) if instants > 0 else None
 
 
-def _gap_row(run_id: int, flow: Flow, handler: Handler, gap: Gap, now: Instant) -> Run:
+def _gap_row(run_id: int, flow: WorkflowState, handler: Handler, gap: Gap, now: Instant) -> Run:
     row = stretch_of(
         gap,
         run_id=run_id,
@@ -290,7 +302,9 @@ def _gap_row(run_id: int, flow: Flow, handler: Handler, gap: Gap, now: Instant) 
     return of_handler(row, handler.name)
 
 
-def _handler_run(run_id: int, flow: Flow, session: Session, handler: Handler, queued: int, now: Instant) -> HandlerRun:
+def _handler_run(
+    run_id: int, flow: WorkflowState, session: Session, handler: Handler, queued: int, now: Instant
+) -> HandlerRun:
     phase: Phase = "executing" if handler.kind == PRODUCER else "preparing"
     phases = json.dumps({phase: now}, separators=(",", ":"))
     return HandlerRun(
@@ -299,14 +313,14 @@ def _handler_run(run_id: int, flow: Flow, session: Session, handler: Handler, qu
     )  # fmt: skip
 
 
-def _nearer_or_as_it_is(flow: Flow, known: Known, now: Instant) -> Flow:
+def _nearer_or_as_it_is(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
     try:
         return _nearer(flow, known, now)
     except Exception:  # one that cannot be reckoned says so when it rings; the others must not suffer for it (L9)
         return flow
 
 
-def _nearer(flow: Flow, known: Known, now: Instant) -> Flow:
+def _nearer(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
     """Planned from now: no producer later than its next time, no consumer later than it may sleep."""
     for handler in flow.handlers.values():
         next_at, wake_at = handler.next_at, handler.wake_at

@@ -16,7 +16,7 @@ from wakeful.core.time.timing import next_after, tally
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
-from wakeful.core.workflow.rules import Flow
+from wakeful.core.workflow.rules import WorkflowState
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
@@ -56,7 +56,7 @@ def hold(tx: Tx, name: str) -> Workflow | None:
     return row if row.deleted_at is None else None
 
 
-def held(tx: Tx, name: str) -> Flow:
+def held(tx: Tx, name: str) -> WorkflowState:
     """The living workflow of this name, held, with all that is in it. Raises `NotFound`."""
     workflow = hold(tx, name)
     if workflow is None:
@@ -117,12 +117,12 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int 
     tell(tx, flow.workflow, "resumed", "it is resumed")
 
 
-def _incidents(flow: Flow) -> list[str]:
+def _incidents(flow: WorkflowState) -> list[str]:
     """The names of the incidents of its handlers."""
     return [handler_incident(flow.workflow.name, handler) for handler in flow.handlers]
 
 
-def set_status(tx: Tx, before: Flow, status: Status, now: Instant, *, is_tried: bool = False) -> Flow:
+def set_status(tx: Tx, before: WorkflowState, status: Status, now: Instant, *, is_tried: bool = False) -> WorkflowState:
     """Another status, set by a person; an open run that waits rests with it, and goes on with it. `is_tried`: its
     handlers passed a dry prepare just now."""
     flow = with_workflow(before, tried_version=before.workflow.version) if is_tried else before
@@ -143,7 +143,7 @@ def set_status(tx: Tx, before: Flow, status: Status, now: Instant, *, is_tried: 
     return flow
 
 
-def acted(tx: Tx, flow: Flow, now: Instant, *, insists: bool = False) -> Flow:
+def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -> WorkflowState:
     """A person has acted: the error is over, handlers that were held off are tried, and a run that waited for that goes
     on. One whose side effect is uncertain stays until it is resolved."""
     flow = _unheld(flow, flow.handlers)
@@ -165,7 +165,7 @@ def acted(tx: Tx, flow: Flow, now: Instant, *, insists: bool = False) -> Flow:
     return with_workflow(flow, error=None, error_at=None)
 
 
-def _after_pause(tx: Tx, before: Flow, flow: Flow, known: Known, now: Instant) -> Flow:
+def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
     """Times that passed in a pause are not caught up: they are counted in one row, and the next one is ahead."""
     if before.workflow.status == "active" or isinstance(known, Broken):
         return flow
@@ -210,7 +210,7 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
     return stopped
 
 
-def flag_pending(tx: Tx, flow: Flow) -> Flow:
+def flag_pending(tx: Tx, flow: WorkflowState) -> WorkflowState:
     """Each consumer with pending messages is to be looked at once, from its oldest message on."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
     waiting = {one.consumer for one in flow.subscriptions.values() if one.is_active and _key(flow, one) in pending}
@@ -221,11 +221,11 @@ def flag_pending(tx: Tx, flow: Flow) -> Flow:
     return flow._replace(handlers=handlers)
 
 
-def _key(flow: Flow, subscription: Subscription) -> SubscriptionKey:
+def _key(flow: WorkflowState, subscription: Subscription) -> SubscriptionKey:
     return flow.workflow.workflow_id, subscription.topic, subscription.consumer
 
 
-def _unheld(flow: Flow, names: Iterable[str]) -> Flow:
+def _unheld(flow: WorkflowState, names: Iterable[str]) -> WorkflowState:
     """Handlers that could not be reached are tried again at once: a person wants them to be."""
     held = [flow.handlers[name] for name in names if flow.handlers[name].held_until is not None]
     return flow._replace(handlers={**flow.handlers, **{one.name: one._replace(held_until=None) for one in held}})
@@ -244,7 +244,7 @@ def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Insta
     return put
 
 
-def _must_be_read(flow: Flow, topic: str) -> None:
+def _must_be_read(flow: WorkflowState, topic: str) -> None:
     if not flow.readers_of(topic):
         known = ", ".join(name for name in flow.topics if flow.readers_of(name))
         raise NotFound(
@@ -281,7 +281,7 @@ def skip_messages(
     return len(rows)
 
 
-def _skipped_row(flow: Flow, row: Message, now: Instant) -> Message:
+def _skipped_row(flow: WorkflowState, row: Message, now: Instant) -> Message:
     """Skipped for good. It names the run that was shown it last, and is forgotten with that one."""
     consumer = flow.handlers.get(row.consumer)
     run_id = None if consumer is None else consumer.last_run_id
@@ -325,8 +325,8 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
 
 
 def _skipped(
-    tx: Tx, flow: Flow, own: HandlerRun, run: Run, compilations: Compilations, now: Instant
-) -> tuple[Flow, HandlerRun]:
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, compilations: Compilations, now: Instant
+) -> tuple[WorkflowState, HandlerRun]:
     """Its messages are not to be tried again: `next` is told so, unless it is `next` itself that cannot end."""
     known = compilations.of(flow.workflow)
     is_there = not isinstance(known, Broken) and own.handler in known.handlers
@@ -337,7 +337,9 @@ def _skipped(
     return with_workflow(flow, open_run_id=None, freed_at=now), reached(own, "abandoned", now)
 
 
-def _give_up_waiting(tx: Tx, flow: Flow, compilations: Compilations, reason: str, now: Instant) -> Flow:
+def _give_up_waiting(
+    tx: Tx, flow: WorkflowState, compilations: Compilations, reason: str, now: Instant
+) -> WorkflowState:
     """An open run that waits will not be tried again."""
     run = _open_run(tx, flow)
     if run is None or run.outcome != "waiting":
@@ -356,6 +358,6 @@ def _close(tx: Tx, run: Run, reason: str, now: Instant) -> None:
     tx.alarms.remove_many(ALARM_RUN, [run.run_id])
 
 
-def _open_run(tx: Tx, flow: Flow) -> Run | None:
+def _open_run(tx: Tx, flow: WorkflowState) -> Run | None:
     run_id = flow.workflow.open_run_id
     return None if run_id is None else tx.runs.lock([run_id]).get(run_id)

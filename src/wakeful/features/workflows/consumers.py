@@ -10,7 +10,7 @@ from wakeful.core.workflow.rows import FOLLOWING, Handler, Message
 from wakeful.ports.store import Tx
 
 
-class Look(NamedTuple):
+class ConsumerView(NamedTuple):
     """What a consumer is shown, and where it and its subscriptions stood then."""
 
     consumer: Handler | None  # None: a newer definition has it no more
@@ -30,7 +30,7 @@ class Look(NamedTuple):
         return {topic: shown[-1].place for topic, shown in self.messages.items() if len(shown) >= PEEK_MAX}
 
 
-def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Look:
+def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> ConsumerView:
     """The page that is due, and the state: one view of the store, so that nothing slips in between."""
     rows = tx.workflows.handlers([workflow_id]).get(workflow_id, ())
     consumer = next((row for row in rows if row.name == name), None)
@@ -43,7 +43,7 @@ def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Look:
     }
     own = [row for row in tx.workflows.subscriptions([workflow_id]).get(workflow_id, ()) if row.consumer == name]
     has_news = any(row.published > row.seen for row in own if row.is_active)
-    return Look(consumer, subscribe, page, messages, {row.topic: row.published for row in own}, has_news)
+    return ConsumerView(consumer, subscribe, page, messages, {row.topic: row.published for row in own}, has_news)
 
 
 def pick(
@@ -56,7 +56,7 @@ def pick(
     return {topic: [row for row in pending if row.topic == topic] for topic in subscribe}
 
 
-def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: Look, *, woke: bool) -> Handler:
+def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: ConsumerView, *, woke: bool) -> Handler:
     """The consumer after a look: the page that is left for the next one, if any is. `woke`: its wakeAt was due."""
     was = consumer if seen.consumer is None else seen.consumer
     is_new_lap = seen.has_news or woke or was.is_flagged not in (0, FOLLOWING)
@@ -77,7 +77,7 @@ def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: Look, *, woke: boo
     return with_page(consumer, None if is_over else following)
 
 
-def _following(tx: Tx, workflow_id: int, name: str, seen: Look, shown: Page) -> Page:
+def _following(tx: Tx, workflow_id: int, name: str, seen: ConsumerView, shown: Page) -> Page:
     """The page behind one that was shown; behind the last one come the heads again."""
     ends = seen.ends
     topics = list(seen.subscribe) if shown == HEADS else list(seen.subscribe)[seen.subscribe.index(shown.topic) :]

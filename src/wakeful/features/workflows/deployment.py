@@ -9,7 +9,7 @@ from wakeful.core.workflow.definition import Producer, WorkflowDefinition
 from wakeful.core.workflow.definition_json import decode_workflow, encode_workflow, resolved
 from wakeful.core.workflow.pages import with_page
 from wakeful.core.workflow.rows import FRESH, Handler, Origin, Status, Workflow
-from wakeful.core.workflow.rules import Flow
+from wakeful.core.workflow.rules import WorkflowState
 from wakeful.features.workflows.commands import Guard, acted, hold, set_status
 from wakeful.features.workflows.state import read_flows, save_flows, tell, with_workflow
 from wakeful.features.workflows.subscribing import subscribed
@@ -88,7 +88,7 @@ def _create(
         raise Conflict(f"workflow '{definition.name}' was written by another at this moment; try again")
     workflow = tx.workflows.lock([workflow_id])[workflow_id]
     tx.alarms.set_many([Alarm(ALARM_WORKFLOW, workflow_id, None, 1, None, 0)])
-    before = Flow(workflow, {}, {}, {})
+    before = WorkflowState(workflow, {}, {}, {})
     flow, _ = _rearranged(tx, before, definition, None, now)
     if is_tried:
         flow = with_workflow(flow, tried_version=workflow.version)
@@ -98,8 +98,8 @@ def _create(
 
 
 def _rearranged(
-    tx: Tx, flow: Flow, definition: WorkflowDefinition, known: WorkflowDefinition | None, now: Instant
-) -> tuple[Flow, list[str]]:
+    tx: Tx, flow: WorkflowState, definition: WorkflowDefinition, known: WorkflowDefinition | None, now: Instant
+) -> tuple[WorkflowState, list[str]]:
     """Handlers, topics and subscriptions as the new definition has them, and what its writer should know. Producers
     that are new or have another schedule are due at once, the others keep their time; every consumer is to be looked
     at; what handlers remember stays."""

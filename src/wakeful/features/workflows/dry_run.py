@@ -7,7 +7,7 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.run.runs import RungName
 from wakeful.core.workflow.answers import WrongAnswer, read_prepared
 from wakeful.core.workflow.definition import Consumer, Producer, WorkflowDefinition
-from wakeful.features.workflows.handler_calls import Answers, Question, Trouble
+from wakeful.features.workflows.handler_calls import Answers, HandlerFailure, HandlerRequest
 from wakeful.ports.action import Fire, Process
 
 
@@ -35,7 +35,7 @@ async def rehearse(definition: WorkflowDefinition, states: Mapping[str, Any], an
 
 
 async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: Answers, *, force: bool) -> str | None:
-    question = Question(
+    question = HandlerRequest(
         workflow, consumer.name, "0", "prepare", state, True, {"messages": {topic: [] for topic in consumer.subscribe}}
     )  # fmt: skip
     fire = Fire(0, 0, f"workflow:{workflow}", 0, 0, "manual", 1, f"dry-{workflow}-{consumer.name}")
@@ -43,7 +43,7 @@ async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: A
         prepared = read_prepared(
             await answers.ask(consumer, question, fire, _Unrecorded()), subscribe=consumer.subscribe
         )
-    except Trouble as trouble:
+    except HandlerFailure as trouble:
         if force and trouble.is_transient:
             return None
         cure = "; deploy with force to let it pass" if trouble.is_transient else ""

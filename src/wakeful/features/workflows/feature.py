@@ -30,11 +30,11 @@ from wakeful.features.workflows.publishing import Put
 from wakeful.features.workflows.python import Workflow
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.state import read_flows, save_flows
-from wakeful.features.workflows.upcoming import HandlersAhead
+from wakeful.features.workflows.upcoming import UpcomingHandlers
 from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
-from wakeful.ports.handlers import Plug
+from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.workflows")
@@ -87,7 +87,7 @@ class Workflows:
         every_min: Callable[[], Duration],
         ring_bell: Callable[[], None],
         listener: ExchangeListener | None = None,
-    ) -> Plug:
+    ) -> FeatureHooks:
         """What goes into the kernel."""
         self._store = store
         self._clock = clock
@@ -97,12 +97,12 @@ class Workflows:
         self.compilations = Compilations()
         self._answers = Answers(clock, self._functions.ask, listener, is_python_only=self._is_python_only)
         self._is_open = True
-        return Plug(
+        return FeatureHooks(
             alarms=[WorkflowAlarms(self.compilations)],
             keepers=[HandlerRuns(kind, self.compilations, store_id=store_id) for kind in (PRODUCER, CONSUMER)],
             actions={HandlerSpec: HandlerAction(store, clock, self._answers)},
             besides=[self],
-            ahead=[HandlersAhead(self.compilations)],
+            ahead=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
         )
 

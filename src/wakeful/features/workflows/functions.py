@@ -8,7 +8,7 @@ from typing import Any
 
 from wakeful.core.time.instants import format_instant
 from wakeful.core.time.timing_builders import as_instant
-from wakeful.features.workflows.handler_calls import Question, Trouble
+from wakeful.features.workflows.handler_calls import HandlerFailure, HandlerRequest
 from wakeful.features.workflows.python import (
     Context,
     LogicError,
@@ -38,17 +38,17 @@ class Functions:
     def all(self) -> list[Workflow]:
         return list(self._workflows.values())
 
-    async def ask(self, question: Question, fire: Fire) -> Any:
-        """Call the function of a phase; answers what a handler over HTTP would. Raises `Trouble`."""
+    async def ask(self, question: HandlerRequest, fire: Fire) -> Any:
+        """Call the function of a phase; answers what a handler over HTTP would. Raises `HandlerFailure`."""
         workflow = self._workflows.get(question.workflow)
         if workflow is None:
             cure = "add its module to [workflows] modules, or declare it before the start"
-            raise Trouble(f"no Python workflow '{question.workflow}' is loaded here; {cure}", did_nothing=True)
+            raise HandlerFailure(f"no Python workflow '{question.workflow}' is loaded here; {cure}", did_nothing=True)
         try:
             function = workflow.function(question.handler, question.phase)
         except KeyError:
             error = f"the Python workflow '{workflow.name}' has no '{question.handler}' here; load the same everywhere"
-            raise Trouble(error, did_nothing=True) from None
+            raise HandlerFailure(error, did_nothing=True) from None
         if function is None:
             return None
         try:
@@ -75,7 +75,7 @@ class Functions:
         return await value if isinstance(value, Awaitable) else value
 
 
-def _context(question: Question, fire: Fire) -> Context:
+def _context(question: HandlerRequest, fire: Fire) -> Context:
     more = question.more
     messages = {
         topic: [Received(one["id"], one["payload"], one["attempt"]) for one in listed]
@@ -117,22 +117,22 @@ def _as_json(value: Any) -> Any:
             return value
 
 
-def _trouble(error: Exception) -> Trouble:
+def _trouble(error: Exception) -> HandlerFailure:
     """What a function raised. Whether it had done something by then, only it can know: it says so by what it raises."""
     said = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     match error:
-        case Trouble():
+        case HandlerFailure():
             return error
         case Transient():
-            return Trouble(one_line(str(error)) or said, is_transient=True, did_nothing=True)
+            return HandlerFailure(one_line(str(error)) or said, is_transient=True, did_nothing=True)
         case LogicError():
-            return Trouble(one_line(str(error)) or said, did_nothing=True)
+            return HandlerFailure(one_line(str(error)) or said, did_nothing=True)
         case ConnectionRefusedError():
-            return Trouble(said, is_transient=True, did_nothing=True)
+            return HandlerFailure(said, is_transient=True, did_nothing=True)
         case TimeoutError() | ConnectionError():
-            return Trouble(said, is_transient=True)
+            return HandlerFailure(said, is_transient=True)
         case _:
-            return Trouble(said)
+            return HandlerFailure(said)
 
 
 def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":

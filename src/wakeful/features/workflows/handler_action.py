@@ -20,7 +20,7 @@ from wakeful.core.workflow.definition import Consumer, Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Message, Phase
 from wakeful.features.workflows import phases
 from wakeful.features.workflows.consumers import look, pick
-from wakeful.features.workflows.handler_calls import Answers, Question, Trouble
+from wakeful.features.workflows.handler_calls import Answers, HandlerFailure, HandlerRequest
 from wakeful.ports.action import FencedOff, Fire, Ladder, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -61,7 +61,7 @@ class HandlerAction:
             if isinstance(spec.handler, Producer):
                 return await attempt.produce(spec.handler)
             return await attempt.consume(spec.handler)
-        except Trouble as trouble:
+        except HandlerFailure as trouble:
             return trouble.result()
         except WrongAnswer as wrong:
             return Failed(str(wrong), permanent=True)
@@ -148,7 +148,7 @@ class _Attempt:
         await self._write(partial(phases.begin_mutation, workflow_id=workflow_id, fire=fire, now=now))
         try:
             result = read_mutated(await self._ask("mutate", state, prepared=_loaded(run.prepared)))
-        except Trouble as trouble:
+        except HandlerFailure as trouble:
             return trouble.result() if trouble.did_nothing else Unconfirmed(str(trouble))
         except WrongAnswer as wrong:
             return Unconfirmed(str(wrong))
@@ -163,7 +163,7 @@ class _Attempt:
 
     async def _ask(self, phase: str, state: str | None, **more: Any) -> Any:
         spec, fire = self._spec, self._fire
-        question = Question(
+        question = HandlerRequest(
             spec.workflow, spec.handler.name, str(fire.run_id), phase, _state(state), False, more
         )  # fmt: skip
         return await self._answers.ask(spec.handler, question, fire, self._ladder)
@@ -181,7 +181,7 @@ def _state(text: str | None) -> Any:
     try:
         return _loaded(text)
     except ValueError as error:
-        raise Trouble(f"the state kept for it cannot be read ({error})", did_nothing=True) from None
+        raise HandlerFailure(f"the state kept for it cannot be read ({error})", did_nothing=True) from None
 
 
 def _loaded(text: str | None) -> Any:

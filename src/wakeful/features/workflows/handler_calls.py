@@ -1,6 +1,6 @@
 """Asking a handler: over HTTP, a program, or a Python function. One question, one answer, within its time.
 
-What can go wrong is a `Trouble` that says two things: whether trying again later may help, and whether it is certain
+What can go wrong is a `HandlerFailure` that says two things: whether trying again later may help, and whether it is certain
 that nothing happened. The first decides everywhere but in `mutate`, where the second does.
 """
 
@@ -23,7 +23,7 @@ from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection,
 from wakeful.integrations.system.text import HeadTail, last_line, one_line
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ TRY_LATER: Final = 75
 """The exit code of a program that did nothing and wants to be tried again (EX_TEMPFAIL)."""
 
 
-class Trouble(Exception):
+class HandlerFailure(Exception):
     """A handler that gave no answer that counts."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Trouble(Exception):
         return Failed(str(self)) if self.until is None else Throttled(str(self), self.until)
 
 
-class Question(NamedTuple):
+class HandlerRequest(NamedTuple):
     """What a handler is asked."""
 
     workflow: str
@@ -75,8 +75,8 @@ class Question(NamedTuple):
         }
 
 
-PythonAnswers = Callable[[Question, Fire], Coroutine[Any, Any, Any]]
-"""Asks the Python function of a handler; raises `Trouble`."""
+PythonAnswers = Callable[[HandlerRequest, Fire], Coroutine[Any, Any, Any]]
+"""Asks the Python function of a handler; raises `HandlerFailure`."""
 
 PYTHON_ONLY: Final = "on a virtual clock only handlers in Python run; declare it in Python for the test"
 
@@ -114,10 +114,10 @@ class Answers:
             case Python():
                 return None
 
-    async def ask(self, handler: Handling, question: Question, fire: Fire, ladder: Ladder) -> Any:
-        """The answer, as JSON holds it. Raises `Trouble`."""
+    async def ask(self, handler: Handling, question: HandlerRequest, fire: Fire, ladder: Ladder) -> Any:
+        """The answer, as JSON holds it. Raises `HandlerFailure`."""
         if self._is_python_only and not isinstance(handler.answerer, Python):
-            raise Trouble(PYTHON_ONLY, did_nothing=True)
+            raise HandlerFailure(PYTHON_ONLY, did_nothing=True)
         match handler.answerer:
             case Http() as http:
                 return await self._over_http(http, handler.timeout, question, fire)
@@ -130,35 +130,35 @@ class Answers:
         await self._exchanges.close()
         await self._children.close()
 
-    async def _over_http(self, http: Http, limit: Duration, question: Question, fire: Fire) -> Any:
+    async def _over_http(self, http: Http, limit: Duration, question: HandlerRequest, fire: Fire) -> Any:
         headers = {**http.headers, "Content-Type": "application/json"}
         headers |= {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": question.run_id}
         body = json.dumps(question.to_json(), ensure_ascii=False).encode()
         request = Request("POST", http.url, headers, body, ANSWER_MAX)
         try:
-            response = await self._exchanges.send(request, About(ACTION, fire.slug), limit=limit)
+            response = await self._exchanges.send(request, RequestContext(ACTION, fire.slug), limit=limit)
         except NoConnection as error:
-            raise Trouble(str(error), is_transient=True, did_nothing=True) from None
+            raise HandlerFailure(str(error), is_transient=True, did_nothing=True) from None
         except NoAnswer as error:
-            raise Trouble(str(error), is_transient=True) from None
+            raise HandlerFailure(str(error), is_transient=True) from None
         if not response.is_ok:
             said = response.said()
-            raise Trouble(
+            raise HandlerFailure(
                 f"{response.line}: {said}" if said else response.line,
                 is_transient=response.status in (429, 502, 503, 504),
                 did_nothing=response.status < 500,
                 until=response.come_back_at(self._clock.read().now),
             )
         if not response.is_whole:
-            raise Trouble(f"its answer is longer than {ANSWER_MAX} bytes; answer less, and publish references")
+            raise HandlerFailure(f"its answer is longer than {ANSWER_MAX} bytes; answer less, and publish references")
         return _parsed(response.text, question.phase)
 
-    async def _by_program(self, command: Command, question: Question, fire: Fire, ladder: Ladder) -> Any:
+    async def _by_program(self, command: Command, question: HandlerRequest, fire: Fire, ladder: Ladder) -> Any:
         env = environment(fire, command.env, command.pass_env)
         try:
             cwd = check_command(command, env)
         except Unstartable as error:
-            raise Trouble(str(error), did_nothing=True) from None
+            raise HandlerFailure(str(error), did_nothing=True) from None
         printed, complained = _Printed(), HeadTail(COMPLAINT_MAX)
         stdin = gate.OPEN + json.dumps(question.to_json(), ensure_ascii=False).encode()
         argv = gate.gated(command.argv, env, has_stdin=True)
@@ -166,21 +166,21 @@ class Answers:
         try:
             ending = await self._children.run(spawn, ladder, printed.feed)
         except CannotStart as error:
-            raise Trouble(str(error), is_transient=not error.permanent, did_nothing=True) from None
+            raise HandlerFailure(str(error), is_transient=not error.permanent, did_nothing=True) from None
         if ending.code != 0:
             is_later = ending.code == TRY_LATER
             said = last_line(complained.text()) or one_line(printed.text)
-            raise Trouble(
+            raise HandlerFailure(
                 f"exited with {ending.code}: {said}" if said else f"exited with {ending.code}",
                 is_transient=is_later,
                 did_nothing=is_later,
             )
         if printed.is_too_much:
-            raise Trouble(f"it printed more than {ANSWER_MAX} bytes; print less, and publish references")
+            raise HandlerFailure(f"it printed more than {ANSWER_MAX} bytes; print less, and publish references")
         return _parsed(printed.text, question.phase)
 
     async def _within(self, limit: Duration, work: Coroutine[Any, Any, T]) -> T:
-        """The work's result, or a `Trouble` when its time is up and it has been ended.
+        """The work's result, or a `HandlerFailure` when its time is up and it has been ended.
 
         What cannot be ended says so itself (`StillRunning`), and that is what is heard."""
         bell = asyncio.Event()
@@ -193,7 +193,7 @@ class Answers:
             await asyncio.wait([task])
             if not task.cancelled() and task.exception() is not None:
                 task.result()
-            raise Trouble(f"no answer within {limit / 1000:g} s", is_transient=True)
+            raise HandlerFailure(f"no answer within {limit / 1000:g} s", is_transient=True)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])
@@ -231,4 +231,4 @@ def _parsed(text: str, phase: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         said = shown(one_line(text[:1000]))
-        raise Trouble(f"answered {said}, which is no JSON; answer a JSON object") from None
+        raise HandlerFailure(f"answered {said}, which is no JSON; answer a JSON object") from None

@@ -11,8 +11,8 @@ from wakeful.core.fields import shown
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import Prepared, WrongAnswer
 from wakeful.core.workflow.rows import HandlerRun, Message
-from wakeful.core.workflow.rules import Flow, clamp_wake
-from wakeful.features.workflows.consumers import Look, is_woken, looked
+from wakeful.core.workflow.rules import WorkflowState, clamp_wake
+from wakeful.features.workflows.consumers import ConsumerView, is_woken, looked
 from wakeful.features.workflows.state import reached, read_flows, save_flows, tell, with_handler, with_subscriptions
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.store import Tx
@@ -42,7 +42,7 @@ def reserve(
     handler: str,
     fire: Fire,
     prepared: Prepared,
-    seen: Look,
+    seen: ConsumerView,
     *,
     was_shown: bool,
     now: Instant,
@@ -98,7 +98,7 @@ def end_mutation(tx: Tx, workflow_id: int, fire: Fire, result: str | None, *, no
     return own
 
 
-def _hold(tx: Tx, workflow_id: int, fire: Fire) -> tuple[Flow, HandlerRun]:
+def _hold(tx: Tx, workflow_id: int, fire: Fire) -> tuple[WorkflowState, HandlerRun]:
     """The workflow, held, and the run, if it is still this attempt's. Raises `FencedOff`."""
     workflow = tx.workflows.lock([workflow_id])[workflow_id]
     run = tx.runs.lock([fire.run_id]).get(fire.run_id)

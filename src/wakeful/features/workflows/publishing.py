@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.rows import Message, Subscription, Topic
-from wakeful.core.workflow.rules import Flow
+from wakeful.core.workflow.rules import WorkflowState
 from wakeful.ports.store import Tx
 
 Fate: TypeAlias = Literal["published", "updated", "duplicate"]
@@ -26,8 +26,8 @@ class Put(NamedTuple):
 
 
 def publish(
-    tx: Tx, flow: Flow, messages: Sequence[NewMessage], *, run_id: int | None, now: Instant
-) -> tuple[Flow, list[Put]]:
+    tx: Tx, flow: WorkflowState, messages: Sequence[NewMessage], *, run_id: int | None, now: Instant
+) -> tuple[WorkflowState, list[Put]]:
     """Write messages, for each consumer of their topics. Where one is pending it gets the new payload and a new
     sequence; where it was reserved, consumed or skipped it stays as it is. The caller holds the workflow, and saves the
     flow."""
@@ -46,7 +46,11 @@ class _Writing:
     """The rows of one publish, as they come about; the same message may be published twice in it."""
 
     def __init__(
-        self, flow: Flow, known: Mapping[tuple[str, str], Mapping[str, Message]], run_id: int | None, now: Instant
+        self,
+        flow: WorkflowState,
+        known: Mapping[tuple[str, str], Mapping[str, Message]],
+        run_id: int | None,
+        now: Instant,
     ) -> None:
         self._flow = flow
         self._known = known

@@ -123,7 +123,7 @@ class ConsumerOf:
         return self._phases
 
 
-class Desk(Protocol):
+class WorkflowCommands(Protocol):
     """Where persons ask for things: `feature.Workflows`."""
 
     async def run(self, name: str) -> int: ...
@@ -145,7 +145,7 @@ class Workflow:
             raise Invalid(FieldError("id", f"{shown(name)} is not a name; use a-z, 0-9, '.', '_' and '-'"))
         self.name = name
         self.status = status
-        self._desk: Desk | None = None
+        self._desk: WorkflowCommands | None = None
         self._producers: dict[str, tuple[Producer, Callable[..., Any]]] = {}
         self._consumers: dict[str, tuple[Callable[[ConsumerOf], Consumer], ConsumerOf]] = {}
 
@@ -191,7 +191,7 @@ class Workflow:
 
     # --- once the app has started ------------------------------------------------------------------------------------
 
-    def attach(self, desk: Desk) -> None:
+    def attach(self, desk: WorkflowCommands) -> None:
         """Let it be asked and told through an app."""
         self._desk = desk
 
@@ -226,7 +226,7 @@ class Workflow:
         return await self._open.get(self.name)
 
     @property
-    def _open(self) -> Desk:
+    def _open(self) -> WorkflowCommands:
         if self._desk is None:
             raise RuntimeError("this workflow belongs to no app that has started; make it with app.workflow(name)")
         return self._desk

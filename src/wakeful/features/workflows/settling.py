@@ -24,12 +24,12 @@ from wakeful.core.run.results import (
     Done,
     Dropped,
     Ending,
-    Entrusted,
     Failed,
     Forgotten,
-    Freed,
+    HandedOver,
     Interrupted,
     Lost,
+    StuckRunEnded,
     Throttled,
     TimedOut,
     Unconfirmed,
@@ -44,7 +44,7 @@ from wakeful.core.workflow.answers import Published
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.pages import with_page
 from wakeful.core.workflow.rows import FOLLOWING, Handler, HandlerRun, Phase
-from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, Flow, backoff
+from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, WorkflowState, backoff
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.state import (
@@ -71,18 +71,20 @@ class Fate(NamedTuple):
     """What became of one run, and where that leaves its workflow."""
 
     settled: Settled
-    flow: Flow
+    flow: WorkflowState
     run: HandlerRun
 
 
-def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, known: Known, *, now: Instant) -> Fate:
+def settle_run(
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, *, now: Instant
+) -> Fate:
     """Decide one run; messages, sessions and ledger rows are written here, flow and handler run by the caller."""
     if flow.workflow.deleted_at is not None and not isinstance(ending, Done):
         return _abandon(tx, flow, own, run, "removed", _error_of(ending), now)
     match ending:
         case Done(carries=Published() as published):
             return _commit(tx, flow, own, run, published, known, now)
-        case Done() | Entrusted():
+        case Done() | HandedOver():
             return _fail(tx, flow, own, run, "the handler's run ended without an answer", now)
         case Failed(error=error, permanent=True):
             return _fail(tx, flow, own, run, error, now)
@@ -105,13 +107,15 @@ def settle_run(tx: Tx, flow: Flow, own: HandlerRun, run: Run, ending: Ending, kn
             return fate._replace(flow=_stop(tx, fate.flow, f"run {run.run_id}: {error}; {RESUME}", now))
         case Dropped(reason=reason):
             return _abandon(tx, flow, own, run, reason, None, now)
-        case Freed():
+        case StuckRunEnded():
             return _abandon(tx, flow, own, run, "ended after its deadline", run.error, now)
         case _:
             assert_never(ending)
 
 
-def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published, known: Known, now: Instant) -> Fate:
+def _commit(
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, published: Published, known: Known, now: Instant
+) -> Fate:
     """Consumed messages, published messages, state and run become durable together."""
     flow, put = publish(tx, flow, published.messages, run_id=run.run_id, now=now)
     status = "skipped" if own.mutation == "skipped" else "consumed"
@@ -141,7 +145,7 @@ def _commit(tx: Tx, flow: Flow, own: HandlerRun, run: Run, published: Published,
     return Fate(Settled(Close("succeeded", "finished"), (well,), f'{{"output":"{said}"}}'), flow, own)
 
 
-def _looks_again(tx: Tx, flow: Flow, consumer: Handler) -> Handler:
+def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
     """After a run that reserved something: it is run again only if messages are left for it."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
     subscribed = {one.topic for one in flow.subscribed_by(consumer.name)}
@@ -150,7 +154,7 @@ def _looks_again(tx: Tx, flow: Flow, consumer: Handler) -> Handler:
     return with_page(consumer, None)
 
 
-def _count_jumped(tx: Tx, flow: Flow, producer: Producer, run: Run, now: Instant) -> None:
+def _count_jumped(tx: Tx, flow: WorkflowState, producer: Producer, run: Run, now: Instant) -> None:
     """Times of a producer that came while its own run went on are served by it, and counted in one row."""
     if run.trigger == "manual":
         return
@@ -174,7 +178,9 @@ def _count_jumped(tx: Tx, flow: Flow, producer: Producer, run: Run, now: Instant
     tx.runs.add_many([of_handler(row, producer.name)])
 
 
-def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant) -> Fate:
+def _hold_off(
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant
+) -> Fate:
     """A transient failure: the handler is left alone for a while. Its run closes, and another one tries again, unless
     the side effect is behind it: then this one goes on with `next`."""
     handler = flow.handlers.get(own.handler)
@@ -197,7 +203,7 @@ def _hold_off(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, until: 
     return Fate(Settled(Close("failed", run.rung, error, TRANSIENT), effects), flow, reached(own, "abandoned", now))
 
 
-def _bad(flow: Flow, own: HandlerRun, run: Run, error: str, tries: int) -> Observed:
+def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int) -> Observed:
     """Tries for the same time of a producer, or for the same messages, are one instant."""
     said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
     name = handler_incident(flow.workflow.name, own.handler)
@@ -206,7 +212,7 @@ def _bad(flow: Flow, own: HandlerRun, run: Run, error: str, tries: int) -> Obser
 
 
 def _after_loss(
-    tx: Tx, flow: Flow, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
 ) -> Fate:
     """Its node died, or was shut down under it. What may have happened outside is never repeated by itself."""
     if own.phase == "mutating":
@@ -218,7 +224,7 @@ def _after_loss(
     return Fate(Settled(_wait(flow, run, now, reason, outcome, error, is_crash=is_crash)), flow, own)
 
 
-def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
+def _fail(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
     """A logic error, or one too many: the workflow stops with its error until a person acts.
 
     What is behind its side effect stays open and resumes at `next` then; anything else ends, and starts again."""
@@ -234,7 +240,7 @@ def _fail(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instan
     return Fate(Settled(Close("failed", run.rung, error), effects), flow, own)
 
 
-def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
+def _ask_person(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
     """Nobody knows what happened, or it could not be ended: a person decides, and until then nothing of it starts."""
     is_uncertain = own.phase == "mutating"
     if not is_uncertain:
@@ -250,7 +256,7 @@ def _ask_person(tx: Tx, flow: Flow, own: HandlerRun, run: Run, error: str, now: 
 
 def _abandon(
     tx: Tx,
-    flow: Flow,
+    flow: WorkflowState,
     own: HandlerRun,
     run: Run,
     reason: str,
@@ -274,7 +280,7 @@ def _abandon(
     return Fate(Settled(close), flow, reached(own, "abandoned", now)._replace(awaits=None))
 
 
-def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[Flow, HandlerRun]:
+def _back_to_start(tx: Tx, flow: WorkflowState, own: HandlerRun, now: Instant) -> tuple[WorkflowState, HandlerRun]:
     """Where the next attempt begins: fresh, with its reservations given back, unless the side effect is behind it."""
     if own.phase in ("executing", "mutated"):
         return flow, own
@@ -283,14 +289,21 @@ def _back_to_start(tx: Tx, flow: Flow, own: HandlerRun, now: Instant) -> tuple[F
     return flow, own._replace(prepared=None, mutation=None, result=None, reserved=0)
 
 
-def _stop(tx: Tx, flow: Flow, error: str, now: Instant) -> Flow:
+def _stop(tx: Tx, flow: WorkflowState, error: str, now: Instant) -> WorkflowState:
     flow = end_session(tx, flow, "failed", error, now)
     tell(tx, flow.workflow, "stopped", error, level="error", data={"error": error})
     return with_workflow(flow, error=error, error_at=now)
 
 
 def _wait(
-    flow: Flow, run: Run, until: Instant | None, reason: str, outcome: str, error: str, *, is_crash: bool = False
+    flow: WorkflowState,
+    run: Run,
+    until: Instant | None,
+    reason: str,
+    outcome: str,
+    error: str,
+    *,
+    is_crash: bool = False,
 ) -> Settlement:
     """The run waits; while its workflow is paused it rests, and resuming sets its alarm."""
     is_held = flow.workflow.status != "active"

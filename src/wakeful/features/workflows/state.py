@@ -16,7 +16,7 @@ from wakeful.core.workflow.rows import (
     Subscription,
     Workflow,
 )
-from wakeful.core.workflow.rules import Flow, moved, rings_at
+from wakeful.core.workflow.rules import WorkflowState, moved, rings_at
 from wakeful.ports.store import Report, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
 
@@ -25,7 +25,7 @@ HANDLER: Final = "handler"
 """What names the producer in a row of the ledger that has no run of it."""
 
 
-def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, Flow]:
+def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState]:
     """These workflows, which the caller holds, with their handlers, topics and subscriptions: three queries for all."""
     rows = {one.workflow_id: one for one in workflows}
     handlers, topics, subscriptions = (
@@ -34,7 +34,7 @@ def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, Flow]:
         tx.workflows.subscriptions(rows),
     )
     return {
-        workflow_id: Flow(
+        workflow_id: WorkflowState(
             workflow,
             {one.name: one for one in handlers.get(workflow_id, ())},
             {one.name: one for one in topics.get(workflow_id, ())},
@@ -44,7 +44,7 @@ def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, Flow]:
     }
 
 
-def save_flows(tx: Tx, pairs: Iterable[tuple[Flow, Flow]], now: Instant) -> None:
+def save_flows(tx: Tx, pairs: Iterable[tuple[WorkflowState, WorkflowState]], now: Instant) -> None:
     """Write back what changed of each, from before to after, and put their alarms where the facts say."""
     changed = [(before, after) for before, after in pairs if after is not before]
     workflows = [after.workflow for before, after in changed if after.workflow != before.workflow]
@@ -69,26 +69,26 @@ def save_flows(tx: Tx, pairs: Iterable[tuple[Flow, Flow]], now: Instant) -> None
     touch(tx, [after for _, after in changed], now)
 
 
-def touch(tx: Tx, flows: Iterable[Flow], now: Instant) -> None:
+def touch(tx: Tx, flows: Iterable[WorkflowState], now: Instant) -> None:
     """Put alarms where the facts say."""
     moves = [(flow.workflow.workflow_id, rings_at(flow, now)) for flow in flows]
     if moves:
         tx.alarms.move_many(ALARM_WORKFLOW, moves)
 
 
-def with_workflow(flow: Flow, **changes: Any) -> Flow:
+def with_workflow(flow: WorkflowState, **changes: Any) -> WorkflowState:
     """The flow with some of its row changed."""
     return flow._replace(workflow=flow.workflow._replace(**changes))
 
 
-def with_handler(flow: Flow, handler: Handler) -> Flow:
+def with_handler(flow: WorkflowState, handler: Handler) -> WorkflowState:
     """The flow with one handler changed; one it does not have (any more) changes nothing."""
     if handler.name not in flow.handlers:
         return flow
     return flow._replace(handlers={**flow.handlers, handler.name: handler})
 
 
-def with_subscriptions(flow: Flow, subscriptions: Iterable[Subscription]) -> Flow:
+def with_subscriptions(flow: WorkflowState, subscriptions: Iterable[Subscription]) -> WorkflowState:
     """The flow with some subscriptions changed."""
     changed = {(one.topic, one.consumer): one for one in subscriptions}
     return flow._replace(subscriptions={**flow.subscriptions, **changed})
@@ -100,7 +100,7 @@ def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
     return moved(run, phase)._replace(phases=json.dumps({**phases, phase: now}, separators=(",", ":")))
 
 
-def release(tx: Tx, flow: Flow, run_id: int, now: Instant) -> Flow:
+def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowState:
     """Give back what a run reserved: pending again, one attempt more, under a new sequence of its topic.
 
     So its consumer is dirty again, and looks at them once more; other consumers of the topic are not."""
@@ -136,7 +136,7 @@ def of_handler(row: Run, handler: str) -> Run:
     )
 
 
-def end_session(tx: Tx, flow: Flow, result: SessionResult, error: str | None, now: Instant) -> Flow:
+def end_session(tx: Tx, flow: WorkflowState, result: SessionResult, error: str | None, now: Instant) -> WorkflowState:
     """The session under way is over."""
     session_id = flow.workflow.session_id
     if session_id is None:

@@ -9,12 +9,12 @@ under its name, until a consumer of this name is deployed again or a person skip
 
 from wakeful.core.workflow.definition import WorkflowDefinition
 from wakeful.core.workflow.rows import Subscription, Topic
-from wakeful.core.workflow.rules import Flow
+from wakeful.core.workflow.rules import WorkflowState
 from wakeful.features.workflows.publishing import NO_CONSUMER
 from wakeful.ports.store import Tx
 
 
-def subscribed(tx: Tx, flow: Flow, definition: WorkflowDefinition) -> tuple[Flow, list[str]]:
+def subscribed(tx: Tx, flow: WorkflowState, definition: WorkflowDefinition) -> tuple[WorkflowState, list[str]]:
     """The flow with topics and subscriptions as the definition has them, and what its writer should know."""
     workflow_id = flow.workflow.workflow_id
     readers = definition.topics
@@ -41,7 +41,7 @@ def subscribed(tx: Tx, flow: Flow, definition: WorkflowDefinition) -> tuple[Flow
 
 def _inherit(
     tx: Tx,
-    flow: Flow,
+    flow: WorkflowState,
     subscriptions: dict[tuple[str, str], Subscription],
     topic: str,
     before: str,
@@ -60,7 +60,7 @@ def _inherit(
 
 def _leave(
     tx: Tx,
-    flow: Flow,
+    flow: WorkflowState,
     subscriptions: dict[tuple[str, str], Subscription],
     topic: str,
     name: str,

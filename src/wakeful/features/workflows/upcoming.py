@@ -11,7 +11,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import next_after
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import Handler
-from wakeful.core.workflow.rules import Flow, is_dirty
+from wakeful.core.workflow.rules import WorkflowState, is_dirty
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.state import read_flows
 from wakeful.ports.store import Tx
@@ -22,7 +22,7 @@ SPARE: Final = 200
 BUSY_MAX: Final = 1_000
 
 
-class HandlersAhead:
+class UpcomingHandlers:
     """Lists them, in the order they are due."""
 
     def __init__(self, compilations: Compilations) -> None:
@@ -45,7 +45,7 @@ class HandlersAhead:
         return found
 
 
-def ahead_of(flow: Flow, known: Known, runs: dict[int, Run], now: Instant) -> list[Iterator[Upcoming]]:
+def ahead_of(flow: WorkflowState, known: Known, runs: dict[int, Run], now: Instant) -> list[Iterator[Upcoming]]:
     """Of each handler what it is going to do, in order; nothing while a person or an error holds the workflow."""
     workflow = flow.workflow
     if workflow.status != "active" or workflow.error is not None or workflow.deleted_at is not None:
@@ -70,7 +70,7 @@ def _producer(name: str, handler: Handler, known: Known, free_at: Instant) -> It
         kind = "producer"
 
 
-def _consumer(flow: Flow, handler: Handler, free_at: Instant, now: Instant) -> Iterator[Upcoming]:
+def _consumer(flow: WorkflowState, handler: Handler, free_at: Instant, now: Instant) -> Iterator[Upcoming]:
     at, slug = handler.wake_at, f"workflow:{flow.workflow.name}"
     if is_dirty(flow, handler) and free_at > now:  # messages wait for it, and something holds it off
         yield Upcoming(free_at, slug, now, "retry" if handler.tries else "waiting", handler.name)

@@ -8,7 +8,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.workflow.definition_json import workflow_to_json
 from wakeful.core.workflow.rows import Handler, HandlerRun, Message, MessageStatus, Session
-from wakeful.core.workflow.rules import Flow, is_dirty, is_held, is_limited, is_queued, rings_at
+from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited, is_queued, rings_at
 from wakeful.features.workflows.compiled import Broken, Known
 
 MESSAGE_STATUSES: tuple[MessageStatus, ...] = ("pending", "reserved", "consumed", "skipped")
@@ -19,7 +19,7 @@ def text_of(at: Instant | None) -> str | None:
 
 
 def workflow_view(
-    flow: Flow,
+    flow: WorkflowState,
     known: Known,
     counts: Mapping[tuple[str, str], Mapping[MessageStatus, int]],
     run: Run | None,
@@ -59,7 +59,7 @@ def workflow_view(
 
 
 def _handler_view(
-    flow: Flow, row: Handler, counts: Mapping[tuple[str, str], Mapping[MessageStatus, int]], now: Instant
+    flow: WorkflowState, row: Handler, counts: Mapping[tuple[str, str], Mapping[MessageStatus, int]], now: Instant
 ) -> dict[str, Any]:
     view: dict[str, Any] = {
         "state": _read(row.state),

@@ -10,7 +10,7 @@ from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
 from wakeful.core.workflow.rows import Handler, HandlerRun
-from wakeful.core.workflow.rules import Flow, is_dirty, is_held, is_limited
+from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.queries import views
 from wakeful.features.workflows.state import read_flows
@@ -51,7 +51,7 @@ class WhyWorkflow:
             return f"Workflow {name} was removed, so nothing of it happens any more.", facts
         return self._present(tx, flow, at, now), facts
 
-    def _present(self, tx: Tx, flow: Flow, at: Instant | None, now: Instant) -> str:
+    def _present(self, tx: Tx, flow: WorkflowState, at: Instant | None, now: Instant) -> str:
         name, known = flow.workflow.name, self._compilations.of(flow.workflow)
         open_id = flow.workflow.open_run_id
         runs = {} if open_id is None else tx.runs.lock([open_id])
@@ -86,7 +86,7 @@ class WhyWorkflow:
         return f"Nothing of workflow {name} is planned for {_at(at)}."
 
 
-def _halt(flow: Flow, own: HandlerRun | None) -> str | None:
+def _halt(flow: WorkflowState, own: HandlerRun | None) -> str | None:
     workflow = flow.workflow
     if workflow.error is not None:
         cure = f"correct the cause, then: wakeful workflows resume {workflow.name}"

@@ -18,9 +18,9 @@ from wakeful.core.schedule.actions import ActionSpec, Call
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.actions.child import Children
 from wakeful.integrations.actions.fire import view_of
-from wakeful.integrations.actions.invoke import Misfit, OnError, begin, fill, finish, is_async, own_traceback
+from wakeful.integrations.actions.invoke import NotCallable, OnError, begin, fill, finish, is_async, own_traceback
 from wakeful.integrations.actions.isolation import Unsendable, pack, perform_isolated
-from wakeful.integrations.actions.registry import CallRegistry, Unresolved
+from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads
@@ -52,7 +52,7 @@ class CallAction:
             fill(target, None, call.args)
             if call.isolate:
                 pack(self._registry.registered(call.target) or call.target, call, None)
-        except (Unresolved, Misfit, Unsendable) as error:
+        except (UnknownCallable, NotCallable, Unsendable) as error:
             return str(error)
         return None
 

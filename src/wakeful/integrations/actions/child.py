@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.integrations.actions.cancellation import see_through
-from wakeful.integrations.actions.deadline import Patience, happens_within, pause
+from wakeful.integrations.actions.deadline import Deadline, happens_within, pause
 from wakeful.integrations.actions.processes import identify
 from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
 from wakeful.integrations.system.threads import call_on
@@ -166,7 +166,7 @@ class _Child:
 
     async def clear_away(self) -> bool:
         """After the leader: take the rest of the output, end the rest of the group; True when nothing is left."""
-        patience = Patience(LEFTOVER_GRACE)
+        patience = Deadline(LEFTOVER_GRACE)
         await happens_within(LEFTOVER_GRACE, self._output.ended)
         if self._error_reader is not None and self._errors is not None:
             await happens_within(LEFTOVER_GRACE, self._errors.ended)

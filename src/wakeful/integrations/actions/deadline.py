@@ -9,7 +9,7 @@ import asyncio
 from wakeful.core.time.instants import SECOND, Duration
 
 
-class Patience:
+class Deadline:
     """A duration that runs out."""
 
     def __init__(self, duration: Duration) -> None:

@@ -15,7 +15,7 @@ from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection,
 from wakeful.integrations.system.text import one_line
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 ACTION: Final = "http-request"
 READ_MAX: Final = 16 * 1024 * 1024
@@ -51,7 +51,7 @@ class HttpAction:
         await self._exchanges.prepare()
         await ladder.climb("sent")
         try:
-            response = await self._exchanges.send(_request(request, fire), About(ACTION, fire.slug))
+            response = await self._exchanges.send(_request(request, fire), RequestContext(ACTION, fire.slug))
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         return self._result(response)

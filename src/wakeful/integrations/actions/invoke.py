@@ -17,7 +17,7 @@ from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.schedule.actions import OUTPUT_MAX
 from wakeful.core.schedule.policies import exception_name
 from wakeful.integrations.actions.fire import FireView
-from wakeful.integrations.actions.registry import Target, Unresolved
+from wakeful.integrations.actions.registry import Target, UnknownCallable
 from wakeful.integrations.system.text import cap, one_line
 
 OnError: TypeAlias = Callable[[BaseException], None]
@@ -41,7 +41,7 @@ def _is_async(target: Target) -> bool:
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
 
 
-class Misfit(Exception):
+class NotCallable(Exception):
     """The callable cannot be called like this; the message says why and names the cure."""
 
 
@@ -58,7 +58,7 @@ def begin(
         positional, named = fill(target, fire, args)
         value = target(*positional, **named)
         return value if inspect.isawaitable(value) else outcome_of(value)
-    except (Unresolved, Misfit) as error:
+    except (UnknownCallable, NotCallable) as error:
         return Failed(str(error), permanent=True)
     except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
         heard(error)
@@ -106,7 +106,7 @@ def own_traceback(error: BaseException) -> TracebackType | None:
 
 
 def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments to call it with. Raises `Misfit`."""
+    """The arguments to call it with. Raises `NotCallable`."""
     names = tuple(args)
     try:
         is_fire_taken = _takes_fire(target, names)
@@ -117,10 +117,10 @@ def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tupl
 
 @lru_cache(maxsize=1024)
 def _takes_fire(target: Target, names: tuple[str, ...]) -> bool:
-    """Whether it takes the fire beside arguments of these names. Raises `Misfit`."""
+    """Whether it takes the fire beside arguments of these names. Raises `NotCallable`."""
     args = dict.fromkeys(names)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-        raise Misfit(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
+        raise NotCallable(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # some built-in callables have none to read
@@ -130,7 +130,7 @@ def _takes_fire(target: Target, names: tuple[str, ...]) -> bool:
         return True
     if _misfit(signature, (), args) is None:
         return False
-    raise Misfit(f"{_name(target)} cannot be called with the fire and {_names(args)} ({wrong}); correct its args")
+    raise NotCallable(f"{_name(target)} cannot be called with the fire and {_names(args)} ({wrong}); correct its args")
 
 
 def _misfit(signature: inspect.Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> str | None:

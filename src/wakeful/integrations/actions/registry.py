@@ -12,7 +12,7 @@ from wakeful.integrations.system.text import one_line
 Target: TypeAlias = Callable[..., Any]
 
 
-class Unresolved(Exception):
+class UnknownCallable(Exception):
     """No callable stands behind a name; the message says why and names the cure."""
 
 
@@ -37,17 +37,17 @@ class CallRegistry:
             return registered
         try:
             return self.resolve(name)
-        except Unresolved:  # perhaps half imported by another thread: `resolve` waits for it, in a thread
+        except UnknownCallable:  # perhaps half imported by another thread: `resolve` waits for it, in a thread
             return None
 
     def resolve(self, name: str) -> Target:
-        """The callable behind the name, importing its module if need be. Raises `Unresolved`."""
+        """The callable behind the name, importing its module if need be. Raises `UnknownCallable`."""
         registered = self._registered.get(name)
         if registered is not None:
             return registered
         module_name, colon, path = name.partition(":")
         if not (colon and module_name and path):
-            raise Unresolved(
+            raise UnknownCallable(
                 f"no callable is registered as '{name}'; register it before the start, or write it as module:function"
             )
         return _walk(_import(module_name, name), path, name)
@@ -60,7 +60,7 @@ def _import(module_name: str, name: str) -> ModuleType:
         raise
     except BaseException as error:  # a module may do anything while it is imported, even exit
         cause = one_line(f"{type(error).__name__}: {error}")
-        raise Unresolved(
+        raise UnknownCallable(
             f"'{module_name}' cannot be imported ({cause}); install it, or correct the target '{name}'"
         ) from error
 
@@ -73,11 +73,11 @@ def _walk(module: ModuleType, path: str, name: str) -> Target:
         try:
             found = getattr(owner, part)
         except AttributeError:
-            raise Unresolved(f"'{module.__name__}' has no '{path}'; correct the target '{name}'") from None
+            raise UnknownCallable(f"'{module.__name__}' has no '{path}'; correct the target '{name}'") from None
     if not callable(found):
-        raise Unresolved(f"'{name}' is {type(found).__name__}, which cannot be called; name a function")
+        raise UnknownCallable(f"'{name}' is {type(found).__name__}, which cannot be called; name a function")
     if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, part, None)):
-        raise Unresolved(
+        raise UnknownCallable(
             f"'{name}' needs an instance; make it a classmethod or staticmethod, or register a bound method"
         )
     return found  # type: ignore[no-any-return]  # `callable` narrows Any to nothing more than Any

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from wakeful.core.time.instants import SECOND, Duration
-from wakeful.integrations.actions.deadline import Patience, pause
+from wakeful.integrations.actions.deadline import Deadline, pause
 from wakeful.integrations.actions.process_table import Member, session_members
 from wakeful.integrations.system.threads import in_thread
 
@@ -51,7 +51,7 @@ def group_exists(leader: int) -> bool:
 
 
 async def _signal_until_gone(leader: int, number: signal.Signals, duration: Duration) -> bool:
-    patience, wait, is_asked = Patience(duration), _POLL_FIRST, False
+    patience, wait, is_asked = Deadline(duration), _POLL_FIRST, False
     while members := await in_thread(lambda: session_members(leader), name="session"):
         # Killed again each time, because one that was being forked may have slipped through; asked only once.
         if not is_asked or number is signal.SIGKILL:

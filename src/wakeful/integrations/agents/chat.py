@@ -19,10 +19,10 @@ from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address
-from wakeful.ports.action import Fire, Ladder, NeverGot
-from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Spoken, Transcripts, Turn
+from wakeful.ports.action import Fire, Ladder, NeverReceived
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Transcripts, TranscriptTurn, Turn
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 CUT: Final = "\n[cut off at the limit of tokens]"
 """Stands at the end of a reply that the model could not finish."""
@@ -47,7 +47,7 @@ class Ask(NamedTuple):
     model: str
     system: str | None
     max_tokens: int | None
-    earlier: Sequence[Spoken]
+    earlier: Sequence[TranscriptTurn]
     prompt: str
 
     @property
@@ -110,7 +110,7 @@ class ChatAgent:
         for one in await self._transcripts.read(session_id) if turn.is_persistent else ():
             if one.key == turn.fire.idempotency_key:
                 return Replied(reply_of(one.reply), session_id)
-        return NeverGot()  # it may have been asked and paid for, but it had no other effect
+        return NeverReceived()  # it may have been asked and paid for, but it had no other effect
 
     async def close(self) -> None:
         await self._client.close()
@@ -131,7 +131,7 @@ class ChatAgent:
         problem = None if spoken is None else await self._remember(session_id, spoken)
         return Replied(answer.text, session_id, answer.usage, problem)
 
-    def _ask(self, turn: Turn, earlier: Sequence[Spoken], prompt: str) -> Ask:
+    def _ask(self, turn: Turn, earlier: Sequence[TranscriptTurn], prompt: str) -> Ask:
         settings, config = self._settings, turn.config
         return Ask(
             config.get("model") or settings.model or "",
@@ -147,7 +147,7 @@ class ChatAgent:
             response = await self._client.request(
                 "POST",
                 self._dialect.path,
-                About("agent-message", fire.slug),
+                RequestContext("agent-message", fire.slug),
                 json_body=self._dialect.body(ask),
                 headers=headers,
                 limit=self._settings.answer_within,
@@ -166,7 +166,7 @@ class ChatAgent:
             return Failed("the answer is no JSON object; check that the url is that of a chat endpoint")
         return self._dialect.answer(value)
 
-    async def _remember(self, session_id: str, spoken: Spoken) -> str | None:
+    async def _remember(self, session_id: str, spoken: TranscriptTurn) -> str | None:
         try:
             await self._transcripts.add(session_id, spoken)
         except OSError as error:  # the model answered: that is not undone by a full disk
@@ -174,13 +174,13 @@ class ChatAgent:
         return None
 
 
-def _worth_keeping(turn: Turn, prompt: str, reply: str) -> Spoken | None:
+def _worth_keeping(turn: Turn, prompt: str, reply: str) -> TranscriptTurn | None:
     """What the transcript keeps of a turn; None: nothing."""
     key, memory = turn.fire.idempotency_key, turn.memory
     if memory is None:
-        return Spoken(key, prompt, reply)
+        return TranscriptTurn(key, prompt, reply)
     is_silent = judge(reply, memory.silence).text is None
-    return None if is_silent else Spoken(key, marked(memory.text, turn.fire.slug), reply)
+    return None if is_silent else TranscriptTurn(key, marked(memory.text, turn.fire.slug), reply)
 
 
 def _new_session(fire: Fire) -> str:

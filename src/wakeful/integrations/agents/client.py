@@ -8,7 +8,7 @@ from wakeful.core.run.results import Failed, Throttled
 from wakeful.core.time.instants import Duration, format_instant
 from wakeful.integrations.net.exchange import READ_MAX, Exchanges, Request, Response
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 _PERMANENT: Final = frozenset({400, 401, 403, 404, 405, 413, 422})
 
@@ -28,7 +28,7 @@ class Client:
         self,
         method: str,
         path: str,
-        about: About,
+        about: RequestContext,
         *,
         json_body: Any = None,
         headers: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 from wakeful.core.run.runs import RungName
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of
-from wakeful.ports.action import Ladder, NeverGot
+from wakeful.ports.action import Ladder, NeverReceived
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
 
@@ -27,6 +27,6 @@ class EchoAgent:
         return OneShot(send)
 
     async def ask(self, turn: Turn) -> Fate:
-        return NeverGot()  # it has no effect that could be repeated
+        return NeverReceived()  # it has no effect that could be repeated
 
     async def close(self) -> None: ...

@@ -28,7 +28,7 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 
 
-class AgentBook:
+class AgentRegistry:
     """The agents that settings describe, made when they are first asked for and kept as long as nothing about them
     changes: an agent knows which sessions it made, and what it left behind. Conversations lie in the home folder."""
 

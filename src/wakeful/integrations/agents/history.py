@@ -24,7 +24,7 @@ _TERMINAL: Final = ("session.idle", "session.error")
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class HistoryVerdict:
     """What a history tells about our turn."""
 
     is_found: bool = False
@@ -48,7 +48,7 @@ class Story:
         return self.error is None and self.is_ended and (self.is_keyed or self.is_answered)
 
 
-def tell(events: Sequence[Event], key: str, texts: Iterable[str] = ()) -> Story:
+def tell(events: Sequence[Event], key: str, texts: Iterable[str] = ()) -> HistoryVerdict:
     """The story of the turn that was asked under the key, or, where no message has one, with one of the texts."""
     wanted = {text.strip() for text in texts}
     asked = [index for index, event in enumerate(events) if _kind(event) == "user.message"]
@@ -60,10 +60,10 @@ def tell(events: Sequence[Event], key: str, texts: Iterable[str] = ()) -> Story:
         return _turn(events[ours[-1] + 1 :], key, has_keys=has_keys)
     # The message is not there; its end may be, under our key.
     ends = [event for event in events if _kind(event) in _TERMINAL and _key(event) == key]
-    return _turn(ends[-1:], key, has_keys=True) if ends else Story(has_keys=has_keys)
+    return _turn(ends[-1:], key, has_keys=True) if ends else HistoryVerdict(has_keys=has_keys)
 
 
-def _turn(events: Sequence[Event], key: str, *, has_keys: bool) -> Story:
+def _turn(events: Sequence[Event], key: str, *, has_keys: bool) -> HistoryVerdict:
     is_alive = is_answered = False
     reply: str | None = None
     usage: Usage | None = None
@@ -74,7 +74,7 @@ def _turn(events: Sequence[Event], key: str, *, has_keys: bool) -> Story:
         if kind in _TERMINAL and _key(event) in (None, key):
             error = _error(event) if kind == "session.error" else None
             is_keyed = _key(event) == key
-            return Story(True, is_alive, is_answered, True, is_keyed, error, reply, usage, has_keys)
+            return HistoryVerdict(True, is_alive, is_answered, True, is_keyed, error, reply, usage, has_keys)
         is_alive = is_alive or kind.startswith(_LIFE)
         usage = added(usage, _usage(kind, event))
         if kind == "assistant.message":
@@ -83,7 +83,7 @@ def _turn(events: Sequence[Event], key: str, *, has_keys: bool) -> Story:
             reply = _later(reply, text)
         elif kind.startswith("tool."):
             is_answered = False
-    return Story(True, is_alive, is_answered, False, False, None, reply, usage, has_keys)
+    return HistoryVerdict(True, is_alive, is_answered, False, False, None, reply, usage, has_keys)
 
 
 def _error(event: Event) -> str:

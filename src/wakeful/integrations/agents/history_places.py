@@ -18,7 +18,7 @@ from wakeful.integrations.agents.history import Event
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, parse_json
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.exchange import About
+from wakeful.ports.exchange import RequestContext
 
 HISTORY_MAX: Final = 32 * 1024 * 1024
 """How much of a history is read; of a file it is the end of it."""
@@ -113,7 +113,7 @@ class HttpHistory:
     async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | str:
         path = self._path.replace("{id}", quote(session_id, safe=""))
         response = await self._client.request(
-            "GET", path, About("agent-history", slug), limit=self._limit, read_max=HISTORY_MAX
+            "GET", path, RequestContext("agent-history", slug), limit=self._limit, read_max=HISTORY_MAX
         )
         if not response.is_ok:
             return f"{self.words} returned {response.line}"

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from wakeful.ports.action import Ladder
-from wakeful.ports.agent import Answer, Quiet, Sight
+from wakeful.ports.agent import Answer, NoSign, Sight
 
 
 class OneShot:
@@ -16,7 +16,7 @@ class OneShot:
         return await self._send(ladder)
 
     async def look(self) -> Sight:
-        return Quiet()
+        return NoSign()
 
     async def cancel(self) -> bool:
         return True

@@ -20,9 +20,9 @@ from wakeful.core.time.instants import Duration, Instant, format_instant
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.integrations.agents.one_shot import OneShot
-from wakeful.integrations.agents.presets.preset import Ask, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
-from wakeful.integrations.agents.session_notes import Note, SessionNotes
+from wakeful.integrations.agents.session_notes import SessionNotes, SessionUsage
 from wakeful.integrations.agents.troubles import trouble
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Fire, Ladder
@@ -120,10 +120,10 @@ class PresetAgent:
         )
         if isinstance(printed, Failed):
             return printed
-        now = Now(self._clock.read().now, settings.zone)
+        now = ReadMoment(self._clock.read().now, settings.zone)
         return printed, await in_thread(partial(self._read, printed, now), name="reading")
 
-    def _read(self, printed: Printed, now: Now) -> Reading:
+    def _read(self, printed: Printed, now: ReadMoment) -> Reading:
         """What the output means. The exact time of a reset may be on disk, not in the output."""
         preset = self._settings.preset
         reading = preset.read(printed, now)
@@ -175,10 +175,10 @@ class PresetAgent:
             usage = since(reading.totals, known.totals if known is not None else None) if is_known else None
         noted = now_in or session_id
         if noted is not None and (reading.totals is not None or session_id is None):
-            await self._note(noted, Note(reading.totals))
+            await self._note(noted, SessionUsage(reading.totals))
         return usage
 
-    async def _note(self, session_id: str, note: Note) -> None:
+    async def _note(self, session_id: str, note: SessionUsage) -> None:
         try:
             await self._notes.write(session_id, note, self._clock.read().now)
         except OSError:  # a full disk does not undo an answer; the next turn's usage is unknown then

@@ -20,7 +20,7 @@ NOTES_MAX: Final = 1_000
 """How many sessions of one agent are remembered; the ones used longest ago go first."""
 
 
-class Note(NamedTuple):
+class SessionUsage(NamedTuple):
     """One session: what it has used in all."""
 
     totals: Usage | None = None
@@ -34,12 +34,12 @@ class SessionNotes:
         self._file = folder / "sessions.json"
         self._lock = asyncio.Lock()
 
-    async def read(self, session_id: str) -> Note | None:
+    async def read(self, session_id: str) -> SessionUsage | None:
         """What is known of a session; None: it was not begun here."""
         kept = (await in_thread(self._load, name="notes")).get(session_id)
-        return None if not isinstance(kept, dict) else Note(usage_of(kept.get("totals")))
+        return None if not isinstance(kept, dict) else SessionUsage(usage_of(kept.get("totals")))
 
-    async def write(self, session_id: str, note: Note, now: Instant) -> None:
+    async def write(self, session_id: str, note: SessionUsage, now: Instant) -> None:
         """Remember it. Raises OSError."""
         async with self._lock:
             await in_thread(lambda: self._store(session_id, note, now), name="notes")
@@ -55,7 +55,7 @@ class SessionNotes:
             return {}
         return kept if isinstance(kept, dict) else {}
 
-    def _store(self, session_id: str, note: Note, now: Instant) -> None:
+    def _store(self, session_id: str, note: SessionUsage, now: Instant) -> None:
         kept = self._load()
         kept.pop(session_id, None)
         kept[session_id] = {"totals": note.totals, "at": now}

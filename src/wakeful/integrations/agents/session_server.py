@@ -25,7 +25,7 @@ from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response
 from wakeful.integrations.net.guard import is_loopback
 from wakeful.ports.agent import Turn
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
 ASKED_MAX: Final = 5
@@ -101,7 +101,7 @@ class SessionServer:
             response = await self._client.request(
                 "POST",
                 "/api/sessions",
-                About("agent-session", turn.fire.slug),
+                RequestContext("agent-session", turn.fire.slug),
                 json_body=body,
                 limit=settings.answer_within,
             )
@@ -135,7 +135,7 @@ class SessionServer:
         return await self._client.request(
             "POST",
             path,
-            About("agent-message", fire.slug),
+            RequestContext("agent-message", fire.slug),
             json_body=body,
             headers=headers,
             limit=self.settings.answer_within,
@@ -162,7 +162,7 @@ class SessionServer:
     async def state(self, session_id: str, slug: str) -> State:
         """Whether the session is busy: its own state says so, else the list of sessions."""
         response = await self._client.request(
-            "GET", _path(session_id, "/state"), About("agent-state", slug), limit=LOOK_WITHIN
+            "GET", _path(session_id, "/state"), RequestContext("agent-state", slug), limit=LOOK_WITHIN
         )
         value = await response.json() if response.is_ok else None
         state = value if isinstance(value, dict) else {}
@@ -194,7 +194,7 @@ class SessionServer:
 
     async def cancel(self, session_id: str, slug: str) -> bool:
         """Ask it to stop; True if it says it will."""
-        about = About("agent-cancel", slug)
+        about = RequestContext("agent-cancel", slug)
         return (await self._client.request("POST", _path(session_id, "/cancel"), about, limit=LOOK_WITHIN)).is_ok
 
     async def delete(self, session_id: str, slug: str) -> bool:
@@ -202,7 +202,7 @@ class SessionServer:
         self._leftovers.add(session_id)
         try:
             response = await self._client.request(
-                "DELETE", _path(session_id), About("agent-clean-up", slug), limit=LOOK_WITHIN
+                "DELETE", _path(session_id), RequestContext("agent-clean-up", slug), limit=LOOK_WITHIN
             )
         except (NoConnection, NoAnswer):
             return False
@@ -272,7 +272,7 @@ class SessionServer:
     async def _list(self, slug: str) -> list[Mapping[str, Any]]:
         try:
             response = await self._client.request(
-                "GET", "/api/sessions", About("agent-sessions", slug), limit=LOOK_WITHIN
+                "GET", "/api/sessions", RequestContext("agent-sessions", slug), limit=LOOK_WITHIN
             )
         except (NoConnection, NoAnswer):
             return []

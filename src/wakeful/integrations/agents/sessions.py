@@ -13,12 +13,12 @@ from typing import Any, Final
 from wakeful.core.run.results import Busy, Failed, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.time.instants import SECOND, Duration
-from wakeful.integrations.agents.history import Story, tell
+from wakeful.integrations.agents.history import HistoryVerdict, tell
 from wakeful.integrations.agents.history_places import Mark
 from wakeful.integrations.agents.reply import marked
 from wakeful.integrations.agents.session_server import SessionServer, SessionsSettings, State
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address, within
-from wakeful.ports.action import AtWork, Ladder, NeverGot
+from wakeful.ports.action import Ladder, NeverReceived, StillWorking
 from wakeful.ports.agent import (
     Accepted,
     Answer,
@@ -26,12 +26,12 @@ from wakeful.ports.agent import (
     Exchange,
     Fate,
     Finished,
-    Gone,
-    Quiet,
+    NoSign,
+    NotVisible,
+    ProofGone,
     Replied,
     Sight,
     Turn,
-    Unseen,
     WentIdle,
     Working,
 )
@@ -83,10 +83,10 @@ class SessionsAgent:
             fates = [await self._ask(turn, session_id) for session_id in dict.fromkeys([*known, *made])]
         except (NoConnection, NoAnswer):
             return None
-        telling = [fate for fate in fates if fate is not None and not isinstance(fate, NeverGot)]
-        if telling:
-            return telling[0]
-        return NeverGot() if fates and None not in fates else None
+        reporter = [fate for fate in fates if fate is not None and not isinstance(fate, NeverReceived)]
+        if reporter:
+            return reporter[0]
+        return NeverReceived() if fates and None not in fates else None
 
     async def _ask(self, turn: Turn, session_id: str) -> Fate:
         """What one session tells of the turn."""
@@ -99,9 +99,9 @@ class SessionsAgent:
             return None
         story = tell(events, key, () if mark is None else _texts(turn))
         if not story.is_found:
-            return NeverGot() if story.has_keys else None
+            return NeverReceived() if story.has_keys else None
         if not (story.is_proven or story.error or (story.is_answered and is_busy is False)):
-            return AtWork() if is_busy else None
+            return StillWorking() if is_busy else None
         if not turn.is_persistent:
             await self._server.delete(session_id, slug)
         return Replied(story.reply, session_id, story.usage) if story.error is None else Broken(story.error)
@@ -125,7 +125,7 @@ class _Exchange:
         self._is_accepted = False
         self._mark: Mark = ()
         self._earlier: Mark | None = None  # an earlier attempt sent our message, and the history ended here before
-        self._seen: Story | None = None  # in the last look at an idle session
+        self._seen: HistoryVerdict | None = None  # in the last look at an idle session
         self._was_known = False
         self._was_busy = False
         self._was_away = False
@@ -154,7 +154,7 @@ class _Exchange:
             story = await self._story(session_id)
         except (NoConnection, NoAnswer):
             self._was_away = True
-            return Unseen()
+            return NotVisible()
         return self._judge(state, story)
 
     async def cancel(self) -> bool:
@@ -257,18 +257,18 @@ class _Exchange:
             return False
         return story is not None and story.is_found
 
-    async def _story(self, session_id: str) -> Story | None:
+    async def _story(self, session_id: str) -> HistoryVerdict | None:
         """What the history tells since the mark; None if it cannot be read."""
         events = await self._server.history.since(session_id, self._mark, self._slug)
         return None if events is None else tell(events, self._turn.fire.idempotency_key, _texts(self._turn))
 
-    def _judge(self, state: State, story: Story | None) -> Sight:
+    def _judge(self, state: State, story: HistoryVerdict | None) -> Sight:
         if story is not None and story.error is not None:
             return Broken(story.error)
         if story is not None and (story.is_proven or self._is_settled(state, story)):
             return Finished(story.reply, story.usage)
         if not state.is_known and self._was_known:
-            return Gone("its session is no longer on the server, and nothing shows how the turn ended")
+            return ProofGone("its session is no longer on the server, and nothing shows how the turn ended")
         self._was_known = self._was_known or state.is_known
         has_moved = story is not None and story.is_alive and story != self._seen
         self._seen = None if state.is_busy else story
@@ -279,14 +279,14 @@ class _Exchange:
         is_end = story is None and state.is_busy is False and self._was_busy and not self._was_away
         if is_end and self._server.settings.proves == "idle":
             return WentIdle()
-        return Quiet(self._missing(story))
+        return NoSign(self._missing(story))
 
-    def _is_settled(self, state: State, story: Story) -> bool:
+    def _is_settled(self, state: State, story: HistoryVerdict) -> bool:
         """An answer, and nothing came after it: it was there at the last look, and the session was not busy since. One
         look is not enough, because a server may be late to say that it is busy."""
         return story.is_answered and not state.is_busy and story == self._seen
 
-    def _missing(self, story: Story | None) -> str | None:
+    def _missing(self, story: HistoryVerdict | None) -> str | None:
         """What keeps the turn from being proven."""
         if story is None:
             finding = self._server.history.finding

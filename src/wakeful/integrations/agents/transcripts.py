@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.agent import Spoken
+from wakeful.ports.agent import TranscriptTurn
 
 TURNS_MAX: Final = 50
 BYTES_MAX: Final = 256 * 1024
@@ -35,13 +35,13 @@ class FileTranscripts:
         self._sessions_max = sessions_max
         self._turns_max = turns_max
 
-    async def read(self, session_id: str) -> Sequence[Spoken]:
+    async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
         return await in_thread(partial(self._read, session_id), name="transcript")
 
-    async def add(self, session_id: str, spoken: Spoken) -> None:
+    async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
         await in_thread(partial(self._add, session_id, spoken), name="transcript")
 
-    def _read(self, session_id: str) -> list[Spoken]:
+    def _read(self, session_id: str) -> list[TranscriptTurn]:
         try:
             with self._path(session_id).open("rb") as file:
                 entries = json.loads(file.read(_FILE_MAX))
@@ -49,12 +49,12 @@ class FileTranscripts:
             return []
         return [spoken for entry in entries if (spoken := _spoken(entry))] if isinstance(entries, list) else []
 
-    def _add(self, session_id: str, spoken: Spoken) -> None:
+    def _add(self, session_id: str, spoken: TranscriptTurn) -> None:
         earlier = [one for one in self._read(session_id) if one.key != spoken.key]
         self._write(self._path(session_id), _bounded([*earlier, spoken], self._turns_max))
         self._forget_oldest()
 
-    def _write(self, path: Path, transcript: list[Spoken]) -> None:
+    def _write(self, path: Path, transcript: list[TranscriptTurn]) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
         text = json.dumps([one._asdict() for one in transcript], ensure_ascii=False)
@@ -77,9 +77,9 @@ class FileTranscripts:
         return self._folder / (name + _SUFFIX)
 
 
-def _bounded(transcript: list[Spoken], turns_max: int) -> list[Spoken]:
+def _bounded(transcript: list[TranscriptTurn], turns_max: int) -> list[TranscriptTurn]:
     """The latest turns that fit; the very last one always does, as its parts are bounded."""
-    kept: list[Spoken] = []
+    kept: list[TranscriptTurn] = []
     room = BYTES_MAX
     for spoken in reversed(transcript[-turns_max:]):
         room -= len(spoken.prompt.encode("utf-8", "replace")) + len(spoken.reply.encode("utf-8", "replace"))
@@ -89,11 +89,11 @@ def _bounded(transcript: list[Spoken], turns_max: int) -> list[Spoken]:
     return kept[::-1]
 
 
-def _spoken(entry: Any) -> Spoken | None:
+def _spoken(entry: Any) -> TranscriptTurn | None:
     if not isinstance(entry, dict):
         return None
-    parts = [entry.get(name) for name in Spoken._fields]
-    return Spoken(*map(str, parts)) if all(isinstance(part, str) for part in parts) else None
+    parts = [entry.get(name) for name in TranscriptTurn._fields]
+    return TranscriptTurn(*map(str, parts)) if all(isinstance(part, str) for part in parts) else None
 
 
 def _age(path: Path) -> int:

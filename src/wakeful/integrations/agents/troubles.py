@@ -35,7 +35,7 @@ _CUT: Final = re.compile(
 )
 
 
-class Trouble(NamedTuple):
+class AgentFailure(NamedTuple):
     """A failure in words, and whether trying again can help."""
 
     sentence: str
@@ -50,12 +50,12 @@ def status_in(said: str) -> int | None:
     return next((status for status, words in _WORDS if words.search(said)), None)
 
 
-def trouble(preset: Preset, said: str | None, status: int | None, code: int | None) -> Trouble:
+def trouble(preset: Preset, said: str | None, status: int | None, code: int | None) -> AgentFailure:
     """What became of a turn that failed: the program, the cause, the cure."""
     message, inner = _innermost(said or "")
     status = status or inner or status_in(message)
     cause = message.rstrip(".") or (f"exited with {code}" if code else "ended without an answer")
-    return Trouble(f"{preset.program}: {cause}; {_cure(preset, message, status)}", status in PERMANENT)
+    return AgentFailure(f"{preset.program}: {cause}; {_cure(preset, message, status)}", status in PERMANENT)
 
 
 def told(text: str) -> str:

@@ -28,12 +28,12 @@ from wakeful.ports.agent import (
     Broken,
     Exchange,
     Finished,
-    Gone,
-    Quiet,
+    NoSign,
+    NotVisible,
+    ProofGone,
     Replied,
     Sight,
     Turn,
-    Unseen,
     WentIdle,
     Working,
 )
@@ -233,7 +233,7 @@ class TurnAction:
                 if not is_alive:
                     is_alive = True
                     await ladder.climb("started")
-            elif is_alive and isinstance(sight, Unseen):  # it was at work, and nothing says that it no longer is
+            elif is_alive and isinstance(sight, NotVisible):  # it was at work, and nothing says that it no longer is
                 quiet_since = now
             left = quiet_since + accepted.confirm_within - now
             if left <= 0:
@@ -277,9 +277,9 @@ class TurnAction:
             await self._clock.sleep(POLL_LAST)
             sight = await exchange.look()
             now = self._clock.read().monotonic
-            if isinstance(sight, Working | Unseen):
+            if isinstance(sight, Working | NotVisible):
                 quiet_since = now
-            if not isinstance(sight, Working | Unseen | Quiet) or now - quiet_since >= LEFT_QUIET:
+            if not isinstance(sight, Working | NotVisible | NoSign) or now - quiet_since >= LEFT_QUIET:
                 return
 
 
@@ -341,7 +341,7 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
             return _final(inbox) or Done("started", output=IDLE_TEXT, session_id=session_id)
         case Broken(error=error):
             return _final(inbox) or Failed(error, rung="started", session_id=session_id)
-        case Gone(error=error):
+        case ProofGone(error=error):
             return _final(inbox) or Unconfirmed(error, session_id)
         case _:
             return _final(inbox)
@@ -350,5 +350,5 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
 def _unproven(accepted: Accepted, sight: Sight, *, is_alive: bool) -> str:
     within = format_duration(accepted.confirm_within)
     what = f"no answer within {within} after it was at work" if is_alive else f"no sign of life within {within}"
-    why = f": {sight.why}" if isinstance(sight, Quiet) and sight.why is not None else ""
+    why = f": {sight.why}" if isinstance(sight, NoSign) and sight.why is not None else ""
     return f"accepted, and {what}{why}; look at session {accepted.session_id[:100]}"

@@ -6,7 +6,7 @@ The library is an extra (`wakeful[apprise]`): it is large, and most people need 
 from typing import Final
 
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
 _MISSING: Final = "the apprise library is not installed; install it with pip install 'wakeful[apprise]'"
 
@@ -20,13 +20,13 @@ class AppriseChannel:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         return await in_thread(lambda: self._notify(letter), name="apprise")
 
     async def close(self) -> None:
         """Nothing is held."""
 
-    def _notify(self, letter: Letter) -> Outcome:
+    def _notify(self, letter: OutgoingMessage) -> Outcome:
         try:
             import apprise
         except ImportError:

@@ -5,7 +5,7 @@ from typing import TextIO
 
 from wakeful.core.time.instants import format_instant
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.channel import Letter, Outcome, Sent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Sent
 
 
 class ConsoleChannel:
@@ -17,7 +17,7 @@ class ConsoleChannel:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         first = f"{format_instant(letter.at)} {letter.slug or 'wakeful'}"
         lines = "\n".join(f"  {line}" for line in letter.text.splitlines())
         await in_thread(lambda: self._print(f"{first}\n{lines}\n"), name="console")

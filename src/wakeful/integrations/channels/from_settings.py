@@ -15,7 +15,7 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 
 
-class ChannelBook:
+class ConfiguredChannels:
     """Makes channels; one whose description did not change stays the same object, and goes on listening."""
 
     def __init__(self) -> None:

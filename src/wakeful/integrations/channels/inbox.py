@@ -1,6 +1,6 @@
 """The inbox: what is delivered lies in the store, to be read on the page, over REST, or at the command line."""
 
-from wakeful.ports.channel import Letter, Outcome, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Sent, Unsent
 from wakeful.ports.store import Store
 
 
@@ -10,7 +10,7 @@ class AnotherInbox:
     kind = "inbox"
     to: str | None = None
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         return Unsent("the inbox is not there yet")
 
     async def close(self) -> None:
@@ -26,7 +26,7 @@ class InboxChannel:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         number = int(letter.delivery_id.partition(".")[0].rpartition("-")[2])
         await self._store.write(
             lambda tx: tx.inbox.add(

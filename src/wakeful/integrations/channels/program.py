@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
 DeliverFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
 """Takes the text, and the letter too if it has room for a second argument. Plain functions run in a thread."""
@@ -21,7 +21,7 @@ class ProgramChannel:
         self.to = to
         self._takes_letter = _positional(deliver) >= 2
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         letter = letter._replace(to=letter.to or self.to)
         given = (letter.text, letter) if self._takes_letter else (letter.text,)
         if inspect.iscoroutinefunction(self._deliver) or inspect.iscoroutinefunction(

@@ -13,9 +13,9 @@ from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.integrations.channels.http_outcome import ANSWER_WITHIN, outcome_of
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
 from wakeful.integrations.system.text import one_line
-from wakeful.ports.channel import Letter, Outcome, Refused, Sent, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 log = logging.getLogger("wakeful.delivery")
 
@@ -33,7 +33,7 @@ class Bot:
         self._exchanges = Exchanges(clock, listener)
 
     async def call(
-        self, method: str, body: Mapping[str, Any], about: About, *, limit: Duration = ANSWER_WITHIN
+        self, method: str, body: Mapping[str, Any], about: RequestContext, *, limit: Duration = ANSWER_WITHIN
     ) -> Response:
         """One call. The token is part of the address, so the address is not shown."""
         request = Request(
@@ -62,7 +62,7 @@ class TelegramChannel:
         self._clock = clock
         self._moved: dict[str, str] = {}  # groups that became supergroups, by the id they had
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         pieces = parts(letter.text, letter.delivery_id)
         for number in range(letter.parts_sent, len(pieces)):
             outcome = await self._send_part(letter, pieces[number])
@@ -75,7 +75,7 @@ class TelegramChannel:
     async def close(self) -> None:
         await self._bot.close()
 
-    async def _send_part(self, letter: Letter, text: str) -> Outcome:
+    async def _send_part(self, letter: OutgoingMessage, text: str) -> Outcome:
         chat = letter.to or self._chat
         sent = await self._ask(letter, self._moved.get(chat, chat), text)
         if isinstance(sent, str) and chat not in self._moved:
@@ -84,11 +84,11 @@ class TelegramChannel:
             sent = await self._ask(letter, sent, text)
         return Unsent(f"the group {chat} has the id {sent} now") if isinstance(sent, str) else sent
 
-    async def _ask(self, letter: Letter, chat: str, text: str) -> Outcome | str:
+    async def _ask(self, letter: OutgoingMessage, chat: str, text: str) -> Outcome | str:
         """What becomes of one message; or the id that the chat has now."""
         body = {"chat_id": chat, "text": text}
         try:
-            response = await self._bot.call("sendMessage", body, About("deliver", slug=letter.slug))
+            response = await self._bot.call("sendMessage", body, RequestContext("deliver", slug=letter.slug))
         except (NoConnection, NoAnswer) as error:
             return Unsent(str(error))
         answer = await response.json()

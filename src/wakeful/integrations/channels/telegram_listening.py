@@ -9,11 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.integrations.channels.telegram import Bot, TelegramChannel, told
-from wakeful.integrations.channels.telegram_updates import Me, Message, is_addressed, message_of, without_mention
+from wakeful.integrations.channels.telegram_updates import (
+    BotIdentity,
+    Message,
+    is_addressed,
+    message_of,
+    without_mention,
+)
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response
-from wakeful.ports.channel import Ear, Heard, Letter, ListenTrouble, Outcome
+from wakeful.ports.channel import IncomingMessage, ListenTrouble, MessageReceiver, Outcome, OutgoingMessage
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About
+from wakeful.ports.exchange import RequestContext
 
 POLL: Final = 25
 """How many seconds the other side holds a question for updates."""
@@ -23,7 +29,7 @@ PATIENCE: Final[Duration] = 30 * SECOND
 
 _BACKOFF_MAX: Final[Duration] = MINUTE // 2
 _REFUSED_WAIT: Final[Duration] = 5 * SECOND
-_ABOUT: Final = About("hear")
+_ABOUT: Final = RequestContext("hear")
 
 
 class Refusal(NamedTuple):
@@ -46,9 +52,9 @@ class ListeningTelegramChannel:
         self._bot = bot
         self._clock = clock
         self._senders = senders | {chat}
-        self._me: Me | None = None
+        self._me: BotIdentity | None = None
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         return await self._channel.send(letter)
 
     async def close(self) -> None:
@@ -57,7 +63,7 @@ class ListeningTelegramChannel:
     def is_allowed(self, sender: str) -> bool:
         return sender in self._senders
 
-    async def listen(self, mark: str | None, ear: Ear) -> None:
+    async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
         """Ask for updates; the mark is the first that was not heard yet."""
         self._senders |= {new for old, new in ear.moved.items() if old in self._senders}
         offset = int(mark) if mark is not None and mark.isdecimal() else 0
@@ -94,38 +100,38 @@ class ListeningTelegramChannel:
         said, asked = told(answer, now)
         return _refusal(response, said, max((asked or now) - now, _REFUSED_WAIT))
 
-    async def _heard(self, update: Mapping[str, Any], mark: str) -> Heard:
+    async def _heard(self, update: Mapping[str, Any], mark: str) -> IncomingMessage:
         """What of an update counts; anything else only moves the mark."""
         message = message_of(update)
         if message is None:
-            return Heard(mark, None)
+            return IncomingMessage(mark, None)
         if not message.names & self._senders:
             is_said = message.text is not None or message.content is not None
-            return Heard(mark, None, unknown=message.sender if is_said else None)
+            return IncomingMessage(mark, None, unknown=message.sender if is_said else None)
         if message.moved_to is not None:
             self._senders |= {message.moved_to}
-            return Heard(mark, None, moved=(message.chat, message.moved_to))
+            return IncomingMessage(mark, None, moved=(message.chat, message.moved_to))
         if message.is_group:
             return await self._heard_in_group(message, mark)
         return _said(message, message.text, mark)
 
-    async def _heard_in_group(self, message: Message, mark: str) -> Heard:
+    async def _heard_in_group(self, message: Message, mark: str) -> IncomingMessage:
         me = await self._who_am_i()
         if not is_addressed(message, me):
-            return Heard(mark, None)
+            return IncomingMessage(mark, None)
         return _said(message, None if message.text is None else without_mention(message.text, me), mark)
 
-    async def _who_am_i(self) -> Me:
+    async def _who_am_i(self) -> BotIdentity:
         if self._me is None:
             me = await ask_me(self._bot)
-            self._me = me if isinstance(me, Me) else None
-        return self._me or Me()
+            self._me = me if isinstance(me, BotIdentity) else None
+        return self._me or BotIdentity()
 
 
 class _Watch:
     """How polling goes: when to report, and how long to wait."""
 
-    def __init__(self, clock: Clock, ear: Ear) -> None:
+    def __init__(self, clock: Clock, ear: MessageReceiver) -> None:
         self._clock = clock
         self._ear = ear
         self._pause: Duration = SECOND
@@ -168,15 +174,15 @@ def _refusal(response: Response, said: str, wait: Duration) -> Refusal:
             return Refusal(ListenTrouble(error, _WRONG), wait)
 
 
-def _said(message: Message, text: str | None, mark: str) -> Heard:
+def _said(message: Message, text: str | None, mark: str) -> IncomingMessage:
     if text is not None:
-        return Heard(mark, message.chat, text)
+        return IncomingMessage(mark, message.chat, text)
     if message.content is None:  # someone joined, a title changed: nobody said anything
-        return Heard(mark, None)
-    return Heard(mark, message.chat, unreadable=message.content)
+        return IncomingMessage(mark, None)
+    return IncomingMessage(mark, message.chat, unreadable=message.content)
 
 
-async def ask_me(bot: Bot) -> Me | str:
+async def ask_me(bot: Bot) -> BotIdentity | str:
     """Who the bot is, or why that cannot be found out."""
     try:
         response = await bot.call("getMe", {}, _ABOUT)
@@ -190,4 +196,4 @@ async def ask_me(bot: Bot) -> Me | str:
             return f"{response.line}: {_TOKEN}"
         return f"{response.line}: {said or 'this is not the bot API'}"
     number, username = result.get("id"), result.get("username")
-    return Me(number if isinstance(number, int) else None, username if isinstance(username, str) else None)
+    return BotIdentity(number if isinstance(number, int) else None, username if isinstance(username, str) else None)

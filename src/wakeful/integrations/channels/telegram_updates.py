@@ -32,7 +32,7 @@ _CONTENTS: Final = {
 }
 
 
-class Me(NamedTuple):
+class BotIdentity(NamedTuple):
     """The bot itself, as `getMe` tells."""
 
     id: int | None = None
@@ -77,7 +77,7 @@ def message_of(update: Any) -> Message | None:
     )
 
 
-def is_addressed(message: Message, me: Me) -> bool:
+def is_addressed(message: Message, me: BotIdentity) -> bool:
     """Whether a message in a group is meant for the bot; one whose own name is not known takes all it is sent."""
     if me.id is None:
         return True
@@ -92,7 +92,7 @@ def is_addressed(message: Message, me: Me) -> bool:
     return _mention(me).search(text) is not None if me.username else False
 
 
-def without_mention(text: str, me: Me) -> str:
+def without_mention(text: str, me: BotIdentity) -> str:
     """The text without the bot's own name: it says whom it is for, and nothing else."""
     if not me.username:
         return text
@@ -100,7 +100,7 @@ def without_mention(text: str, me: Me) -> str:
     return _mention(me).sub("", command).strip(" \n\t,:") or text
 
 
-def _mention(me: Me) -> re.Pattern[str]:
+def _mention(me: BotIdentity) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)@{re.escape(me.username or '')}(?!\w)", re.IGNORECASE)
 
 

@@ -8,9 +8,9 @@ from wakeful.core.time.instants import format_instant
 from wakeful.integrations.channels.http_outcome import ANSWER_WITHIN, outcome_of
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, NotAllowed, Request
 from wakeful.integrations.net.trouble import host
-from wakeful.ports.channel import Letter, Outcome, Refused, Unsent
+from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Unsent
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener
+from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 _READ_MAX: Final = 16 * 1024
 
@@ -35,10 +35,10 @@ class WebhookChannel:
         self._clock = clock
         self._exchanges = Exchanges(clock, listener, is_public_only=not allow_private)
 
-    async def send(self, letter: Letter) -> Outcome:
+    async def send(self, letter: OutgoingMessage) -> Outcome:
         try:
             response = await self._exchanges.send(
-                self._request(letter), About("deliver", slug=letter.slug), limit=ANSWER_WITHIN
+                self._request(letter), RequestContext("deliver", slug=letter.slug), limit=ANSWER_WITHIN
             )
         except NotAllowed as error:
             return Refused(str(error))
@@ -49,7 +49,7 @@ class WebhookChannel:
     async def close(self) -> None:
         await self._exchanges.close()
 
-    def _request(self, letter: Letter) -> Request:
+    def _request(self, letter: OutgoingMessage) -> Request:
         body = {
             "id": letter.delivery_id,
             "text": letter.text,

@@ -24,7 +24,7 @@ from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NotAllowed,
 from wakeful.integrations.system.text import one_line
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About, ExchangeListener, Flow
+from wakeful.ports.exchange import ExchangeFlow, ExchangeListener, RequestContext
 
 if TYPE_CHECKING:
     import aiohttp
@@ -154,7 +154,7 @@ class Exchanges:
         self._listener = listener
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, request: Request, about: About, *, limit: Duration | None = None) -> Response:
+    async def send(self, request: Request, about: RequestContext, *, limit: Duration | None = None) -> Response:
         """Ask and read the answer, whatever its status, within `limit`.
 
         Raises `NoConnection` (it is certain that the target did not get it) and `NoAnswer`, each with a sentence."""
@@ -179,7 +179,7 @@ class Exchanges:
         if session is not None:
             await session.close()
 
-    def _begin(self, request: Request, about: About) -> Flow | None:
+    def _begin(self, request: Request, about: RequestContext) -> ExchangeFlow | None:
         if self._listener is None:
             return None
         flow = self._listener.flow(about.action, slug=about.slug, slot=about.slot)

@@ -13,7 +13,7 @@ from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import glm_reading, local_text, number_of, walk
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About
+from wakeful.ports.exchange import RequestContext
 from wakeful.ports.quota import WakeFailure, wake_failure
 
 QUOTA_PATH: Final = "/api/monitor/usage/quota/limit"
@@ -100,7 +100,7 @@ class GlmProvider:
         }
         data = None if body is None else json.dumps(body).encode()
         request = Request(method, f"{self._base}{path}", headers, data)
-        return await ask(self._exchanges, request, About(action, slot=self._slot), self._key, self._clock)
+        return await ask(self._exchanges, request, RequestContext(action, slot=self._slot), self._key, self._clock)
 
 
 def _calls(data: Any) -> dict[str, Any]:
@@ -110,7 +110,9 @@ def _calls(data: Any) -> dict[str, Any]:
     }
 
 
-async def ask(exchanges: Exchanges, request: Request, about: About, key: Key, clock: Clock) -> Response | ReadFailure:
+async def ask(
+    exchanges: Exchanges, request: Request, about: RequestContext, key: Key, clock: Clock
+) -> Response | ReadFailure:
     """The answer, if it is one; whatever went wrong, in a sentence without the key."""
     try:
         answer = await exchanges.send(request, about, limit=TOTAL)

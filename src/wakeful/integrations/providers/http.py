@@ -12,7 +12,7 @@ from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import plain_reading
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import About
+from wakeful.ports.exchange import RequestContext
 from wakeful.ports.quota import WakeFailure, wake_failure
 
 
@@ -32,7 +32,7 @@ class HttpProvider:
 
     async def read(self, action: str) -> Reading | ReadFailure:
         request = Request("GET", self._written.quota_url, {**self._key.header(), "Accept": "application/json"})
-        answer = await ask(self._exchanges, request, About(action, slot=self._slot), self._key, self._clock)
+        answer = await ask(self._exchanges, request, RequestContext(action, slot=self._slot), self._key, self._clock)
         if isinstance(answer, ReadFailure):
             return answer
         now = self._clock.read().now
@@ -47,7 +47,7 @@ class HttpProvider:
         }
         body = (self._written.wake_body or "{}").encode()
         request = Request("POST", self._written.wake_url or "", headers, body)
-        answer = await ask(self._exchanges, request, About(action, slot=self._slot), self._key, self._clock)
+        answer = await ask(self._exchanges, request, RequestContext(action, slot=self._slot), self._key, self._clock)
         return None if isinstance(answer, Response) else wake_failure(answer)
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:

@@ -5,7 +5,7 @@ import asyncio
 from wakeful.core.time.instants import Duration
 
 
-async def rung_within(bell: asyncio.Event, duration: Duration) -> bool:
+async def wait_until_set(bell: asyncio.Event, duration: Duration) -> bool:
     """Whether the bell was rung within that time."""
     if bell.is_set():
         return True

@@ -182,10 +182,10 @@ class _Daemon:
         from wakeful.app.quota import QuotaSlots
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
-        from wakeful.integrations.agents.from_settings import AgentBook
-        from wakeful.integrations.channels.from_settings import ChannelBook
+        from wakeful.integrations.agents.from_settings import AgentRegistry
+        from wakeful.integrations.channels.from_settings import ConfiguredChannels
 
-        book = AgentBook(self._home, self._listener)
+        book = AgentRegistry(self._home, self._listener)
 
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
@@ -199,7 +199,7 @@ class _Daemon:
         def terms(settings: Settings) -> HeartbeatTerms:
             return terms_of(settings.heartbeat, local_zone=local_zone)
 
-        channels = ChannelBook()
+        channels = ConfiguredChannels()
 
         def ways(settings: Settings) -> MakeChannels:
             return lambda clock, listener: channels.channels(settings.channels, clock, listener)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from wakeful.config import Loaded, SettingsRefused
-    from wakeful.config.standing import HeldBack, Standing
+    from wakeful.config.standing import PendingChange, SettingsStatus
     from wakeful.ports.handlers import OnSettings
 
 log = logging.getLogger("wakeful.server.daemon")
@@ -29,7 +29,7 @@ class Reload:
 
     def __init__(self, started: Loaded) -> None:
         self._loaded = started
-        self._held_back: tuple[HeldBack, ...] = ()
+        self._held_back: tuple[PendingChange, ...] = ()
         self._failed: tuple[str, ...] = ()
         self._listeners: list[tuple[str, OnSettings]] = []
 
@@ -38,11 +38,11 @@ class Reload:
         """What holds now."""
         return self._loaded
 
-    def standing(self, refused: SettingsRefused | None) -> Standing:
+    def standing(self, refused: SettingsRefused | None) -> SettingsStatus:
         """All that is to be said; `refused` is what the watch found wrong with the file as it is now."""
-        from wakeful.config.standing import Standing
+        from wakeful.config.standing import SettingsStatus
 
-        return Standing(self._loaded, self._held_back, refused, self._failed)
+        return SettingsStatus(self._loaded, self._held_back, refused, self._failed)
 
     def listen(self, name: str, listener: OnSettings) -> None:
         """Tell it of every change from now on; the name is for the log."""

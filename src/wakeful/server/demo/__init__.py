@@ -5,6 +5,6 @@ the daemon answers; `programs` are the small programs that pretend to be the out
 """
 
 from wakeful.server.demo.home import DEMO_HOME, NotTheDemo, prepare
-from wakeful.server.demo.things import PAUSED, UNHEARD, Thing, things
+from wakeful.server.demo.things import PAUSED, UNHEARD, DemoItem, things
 
-__all__ = ["DEMO_HOME", "PAUSED", "UNHEARD", "NotTheDemo", "Thing", "prepare", "things"]
+__all__ = ["DEMO_HOME", "PAUSED", "UNHEARD", "DemoItem", "NotTheDemo", "prepare", "things"]

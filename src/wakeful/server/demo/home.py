@@ -64,8 +64,8 @@ def prepare(home: Path) -> None:
     file.write_text(SETTINGS.format(mark=MARK), encoding="utf-8")
     file.chmod(0o600)
     (home / "bin").mkdir(exist_ok=True)
-    for errand in ERRANDS:
-        _launch(home, "errand", errand)
+    for side_task in ERRANDS:
+        _launch(home, "errand", side_task)
     _launch(home, "quota")
     _launch(home, "letters")
     (home / "HEARTBEAT.md").write_text(_NOTES, encoding="utf-8")

@@ -9,17 +9,17 @@ UNHEARD: Final = "fire-drill"
 """Its answer goes to a channel behind which nobody is."""
 
 
-class Thing(NamedTuple):
+class DemoItem(NamedTuple):
     """Something to PUT."""
 
     path: str
     body: Mapping[str, Any]
 
 
-def things(home: Path, address: str) -> list[Thing]:
+def things(home: Path, address: str) -> list[DemoItem]:
     """All of it, in the order in which it is written."""
-    schedules = [Thing(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
-    return [*schedules, Thing("/api/workflows/letters", _letters(home))]
+    schedules = [DemoItem(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
+    return [*schedules, DemoItem("/api/workflows/letters", _letters(home))]
 
 
 def _letters(home: Path) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.app.agents import AgentView
-from wakeful.config import Standing
+from wakeful.config import SettingsStatus
 from wakeful.config.agents import Agent
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
@@ -30,7 +30,7 @@ VERSION_WAIT: Final = 2.0
 NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["default"])]
 
 
-def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
+def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
     """The routes, over the agents of one process; without settings, all of them are functions of its program."""
     router = APIRouter(prefix="/api/agents", tags=["agents"])
     probes = _Probes(Versions())

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
-from wakeful.config import Standing
+from wakeful.config import SettingsStatus
 from wakeful.features.quota.feature import Quota
 from wakeful.observe.metrics import Gauges
 from wakeful.server.http import (
@@ -47,7 +47,7 @@ from wakeful.server.http.authentication import Authentication
 from wakeful.server.http.idempotency import Repeats
 from wakeful.server.http.kept_responses import KeptAnswers
 from wakeful.server.http.logins import Logins
-from wakeful.server.http.middleware import BODY_MAX, Doorway
+from wakeful.server.http.middleware import BODY_MAX, Middleware
 from wakeful.server.http.requests import only_known_parameters
 from wakeful.server.http.slot_shapes import SlotDefinition
 
@@ -85,7 +85,7 @@ def make_app(
     access: Callable[[], Access] = Access,
     body_max: Callable[[], int] = lambda: BODY_MAX,
     is_open: Callable[[], bool] | None = None,
-    settings: Callable[[], Standing] | None = None,
+    settings: Callable[[], SettingsStatus] | None = None,
     watchers: stream.Watchers | None = None,
     figures: Callable[[Gauges], bytes] | None = None,
     log_of_run: runs.LogOfRun | None = None,
@@ -136,7 +136,7 @@ def make_app(
     authentication = Authentication(
         access, lambda: app.moment().monotonic, logins=logins, run_caller=partial(_run_caller, app)
     )
-    return Doorway(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
+    return Middleware(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
 
 
 async def _run_caller(app: Wakeful, token: str) -> Caller | None:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
-from wakeful.app.delivery import NobodyAnswers
+from wakeful.app.delivery import NoAgentForMessages
 from wakeful.server.http import delivery_shapes as people_shapes
 from wakeful.server.http.delivery_shapes import fields_of
 from wakeful.server.http.problems import Refused
@@ -67,7 +67,7 @@ def routes(app: Wakeful) -> APIRouter:
         fields.finish()
         try:
             await app.delivering.take_message(name, to, text)
-        except NobodyAnswers as error:
+        except NoAgentForMessages as error:
             raise Refused(503, str(error)) from error
         return JSONResponse({"status": "taken"}, 202)
 

@@ -6,11 +6,11 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from wakeful.config import Standing, to_json
+from wakeful.config import SettingsStatus, to_json
 from wakeful.server.http.shapes import problems
 
 
-def routes(settings: Callable[[], Standing]) -> APIRouter:
+def routes(settings: Callable[[], SettingsStatus]) -> APIRouter:
     """The routes, over the settings as they are at the moment."""
     router = APIRouter(prefix="/api/config", tags=["daemon"])
     shape = {"application/json": {"schema": {"type": "object", "required": ["settings", "sources"]}}}
@@ -28,7 +28,7 @@ def routes(settings: Callable[[], Standing]) -> APIRouter:
     return router
 
 
-def _shown(standing: Standing) -> dict[str, Any]:
+def _shown(standing: SettingsStatus) -> dict[str, Any]:
     refused = () if standing.refused is None else standing.refused.errors
     return {
         **to_json(standing.loaded),

@@ -10,10 +10,10 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.app.heartbeat import heartbeat_json
-from wakeful.config import Standing
+from wakeful.config import SettingsStatus
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
-from wakeful.features.heartbeat.commands import Woken
+from wakeful.features.heartbeat.commands import WakeResult
 from wakeful.features.heartbeat.queries import event_json
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.server.http import heartbeat_shapes
@@ -25,7 +25,7 @@ from wakeful.server.http.shapes import Pause, answer, body, problems
 HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.toml", examples=["door"])]
 
 
-def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
+def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
     """The routes, over one app; hooks are those of the settings that hold at the moment."""
     router = APIRouter(prefix="/api", tags=["heartbeat"])
 
@@ -111,7 +111,7 @@ def routes(app: Wakeful, settings: Callable[[], Standing] | None) -> APIRouter:
     return router
 
 
-def _woken_json(woken: Woken) -> dict[str, Any]:
+def _woken_json(woken: WakeResult) -> dict[str, Any]:
     """Evicted events are named by id and source; a hook may not read what others told the agent."""
     out: dict[str, Any] = {"coalesced": woken.is_coalesced}
     if woken.evicted:

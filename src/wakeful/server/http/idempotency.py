@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.core.errors import FieldError
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.ports.store import StoreUnavailable
-from wakeful.server.http.kept_responses import Kept, KeptAnswers
+from wakeful.server.http.kept_responses import KeptAnswers, KeptResponse
 from wakeful.server.http.problems import Problem, Refused, refusal_of, unavailable
 
 log = logging.getLogger("wakeful.server.http")
@@ -39,7 +39,7 @@ class _Asked:
     """A key under which a request is being answered."""
 
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    kept: Kept | None = None
+    kept: KeptResponse | None = None
 
 
 class Repeats:
@@ -82,14 +82,14 @@ class Repeats:
             if begun is None:
                 await Problem(409, ELSEWHERE, headers={"Retry-After": "1"})(scope, receive, send)
                 return
-            if isinstance(begun, Kept):
+            if isinstance(begun, KeptResponse):
                 asked.kept = begun
                 await _repeat(begun, fingerprint, scope, receive, send)
                 return
             async with self._answers.held(key):
                 answer = await self._answered(scope, receive)
                 if answer[0]["status"] < 300:
-                    asked.kept = Kept(fingerprint, answer)
+                    asked.kept = KeptResponse(fingerprint, answer)
                     await self._keep(key, asked.kept)
         finally:
             del self._asked[key]
@@ -97,7 +97,7 @@ class Repeats:
         for message in answer:
             await send(message)
 
-    async def _begin(self, key: str) -> Kept | Literal[True] | None:
+    async def _begin(self, key: str) -> KeptResponse | Literal[True] | None:
         """What another node answered, or that it is for us to do so; None: another one is at it, and goes on."""
         for _ in range(WAIT_FOR // LOOK_EVERY):
             begun = await self._answers.begin(key)
@@ -115,14 +115,14 @@ class Repeats:
         await self._inner(scope, receive, noted)
         return answer
 
-    async def _keep(self, key: str, kept: Kept) -> None:
+    async def _keep(self, key: str, kept: KeptResponse) -> None:
         try:
             await self._answers.keep(key, kept)
         except StoreUnavailable as error:  # what was asked for is done, and that is what the answer says
             log.warning("the answer under the Idempotency-Key %r cannot be kept: %s", key, error)
 
 
-async def _repeat(kept: Kept, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
+async def _repeat(kept: KeptResponse, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
     """Give the answer once more, if it is one to this very request."""
     if kept.fingerprint != fingerprint:
         wrong = FieldError("Idempotency-Key", "was sent before with something else; use a new key")

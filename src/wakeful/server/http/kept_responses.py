@@ -30,7 +30,7 @@ HELD_FOR: Final[Duration] = 15 * SECOND
 HELD_AGAIN: Final[Duration] = 4 * SECOND
 
 
-class Kept(NamedTuple):
+class KeptResponse(NamedTuple):
     """An answer, and what it was an answer to."""
 
     fingerprint: str
@@ -45,14 +45,14 @@ class KeptAnswers:
         self._count = 0
         self._asker = secrets.token_hex(8)  # this process, and none before it
 
-    async def begin(self, key: str) -> Kept | bool:
+    async def begin(self, key: str) -> KeptResponse | bool:
         """The answer given under this key within the last day; else whether it is ours to answer from now on."""
         now = self._app.moment().now
         found = await self._app.store.read(lambda tx: _get(tx, key, now))
         if found is not None:
             return found
 
-        def begin(tx: Tx) -> Kept | bool:
+        def begin(tx: Tx) -> KeptResponse | bool:
             if not tx.answers.begin(key, self._asker, now=now, until=now + HELD_FOR):
                 return False
             if (meanwhile := _get(tx, key, now)) is None:
@@ -90,7 +90,7 @@ class KeptAnswers:
         """Let time pass."""
         await self._app.sleep(duration)
 
-    async def keep(self, key: str, kept: Kept) -> None:
+    async def keep(self, key: str, kept: KeptResponse) -> None:
         """Keep it from now on."""
         now = self._app.moment().now
         text = _text(kept.messages)
@@ -106,11 +106,11 @@ class KeptAnswers:
         await self._app.store.write(keep)
 
 
-def _get(tx: Tx, key: str, now: Instant) -> Kept | None:
+def _get(tx: Tx, key: str, now: Instant) -> KeptResponse | None:
     found = tx.answers.get(key)
     if found is None or found.answered_at <= now - KEPT_FOR:
         return None
-    return Kept(found.fingerprint, _messages(found.answer))
+    return KeptResponse(found.fingerprint, _messages(found.answer))
 
 
 def _text(messages: Sequence[Message]) -> str:

@@ -20,7 +20,7 @@ from wakeful.server.http import roles
 from wakeful.server.http.access import Access, Caller, host_and_port, origin_of
 from wakeful.server.http.authentication import UNIDENTIFIED, Authentication, is_unix
 from wakeful.server.http.problems import Problem, Refused, failed, stopping
-from wakeful.server.http.refused_bodies import Lingering
+from wakeful.server.http.refused_bodies import RefusedBody
 from wakeful.server.page import PREFIX
 
 log = logging.getLogger("wakeful.server.http")
@@ -35,7 +35,7 @@ RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
 HOOK: Final = re.compile(r"/api/hooks/[^/]+")
 
 
-class Doorway:
+class Middleware:
     """The outermost part of the application."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Doorway:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        headers, way = Headers(scope=scope), Lingering(receive, send)
+        headers, way = Headers(scope=scope), RefusedBody(receive, send)
         refusal = await self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, way.receive, way.send)

@@ -15,7 +15,7 @@ LINGER: Final = 2.0
 THROWN_AWAY_MAX: Final = 64 * 1_048_576
 
 
-class Lingering:
+class RefusedBody:
     """The two ways of one request: notes what has arrived, and stays for the rest after a refusal for its size."""
 
     def __init__(self, receive: Receive, send: Send) -> None:

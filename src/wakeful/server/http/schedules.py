@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from wakeful.app import Wakeful, Written
+from wakeful.app import Wakeful, WrittenSchedule
 from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.definition import SLUG_PATTERN
@@ -306,7 +306,7 @@ def warning_header(warnings: Sequence[str]) -> dict[str, str]:
     return {"Wakeful-Warning": "; ".join(warnings)} if warnings else {}
 
 
-def _written(written: Written, *, is_rehearsal: bool) -> Response:
+def _written(written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
     shown: dict[str, Any] = written.view.to_json()
     headers = {"ETag": etag_of(written.view), **warning_header(written.warnings)}
     if is_rehearsal:

@@ -224,7 +224,7 @@ class Definition(_Written):
     description: Any = None
 
 
-class Glance(Shape):
+class RunSummary(Shape):
     """A row of the ledger, in short."""
 
     run_id: RunId
@@ -259,7 +259,7 @@ class Schedule(_Written):
     updated_at: At
     version: int
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
-    recent: Annotated[list[Glance], Field(description="with recent: the newest rows of the ledger")] = []
+    recent: Annotated[list[RunSummary], Field(description="with recent: the newest rows of the ledger")] = []
 
 
 class Schedules(Shape):
@@ -468,7 +468,7 @@ class TimelineRow(Shape):
     created_at: At
     next_run: At | None
     timezone: str | None
-    runs: Annotated[list[Glance], Field(description="newest first")]
+    runs: Annotated[list[RunSummary], Field(description="newest first")]
     whole_since: Annotated[At, Field(description="older rows of the ledger were not looked at")]
     planned: Annotated[list[At], Field(description="instants that are to come, in order")]
     whole_until: Annotated[At, Field(description="later instants were not looked at")]

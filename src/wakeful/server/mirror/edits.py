@@ -13,9 +13,9 @@ from wakeful.core.time.instants import Instant, parse_instant
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import FIELD_OF_ACTION, Checked
 from wakeful.features.schedules.commands import Put
-from wakeful.ports.handlers import Seams
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Tx
-from wakeful.server.mirror.known import Known, Written, recall, remember
+from wakeful.server.mirror.known import Known, KnownText, recall, remember
 from wakeful.server.mirror.texts import DEFINITION, LAST_RUN, Which
 
 SESSION_ID_MAX: Final = 1_000
@@ -24,7 +24,7 @@ SESSION_ID_MAX: Final = 1_000
 class LastRunEdit(NamedTuple):
     """What of a last run somebody changed, as far as it means anything."""
 
-    written: Written
+    written: KnownText
     is_session_changed: bool
     session_id: str | None
     is_forced: bool
@@ -37,7 +37,7 @@ class Taken(NamedTuple):
     refusal: str | None = None  # why none was
 
 
-def definition_of(value: Any, slug: str, before: Sequence[Written], which: Which, *, default_zone: str) -> Any:
+def definition_of(value: Any, slug: str, before: Sequence[KnownText], which: Which, *, default_zone: str) -> Any:
     """The definition somebody wrote; raises `Invalid` for one that cannot be, or not as a file."""
     if isinstance(value, Mapping) and any(one.said.get("enabled") is value.get("enabled") for one in before):
         # It says what we wrote, not what its owner wants: a prompt is corrected, and a pause stays a pause.
@@ -50,16 +50,16 @@ def definition_of(value: Any, slug: str, before: Sequence[Written], which: Which
     return definition
 
 
-def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, seams: Seams, now: Instant) -> Put:
+def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, hooks: EngineHooks, now: Instant) -> Put:
     """Write the definition as any other edit is written."""
-    fate = commands.put_many(tx, [checked], seams=seams, now=now)[0]
+    fate = commands.put_many(tx, [checked], hooks=hooks, now=now)[0]
     if isinstance(fate, Invalid):
         raise fate
-    _note(tx, fate.slug, DEFINITION, Written(digest, {"enabled": enabled}))
+    _note(tx, fate.slug, DEFINITION, KnownText(digest, {"enabled": enabled}))
     return fate
 
 
-def last_run_of(value: Any, digest: str, before: Sequence[Written], *, now: Instant) -> LastRunEdit:
+def last_run_of(value: Any, digest: str, before: Sequence[KnownText], *, now: Instant) -> LastRunEdit:
     """What was changed of `nextRun` and `sessionId`; everything else in the file is ours to say."""
     if not isinstance(value, Mapping):
         raise Invalid(FieldError("", "a last run is a JSON object; write {…}"))
@@ -71,7 +71,7 @@ def last_run_of(value: Any, digest: str, before: Sequence[Written], *, now: Inst
     # A file that never was ours may come from elsewhere: a next run long past means that it is overdue.
     is_forced = next_at is not None and next_at <= now and next_at not in _planned(before)
     said = {"nextRun": next_run, "sessionId": value.get("sessionId")}
-    return LastRunEdit(Written(digest, said), is_session_changed, session_id, is_forced)
+    return LastRunEdit(KnownText(digest, said), is_session_changed, session_id, is_forced)
 
 
 def take_last_run(tx: Tx, slug: str, edit: LastRunEdit, *, now: Instant) -> Taken:
@@ -88,16 +88,16 @@ def take_last_run(tx: Tx, slug: str, edit: LastRunEdit, *, now: Instant) -> Take
     return taken
 
 
-def _note(tx: Tx, slug: str, name: Literal["definition.json", "last-run.json"], written: Written) -> None:
+def _note(tx: Tx, slug: str, name: Literal["definition.json", "last-run.json"], written: KnownText) -> None:
     known: Known = recall(tx, [slug])[slug]
     remember(tx, {slug: {**known, name: (written,)}})
 
 
-def _was_said(before: Sequence[Written], name: str, value: Any) -> bool:
+def _was_said(before: Sequence[KnownText], name: str, value: Any) -> bool:
     return any(one.said.get(name) == value for one in before)
 
 
-def _planned(before: Sequence[Written]) -> set[Instant]:
+def _planned(before: Sequence[KnownText]) -> set[Instant]:
     """The next runs that were written: another way to write the same time is no change of it."""
     return {_instant(one.said["nextRun"]) for one in before if one.said.get("nextRun") is not None}
 

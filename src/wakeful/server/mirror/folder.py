@@ -34,7 +34,7 @@ class FolderTaken(Exception):
     """Another process keeps these files."""
 
 
-class Found(NamedTuple):
+class MirrorFile(NamedTuple):
     """A file as it was found. One that cannot be read has a problem, and a digest that stands for it."""
 
     digest: str | None = None  # None: there is no such file
@@ -42,16 +42,16 @@ class Found(NamedTuple):
     problem: str | None = None
 
 
-class Looked(NamedTuple):
+class FolderContents(NamedTuple):
     """What a schedule's folder holds."""
 
-    files: Mapping[str, Found]
+    files: Mapping[str, MirrorFile]
     errors: Mapping[str, str | None]  # digests of the error files, by the name of what they are about
     problem: str | None = None  # why the folder itself cannot be used
     is_stray: bool = False  # a plain file where a folder would be
 
 
-class Writing(NamedTuple):
+class FileWrite(NamedTuple):
     """A file to be replaced. `expected` is the digest it must still have; None: it must not be there."""
 
     slug: str
@@ -90,12 +90,12 @@ class Folder:
             seen = os.fstat(root)
         return seen.st_dev, seen.st_ino
 
-    def look(self, known: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Looked]:
+    def look(self, known: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, FolderContents]:
         """The folders of these slugs; of a file whose digest is known (slug, name) only that is told."""
         with self._held() as root:
             return {slug: self._look(root, slug, digests) for slug, digests in known.items()}
 
-    def write(self, writings: Sequence[Writing]) -> list[str | None]:
+    def write(self, writings: Sequence[FileWrite]) -> list[str | None]:
         """Replace files, durably; answers for each None, or why not. Empty: it changed meanwhile."""
         told: list[str | None] = []
         with self._held() as root:
@@ -160,19 +160,19 @@ class Folder:
         finally:
             os.close(fd)
 
-    def _look(self, root: int, slug: str, known: Mapping[str, Collection[str]]) -> Looked:
+    def _look(self, root: int, slug: str, known: Mapping[str, Collection[str]]) -> FolderContents:
         try:
             with self._opened(root, slug) as fd:
                 files = {name: _read(fd, name, known[name]) for name in FILES}
                 errors = {name: _read(fd, error_name(name), (), is_json=False).digest for name in FILES}
-                return Looked(files, errors)
+                return FolderContents(files, errors)
         except FileNotFoundError:
-            return Looked({name: Found() for name in FILES}, {})
+            return FolderContents({name: MirrorFile() for name in FILES}, {})
         except OSError as error:
             problem = _folder_problem(root, slug, error)
-            return Looked({}, {}, problem, is_stray=problem == _IS_FILE)
+            return FolderContents({}, {}, problem, is_stray=problem == _IS_FILE)
 
-    def _write_in(self, root: int, slug: str, group: Sequence[Writing]) -> list[str | None]:
+    def _write_in(self, root: int, slug: str, group: Sequence[FileWrite]) -> list[str | None]:
         try:
             with suppress(FileExistsError):
                 os.mkdir(slug, mode=0o700, dir_fd=root)  # one that a power loss takes back is written again
@@ -206,7 +206,7 @@ def _passing(name: str) -> str:
     return f".{name}.new"
 
 
-def _replace(fd: int, one: Writing) -> str | None:
+def _replace(fd: int, one: FileWrite) -> str | None:
     passing = _passing(one.name)
     with suppress(FileNotFoundError):
         os.unlink(passing, dir_fd=fd)  # left behind by a process that died
@@ -236,11 +236,11 @@ def _write_whole(fd: int, name: str, content: bytes) -> None:
         os.close(out)
 
 
-def _read(fd: int, name: str, known: Collection[str], *, is_json: bool = True) -> Found:
+def _read(fd: int, name: str, known: Collection[str], *, is_json: bool = True) -> MirrorFile:
     try:
         file = os.open(name, _READ, dir_fd=fd)
     except FileNotFoundError:
-        return Found()
+        return MirrorFile()
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             return _unreadable("is a symbolic link, which is not followed; put the file itself here")
@@ -258,26 +258,26 @@ def _read(fd: int, name: str, known: Collection[str], *, is_json: bool = True) -
     finally:
         os.close(file)
     digest = digest_of(content)
-    return Found(digest) if digest in known or not is_json else _parsed(digest, content)
+    return MirrorFile(digest) if digest in known or not is_json else _parsed(digest, content)
 
 
-def _parsed(digest: str, content: bytes) -> Found:
+def _parsed(digest: str, content: bytes) -> MirrorFile:
     if not content.strip():
-        return Found(digest, problem="is empty; write a JSON object")
+        return MirrorFile(digest, problem="is empty; write a JSON object")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return Found(digest, problem=f"is not text in UTF-8 (byte {error.start}); save it as UTF-8")
+        return MirrorFile(digest, problem=f"is not text in UTF-8 (byte {error.start}); save it as UTF-8")
     try:
-        return Found(digest, json.loads(text))
+        return MirrorFile(digest, json.loads(text))
     except json.JSONDecodeError as error:
-        return Found(digest, problem=f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+        return MirrorFile(digest, problem=f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
     except (ValueError, RecursionError):
-        return Found(digest, problem="is JSON that nobody can read: nested too deep, or a number too long")
+        return MirrorFile(digest, problem="is JSON that nobody can read: nested too deep, or a number too long")
 
 
-def _unreadable(problem: str) -> Found:
-    return Found(f"!{problem}", problem=problem)
+def _unreadable(problem: str) -> MirrorFile:
+    return MirrorFile(f"!{problem}", problem=problem)
 
 
 def _folder_problem(root: int, slug: str, error: OSError) -> str:

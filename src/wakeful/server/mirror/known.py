@@ -26,14 +26,14 @@ from wakeful.ports.store import Tx
 BUCKET: Final = "mirror:"
 
 
-class Written(NamedTuple):
+class KnownText(NamedTuple):
     """One text that a file of ours may hold."""
 
     digest: str
     said: Mapping[str, Any]
 
 
-Known: TypeAlias = Mapping[str, tuple[Written, ...]]
+Known: TypeAlias = Mapping[str, tuple[KnownText, ...]]
 """By the file's name, the texts it may hold without having been edited."""
 
 
@@ -76,4 +76,4 @@ def _load(tx: Tx, name: str) -> dict[str, Any]:
 
 
 def _decoded(entry: Mapping[str, Any]) -> Known:
-    return {file: tuple(Written(digest, said) for digest, said in texts) for file, texts in entry.items()}
+    return {file: tuple(KnownText(digest, said) for digest, said in texts) for file, texts in entry.items()}

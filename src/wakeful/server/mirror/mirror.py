@@ -27,7 +27,7 @@ from wakeful.integrations.system.threads import Threads
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.server.mirror.folder import Folder, FolderTaken
 from wakeful.server.mirror.report import OnReport, Report, to_log
-from wakeful.server.mirror.syncing import Offload, Phase, Syncing
+from wakeful.server.mirror.syncing import MirrorSync, Offload, Phase
 from wakeful.server.mirror.texts import Which, is_mirrored
 from wakeful.server.mirror.watch import Watcher
 
@@ -73,7 +73,7 @@ class Mirror:
         self._on_report = on_report
         self._threads = Threads()
         self._disk: Offload = disk or self._threads.run
-        self._syncing = Syncing(self.folder, parts, which, self._disk, self._tell)
+        self._syncing = MirrorSync(self.folder, parts, which, self._disk, self._tell)
         self._is_watching = is_watching
         self._watcher: Watcher | None = None
         self._watched: tuple[int, int] | None = None

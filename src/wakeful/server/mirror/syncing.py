@@ -18,8 +18,8 @@ from wakeful.features.schedules import queries
 from wakeful.features.schedules.commands import Put
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.server.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
-from wakeful.server.mirror.folder import Folder, Found, Looked, Removal, Writing
-from wakeful.server.mirror.known import Known, Written, digest_of, recall, remember
+from wakeful.server.mirror.folder import FileWrite, Folder, FolderContents, MirrorFile, Removal
+from wakeful.server.mirror.known import Known, KnownText, digest_of, recall, remember
 from wakeful.server.mirror.report import OnReport, Report
 from wakeful.server.mirror.texts import (
     DEFINITION,
@@ -68,7 +68,7 @@ class Refusal(NamedTuple):
     message: str
 
 
-class Syncing:
+class MirrorSync:
     """Brings schedules and their files together, some at a time."""
 
     def __init__(self, folder: Folder, parts: Parts, which: Which, disk: Offload, tell: OnReport) -> None:
@@ -123,7 +123,7 @@ class Syncing:
     # --- taking in ---------------------------------------------------------------------------------------------------
 
     async def _take_all(
-        self, slugs: Sequence[str], looked: Mapping[str, Looked], stored: Mapping[str, Stored], phase: Phase
+        self, slugs: Sequence[str], looked: Mapping[str, FolderContents], stored: Mapping[str, Stored], phase: Phase
     ) -> list[str]:
         """Take in what was edited; answers where something was. Together, so that the store commits them together."""
         edited = [slug for slug in slugs if self._needs_a_look(slug, looked[slug], stored[slug])]
@@ -138,7 +138,7 @@ class Syncing:
             self._parts.engine.ring_bell()
         return taken
 
-    def _needs_a_look(self, slug: str, looked: Looked, stored: Stored) -> bool:
+    def _needs_a_look(self, slug: str, looked: FolderContents, stored: Stored) -> bool:
         if looked.problem is None:
             self._forgive((slug, ""))
             return any(_is_edited(looked, stored, name) for name in FILES)
@@ -146,7 +146,7 @@ class Syncing:
             self._refuse((slug, ""), "", looked.problem)
         return False
 
-    async def _take(self, slug: str, looked: Looked, stored: Stored, phase: Phase) -> bool:
+    async def _take(self, slug: str, looked: FolderContents, stored: Stored, phase: Phase) -> bool:
         has_taken = False
         if _is_edited(looked, stored, DEFINITION):
             before = stored.known.get(DEFINITION, ()) if stored.exists else ()
@@ -161,7 +161,7 @@ class Syncing:
                 has_taken |= await self._guarded((slug, LAST_RUN), found, take)
         return has_taken
 
-    async def _guarded(self, place: Place, found: Found, take: Callable[..., Awaitable[None]]) -> bool:
+    async def _guarded(self, place: Place, found: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
         """Take one file over, or say what is wrong with it. Whatever it holds, it is its own trouble alone (L9)."""
         digest = found.digest or ""
         try:
@@ -180,13 +180,13 @@ class Syncing:
             return True
         return False
 
-    async def _take_definition(self, slug: str, value: Any, digest: str, *, before: Sequence[Written]) -> None:
+    async def _take_definition(self, slug: str, value: Any, digest: str, *, before: Sequence[KnownText]) -> None:
         parts, now = self._parts, self._now
         definition = definition_of(value, slug, before, self._which, default_zone=parts.default_zone)
         checked = parts.check(definition, now=now)
         put: Put = await parts.store.write(
             lambda tx: take_definition(
-                tx, checked, digest=digest, enabled=value.get("enabled"), seams=parts.seams, now=now
+                tx, checked, digest=digest, enabled=value.get("enabled"), hooks=parts.hooks, now=now
             )
         )
         if put.compiled is not None:
@@ -197,7 +197,7 @@ class Syncing:
         elif put.is_changed or definition.enabled is not None:
             self._tell(Report("edited", f"taken over as version {put.version}{notes}", slug, DEFINITION))
 
-    async def _take_last_run(self, slug: str, value: Any, digest: str, *, before: Sequence[Written]) -> None:
+    async def _take_last_run(self, slug: str, value: Any, digest: str, *, before: Sequence[KnownText]) -> None:
         now = self._now
         edit = last_run_of(value, digest, before, now=now)
         taken = await self._parts.store.write(lambda tx: take_last_run(tx, slug, edit, now=now))
@@ -211,7 +211,7 @@ class Syncing:
                 Report("refused", f"nextRun was set to the past, and nothing runs: {taken.refusal}", slug, LAST_RUN)
             )
 
-    def _has_settled(self, place: Place, found: Found) -> bool:
+    def _has_settled(self, place: Place, found: MirrorFile) -> bool:
         """Whether the file has been just like this for a while; if not, it is looked at again."""
         monotonic = self._parts.clock.read().monotonic
         digest, since = self._settling.get(place, ("", monotonic))
@@ -236,13 +236,13 @@ class Syncing:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     async def _write_all(
-        self, slugs: Sequence[str], looked: Mapping[str, Looked], stored: Mapping[str, Stored]
+        self, slugs: Sequence[str], looked: Mapping[str, FolderContents], stored: Mapping[str, Stored]
     ) -> None:
         """Write what lags behind. Remembered before it is written, forgotten what was there before after it is."""
-        writings: list[Writing] = []
-        notes: list[Writing] = []
+        writings: list[FileWrite] = []
+        notes: list[FileWrite] = []
         removals: list[Removal] = []
-        states: dict[str, dict[str, tuple[Written, ...]]] = {}
+        states: dict[str, dict[str, tuple[KnownText, ...]]] = {}
         for slug in slugs:
             look, kept = looked[slug], stored[slug]
             if look.problem is not None:
@@ -270,17 +270,17 @@ class Syncing:
         slug: str,
         name: str,
         text: Text,
-        looked: Looked,
+        looked: FolderContents,
         stored: Stored,
-        writings: list[Writing],
-        states: dict[str, dict[str, tuple[Written, ...]]],
+        writings: list[FileWrite],
+        states: dict[str, dict[str, tuple[KnownText, ...]]],
     ) -> None:
         """What is to be done with one file of a schedule that has files."""
         if _is_edited(looked, stored, name):
             return
         digest, known = looked.files[name].digest, stored.known.get(name, ())
         if digest != text.written.digest:
-            writings.append(Writing(slug, name, text.content, digest))
+            writings.append(FileWrite(slug, name, text.content, digest))
             state = (*(one for one in known if one.digest == digest), text.written)
         elif known != (text.written,):
             state = (text.written,)
@@ -288,28 +288,28 @@ class Syncing:
             return
         states.setdefault(slug, dict(stored.known))[name] = state
 
-    def _notes(self, slug: str, looked: Looked, stored: Stored) -> list[Writing]:
+    def _notes(self, slug: str, looked: FolderContents, stored: Stored) -> list[FileWrite]:
         """The notes that lie beside refused files, and only there."""
-        notes: list[Writing] = []
+        notes: list[FileWrite] = []
         for name in FILES:
             refusal, there = self.refusals.get((slug, name)), looked.errors.get(name)
             if refusal is not None and refusal.digest == looked.files[name].digest and _is_edited(looked, stored, name):
                 content = error_text(name, refusal.message)
                 if there != digest_of(content):
-                    notes.append(Writing(slug, error_name(name), content, None, is_guarded=False))
+                    notes.append(FileWrite(slug, error_name(name), content, None, is_guarded=False))
             elif not _is_edited(looked, stored, name):
                 self._forgive((slug, name))
                 if there is not None:
-                    notes.append(Writing(slug, error_name(name), None, None, is_guarded=False))
+                    notes.append(FileWrite(slug, error_name(name), None, None, is_guarded=False))
         return notes
 
-    def _note_trouble(self, done: Sequence[Writing | Removal], told: Sequence[str | None]) -> None:
+    def _note_trouble(self, done: Sequence[FileWrite | Removal], told: Sequence[str | None]) -> None:
         """A full disk is told once, not once for each of a thousand files, and so is its end."""
         failed = [(one, problem) for one, problem in zip(done, told, strict=True) if problem]
         if failed:
             one, problem = failed[0]
             if problem != self.trouble:
-                name = one.name if isinstance(one, Writing) else DEFINITION
+                name = one.name if isinstance(one, FileWrite) else DEFINITION
                 self._tell(Report("trouble", f"cannot be written, tried again later: {problem}", one.slug, name))
             self.trouble = problem
         elif done and self.trouble is not None:
@@ -329,11 +329,11 @@ def _digests(stored: Stored) -> dict[str, set[str]]:
     return digests
 
 
-def _is_edited(looked: Looked, stored: Stored, name: str) -> bool:
+def _is_edited(looked: FolderContents, stored: Stored, name: str) -> bool:
     digest = looked.files[name].digest
     return digest is not None and digest not in _digests(stored)[name]
 
 
-def _ours(looked: Looked, stored: Stored) -> dict[str, str]:
+def _ours(looked: FolderContents, stored: Stored) -> dict[str, str]:
     found = {name: looked.files[name].digest for name in FILES}
     return {name: digest for name, digest in found.items() if digest and not _is_edited(looked, stored, name)}

@@ -8,7 +8,7 @@ from wakeful.core.schedule.definition import RESERVED_SLUGS
 from wakeful.core.schedule.definition_json import READ_BACK
 from wakeful.features.schedules.views import ScheduleView
 from wakeful.ports.store import Schedule
-from wakeful.server.mirror.known import Written, digest_of
+from wakeful.server.mirror.known import KnownText, digest_of
 
 DEFINITION: Final = "definition.json"
 LAST_RUN: Final = "last-run.json"
@@ -22,7 +22,7 @@ class Text(NamedTuple):
     """What a file should hold."""
 
     content: bytes
-    written: Written
+    written: KnownText
 
 
 def render(view: ScheduleView) -> dict[str, Text]:
@@ -63,4 +63,4 @@ def error_text(name: str, message: str) -> bytes:
 def _text(shown: Mapping[str, Any], said: Mapping[str, Any]) -> Text:
     # A lone surrogate in an error message becomes the escape that JSON has for it.
     content = (json.dumps(shown, indent=2, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
-    return Text(content, Written(digest_of(content), said))
+    return Text(content, KnownText(digest_of(content), said))

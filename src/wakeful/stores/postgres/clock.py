@@ -17,7 +17,7 @@ from typing import Final
 
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.system.suspend import slept_ms
-from wakeful.integrations.system.waiting import rung_within
+from wakeful.integrations.system.waiting import wait_until_set
 from wakeful.ports.clock import Moment
 from wakeful.stores.postgres.connection import Session
 
@@ -45,7 +45,7 @@ class PostgresClock:
         await asyncio.sleep(duration / 1000)
 
     async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:
-        return await rung_within(bell, duration)
+        return await wait_until_set(bell, duration)
 
     def set_by(self, session: Session) -> None:
         """Take the server's time, as of the middle of the quickest of a few round trips."""

@@ -41,7 +41,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long to wait for what."""
 
     connect: Duration = 5 * SECOND
@@ -95,7 +95,7 @@ _CURES: Final = {
 _TO_REPEAT: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
-def connect(address: Address, patience: Patience) -> Connection:
+def connect(address: Address, patience: Timeouts) -> Connection:
     """A connection in autocommit: transactions are begun and ended by us, visibly."""
     seconds = max(1, patience.silence // SECOND)
     connection = Connection.connect(
@@ -120,7 +120,7 @@ def connect(address: Address, patience: Patience) -> Connection:
     return connection
 
 
-def _set_up(connection: Connection, address: Address, patience: Patience) -> None:
+def _set_up(connection: Connection, address: Address, patience: Timeouts) -> None:
     settings = {
         **_PLANNING,
         "search_path": address.schema,
@@ -143,10 +143,10 @@ def _set_up(connection: Connection, address: Address, patience: Patience) -> Non
         connection.preamble = "".join(f"SET LOCAL {name} = {value}; " for name, value in settings.items()).encode()
 
 
-class Door:
+class Connector:
     """The way to the server. While it is shut, asking again at once is refused at once, ever more patiently."""
 
-    def __init__(self, address: Address, patience: Patience) -> None:
+    def __init__(self, address: Address, patience: Timeouts) -> None:
         self.address = address
         self.patience = patience
         self._lock = Lock()
@@ -193,7 +193,7 @@ class Door:
             self._shut_until = time.monotonic() + self._pause / SECOND
 
 
-class Doubts:
+class UncertainCommits:
     """Whether this process has ever been left without an answer about what it owns, see `fate`."""
 
     def __init__(self) -> None:
@@ -211,12 +211,12 @@ class Session:
         *,
         is_reading: bool,
         on_time: Callable[["Session"], None],
-        doubts: Doubts | None = None,
+        doubts: UncertainCommits | None = None,
     ) -> None:
         self.connection = connection
         self.is_reading = is_reading
         self.on_time = on_time  # called when the lease is renewed: the moment to set our clock by the server's
-        self.doubts = doubts or Doubts()
+        self.doubts = doubts or UncertainCommits()
         self._execute = connection.cursor().execute
         self.reset()
 

@@ -3,7 +3,7 @@
 Usually the server can be asked. When it cannot for too long, the caller is told `CommitUnknown`, and most operations
 are safe to repeat: a settlement finds its run closed and leaves it alone, an identical definition changes nothing, a
 mark is written twice. A claim is not: if it was kept, runs are ours that we know nothing of, and nobody would perform
-them. So a node that had such a doubt gives up its lease at its next renewal (`Doubts`, `nodes.renew`) and begins anew:
+them. So a node that had such a doubt gives up its lease at its next renewal (`UncertainCommits`, `nodes.renew`) and begins anew:
 whatever the old incarnation owned is then found and rescued like the runs of any node that died.
 """
 
@@ -14,7 +14,7 @@ import psycopg
 
 from wakeful.core.schedule.policies import SECOND
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres.connection import Connection, Door, Doubts
+from wakeful.stores.postgres.connection import Connection, Connector, UncertainCommits
 
 # What the server knows of a transaction: committed, aborted, in progress; nothing, if it is too old.
 STATUS = "SELECT pg_xact_status($1::xid8)"
@@ -26,7 +26,7 @@ END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $2 AND
 PAUSE_S: Final = 0.1
 
 
-class Doubt(NamedTuple):
+class UncertainCommit(NamedTuple):
     """A transaction whose COMMIT was sent and not answered."""
 
     xid: str
@@ -37,7 +37,7 @@ class CommitUnknown(StoreUnavailable):
     """COMMIT was sent, the connection broke, and the server could not be asked since: it was kept or it was not."""
 
 
-def resolve(doubt: Doubt, door: Door, doubts: Doubts) -> None:
+def resolve(doubt: UncertainCommit, door: Connector, doubts: UncertainCommits) -> None:
     """Return if it was kept; raise `StoreUnavailable` if it was not, `CommitUnknown` if nobody could say."""
     # A stopwatch, and not the clock port: this thread waits for a server, and nothing that is due depends on it.
     until = time.monotonic() + door.patience.doubt / SECOND
@@ -53,7 +53,7 @@ def resolve(doubt: Doubt, door: Door, doubts: Doubts) -> None:
         time.sleep(PAUSE_S)
 
 
-def _ask(doubt: Doubt, door: Door) -> str | None:
+def _ask(doubt: UncertainCommit, door: Connector) -> str | None:
     try:
         connection = door.open()
     except StoreUnavailable:
@@ -66,7 +66,7 @@ def _ask(doubt: Doubt, door: Door) -> str | None:
         connection.close()
 
 
-def _status(connection: Connection, doubt: Doubt) -> str | None:
+def _status(connection: Connection, doubt: UncertainCommit) -> str | None:
     found = connection.execute(STATUS.encode(), [doubt.xid]).fetchone()
     status = None if found is None else found[0]
     if status == "in progress":

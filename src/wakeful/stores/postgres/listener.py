@@ -16,7 +16,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres.connection import Connection, Door
+from wakeful.stores.postgres.connection import Connection, Connector
 from wakeful.stores.postgres.workers import Fate
 
 
@@ -30,10 +30,10 @@ def news_of(schema: str, token: str) -> bytes:
     return f"NOTIFY {channel_of(schema)}, '{token}'".encode()
 
 
-class ListeningHand:
+class ListenerWorker:
     """One connection that hears; its only question is whether there was anything."""
 
-    def __init__(self, door: Door, token: str) -> None:
+    def __init__(self, door: Connector, token: str) -> None:
         self._door = door
         self._token = token.encode()
         self._connection: Connection | None = None

@@ -8,7 +8,7 @@ import psycopg
 from wakeful.core.time.instants import Instant
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
-from wakeful.stores.postgres.connection import Connection, Door, Patience, Session, unavailable
+from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, unavailable
 from wakeful.stores.postgres.migrate import DatabaseRefused, migrations, version_of
 from wakeful.stores.postgres.reader import BEGIN
 from wakeful.stores.postgres.tx import PostgresTx
@@ -17,7 +17,7 @@ from wakeful.stores.postgres.tx import PostgresTx
 @contextmanager
 def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
     """One consistent view, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
-    door = Door(parse(url), Patience())
+    door = Connector(parse(url), Timeouts())
     connection: Connection = door.open()
     try:
         _check_version(version_of(connection, door.address.schema), door.address.in_words)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import ExecStatus
 
-from wakeful.stores.postgres.connection import Door, Session, is_unavailable, unavailable
+from wakeful.stores.postgres.connection import Connector, Session, is_unavailable, unavailable
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Fate
 
@@ -15,10 +15,10 @@ BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 BEGINS_MAX: Final = 5
 
 
-class ReadingHand:
+class ReaderWorker:
     """One connection that only looks."""
 
-    def __init__(self, door: Door, on_time: Callable[[Session], None]) -> None:
+    def __init__(self, door: Connector, on_time: Callable[[Session], None]) -> None:
         self._door = door
         self._on_time = on_time
         self._session: Session | None = None

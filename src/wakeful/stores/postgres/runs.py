@@ -10,8 +10,8 @@ from typing import Final
 
 from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.ledger import Fallen
-from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
+from wakeful.ports.ledger import GapSummary
+from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
@@ -303,8 +303,8 @@ class PostgresRuns:
     def last_id(self) -> int:
         return int(self._session.rows(LAST_ID)[0][0])
 
-    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
-        return sorted(map(Fallen._make, self._session.rows(FALLEN, after_id, since, until)))
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
+        return sorted(map(GapSummary._make, self._session.rows(FALLEN, after_id, since, until)))
 
     def reserve_ids(self, n: int) -> list[int]:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
@@ -425,12 +425,12 @@ class PostgresRuns:
             of_schedules[row.schedule_id].append(row)
         return of_schedules
 
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
+    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
         by_outcome = dict(self._session.rows(TALLY, schedule_id, since))
         endings = self._session.rows(ENDINGS, schedule_id, since, limit)
         ((tokens, cost),) = self._session.rows(USED, schedule_id, since)
         durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
-        return Tallied(by_outcome, durations, outcomes, tokens, cost)
+        return LedgerCounts(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         held = self._session.rows(PRUNED_THROUGH)

@@ -11,13 +11,13 @@ import psycopg
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
-from wakeful.stores.postgres.connection import Connection, Door, Doubts, Patience, Session, unavailable
-from wakeful.stores.postgres.listener import ListeningHand, news_of
+from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, UncertainCommits, unavailable
+from wakeful.stores.postgres.listener import ListenerWorker, news_of
 from wakeful.stores.postgres.migrate import Migration, migrate, migrations
-from wakeful.stores.postgres.reader import ReadingHand
+from wakeful.stores.postgres.reader import ReaderWorker
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Call, Workers
-from wakeful.stores.postgres.writer import WritingHand
+from wakeful.stores.postgres.writer import WriterWorker
 
 T = TypeVar("T")
 
@@ -32,28 +32,28 @@ READERS: Final = 2
 class PostgresStore:
     """See `ports.store.Store`. Any number of nodes may open the same schema, and all of them tick."""
 
-    def __init__(self, door: Door, clock: PostgresClock, *, writers: int, readers: int) -> None:
+    def __init__(self, door: Connector, clock: PostgresClock, *, writers: int, readers: int) -> None:
         token = secrets.token_hex(8)
         news = news_of(door.address.schema, token)
         self._door = door
         self._address = door.address
         self._clock = clock
-        doubts = Doubts()
-        self._writers = Workers("wakeful-writer", writers, lambda: WritingHand(door, clock.set_by, doubts, news))
-        self._readers = Workers("wakeful-reader", readers, lambda: ReadingHand(door, _ignore))
-        self._listener = Workers("wakeful-listener", 1, lambda: ListeningHand(door, token))
+        doubts = UncertainCommits()
+        self._writers = Workers("wakeful-writer", writers, lambda: WriterWorker(door, clock.set_by, doubts, news))
+        self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(door, _ignore))
+        self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(door, token))
         self._is_closed = False
         self._is_pooled = False
 
     @classmethod
     async def open(
-        cls, url: str, *, patience: Patience | None = None, writers: int = WRITERS, readers: int = READERS
+        cls, url: str, *, patience: Timeouts | None = None, writers: int = WRITERS, readers: int = READERS
     ) -> "PostgresStore":
         """Open `postgresql://user@host/database?schema=wakeful`, making or migrating the schema first.
 
         Raises `DatabaseRefused` on a database it must not touch, `StoreUnavailable` if the server cannot be reached.
         """
-        door = Door(parse(url), patience or Patience())
+        door = Connector(parse(url), patience or Timeouts())
         clock = PostgresClock()
         is_pooled = await asyncio.to_thread(_prepare, door, clock, migrations())
         store = cls(door, clock, writers=writers, readers=readers)
@@ -118,7 +118,7 @@ class PostgresStore:
         return await future
 
 
-def _prepare(door: Door, clock: PostgresClock, steps: list[Migration]) -> bool:
+def _prepare(door: Connector, clock: PostgresClock, steps: list[Migration]) -> bool:
     """See to it that the schema is there and up to date, and set the clock; answers whether a pooler is in between."""
     connection: Connection = door.open()
     try:

@@ -22,7 +22,7 @@ class Call(NamedTuple):
     future: "asyncio.Future[Any]"
 
 
-class Hand(Protocol):
+class ConnectionWorker(Protocol):
     """What one thread does with an operation. Used by that thread alone."""
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate: ...
@@ -33,7 +33,7 @@ class Hand(Protocol):
 class Workers:
     """At most `n` threads on one queue; each operation is answered on the loop of whoever waits for it."""
 
-    def __init__(self, name: str, n: int, make_hand: Callable[[], Hand]) -> None:
+    def __init__(self, name: str, n: int, make_hand: Callable[[], ConnectionWorker]) -> None:
         self._name = name
         self._n = n
         self._make_hand = make_hand
@@ -73,7 +73,7 @@ class Workers:
         hand.close()
 
 
-def _served(hand: Hand, operation: Callable[[Any], Any]) -> Fate:
+def _served(hand: ConnectionWorker, operation: Callable[[Any], Any]) -> Fate:
     try:
         return hand.serve(operation)
     except StopIteration as error:

@@ -20,8 +20,15 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.postgres.connection import Door, Doubts, Session, is_to_repeat, is_unavailable, unavailable
-from wakeful.stores.postgres.fate import Doubt, resolve
+from wakeful.stores.postgres.connection import (
+    Connector,
+    Session,
+    UncertainCommits,
+    is_to_repeat,
+    is_unavailable,
+    unavailable,
+)
+from wakeful.stores.postgres.fate import UncertainCommit, resolve
 from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Fate
 
@@ -36,10 +43,12 @@ _BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
 _NUMBER: Final = b"SELECT pg_current_xact_id()::text, pg_backend_pid()"
 
 
-class WritingHand:
+class WriterWorker:
     """One connection that writes; a broken one is replaced before the next operation."""
 
-    def __init__(self, door: Door, on_time: Callable[[Session], None], doubts: Doubts, news: bytes) -> None:
+    def __init__(
+        self, door: Connector, on_time: Callable[[Session], None], doubts: UncertainCommits, news: bytes
+    ) -> None:
         self._door = door
         self._doubts = doubts
         self._on_time = on_time
@@ -86,7 +95,7 @@ class WritingHand:
         self._commit(session, doubt)
         return value, None
 
-    def _begin(self) -> tuple[Session, PostgresTx, Doubt]:
+    def _begin(self) -> tuple[Session, PostgresTx, UncertainCommit]:
         """Begin on the connection there is. One that died while it was idle is replaced without a word, and so is one
         that breaks before it served anything: nothing was asked of it yet."""
         for tries_left in reversed(range(BEGINS_MAX)):
@@ -111,7 +120,7 @@ class WritingHand:
         self._tx = tx = PostgresTx(session)
         return session, tx, True
 
-    def _commit(self, session: Session, doubt: Doubt) -> None:
+    def _commit(self, session: Session, doubt: UncertainCommit) -> None:
         if not _is_answered(session, self._commit_with_news if session.is_changed else b"COMMIT"):
             self.close()
             self._door.note(StoreUnavailable("the connection was lost during commit"))
@@ -130,14 +139,14 @@ class WritingHand:
             self.close()
 
 
-def _begin(session: Session) -> Doubt:
+def _begin(session: Session) -> UncertainCommit:
     """Begin; returns the number of the new transaction and the process that serves it, in case of doubt."""
     session.reset()
     result = session.connection.pgconn.exec_(_BEGIN + session.connection.preamble + _NUMBER)
     if result.status != ExecStatus.TUPLES_OK:
         raise psycopg.errors.error_from_result(result)
     number, backend_pid = result.get_value(0, 0) or b"", result.get_value(0, 1) or b"0"
-    return Doubt(number.decode(), int(backend_pid))
+    return UncertainCommit(number.decode(), int(backend_pid))
 
 
 def _is_answered(session: Session, commit: bytes) -> bool:

@@ -10,8 +10,8 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.ledger import Fallen
-from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, Mark, Tallied
+from wakeful.ports.ledger import GapSummary
+from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.sqlite.rows import (
     alike,
@@ -270,9 +270,9 @@ class SqliteRuns:
     def last_id(self) -> int:
         return int(self._connection.execute(LAST_ID).fetchone()[0])
 
-    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[Fallen]:
+    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
         asked = {"after_id": after_id, "since": since, "until": until}
-        return list(map(Fallen._make, self._connection.execute(FALLEN, asked)))
+        return list(map(GapSummary._make, self._connection.execute(FALLEN, asked)))
 
     def reserve_ids(self, n: int) -> list[int]:
         ((last_id,),) = self._connection.execute(RESERVE_IDS, (n,)).fetchall()
@@ -375,13 +375,13 @@ class SqliteRuns:
             for key in sorted(set(schedule_ids))
         }
 
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> Tallied:
+    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
         asked = {"schedule_id": schedule_id, "since": since, "limit": limit}
         by_outcome = dict(self._connection.execute(TALLY, asked).fetchall())
         endings = self._connection.execute(ENDINGS, asked).fetchall()
         tokens, cost = self._connection.execute(USED, asked).fetchone()
         durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
-        return Tallied(by_outcome, durations, outcomes, tokens, cost)
+        return LedgerCounts(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()

@@ -9,7 +9,7 @@ from typing import Final
 
 from wakeful.core.run.usage import Usage, usage
 from wakeful.integrations.agents.limits import reset_at
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import plain
 from wakeful.integrations.agents.troubles import status_in, told
 
@@ -34,7 +34,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     lines = plain(printed.stdout).splitlines()
     ended = next((index for index in reversed(range(len(lines))) if _TOKENS.match(lines[index])), None)
     begun = max((index + 1 for index, line in enumerate(lines[: ended or None]) if _HEADER.match(line)), default=0)

@@ -5,7 +5,7 @@ from typing import Final
 
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.integrations.agents.presets.claude_stream import result_of
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, objects, of_type
 
 _ALL: Final = "dangerously-allow-all"
@@ -19,7 +19,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     used: Usage | None = None
     for event in of_type(events, "assistant"):

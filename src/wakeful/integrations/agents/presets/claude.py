@@ -7,7 +7,7 @@ from wakeful.core.run.usage import Usage, added, is_cost, usage_of
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.integrations.agents.limits import reset_at
 from wakeful.integrations.agents.presets.claude_stream import Events, result_of
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 
 _LOST: Final = "No conversation found"
@@ -23,7 +23,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     usage, totals = _usage(events)
     reading = result_of(printed, events, usage, totals)
@@ -36,7 +36,7 @@ def read(printed: Printed, now: Now) -> Reading:
     return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
 
 
-def _reset(events: Events, said: str, now: Now) -> Instant | None:
+def _reset(events: Events, said: str, now: ReadMoment) -> Instant | None:
     """The event first: it is exact. `overageStatus: rejected` under `status: allowed` is no rejection."""
     for event in reversed(list(of_type(events, "rate_limit_event"))):
         info = event.get("rate_limit_info")

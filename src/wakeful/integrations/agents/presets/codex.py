@@ -6,7 +6,7 @@ from typing import Final
 from wakeful.core.run.usage import usage_of
 from wakeful.integrations.agents.limits import reset_at
 from wakeful.integrations.agents.presets.codex_rollout import stored_reset
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -29,7 +29,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, "-"), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     session_id = next((session_id_of(one.get("thread_id")) for one in of_type(events, "thread.started")), None)
     completed, failed = last(events, "turn.completed"), last(events, "turn.failed")

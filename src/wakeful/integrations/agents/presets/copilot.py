@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from wakeful.core.time.instants import Instant, parse_instant
 from wakeful.integrations.agents.limits import reset_at
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -22,7 +22,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     result, error = last(events, "result"), last(events, "session.error")
     session_id, refused = session_id_of(at(result, "sessionId")), _refused(events)
@@ -42,7 +42,7 @@ def read(printed: Printed, now: Now) -> Reading:
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
 
 
-def _when(event: dict[str, Any] | None, now: Now) -> Instant:
+def _when(event: dict[str, Any] | None, now: ReadMoment) -> Instant:
     try:
         return min(parse_instant(text_at(event, "timestamp") or ""), now.at)
     except ValueError:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from wakeful.integrations.agents.presets.claude_stream import result_of
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import objects
 
 _FORCE: Final = "force"
@@ -19,7 +19,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args, "--", ask.prompt))
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     reading = result_of(printed, events, None)
     if reading.kind == "failed" and not events:

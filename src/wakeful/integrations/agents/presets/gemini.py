@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_count, usage
 from wakeful.integrations.agents.limits import reset_at
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, loaded, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -28,7 +28,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     answer, error = _object(printed.stdout), _object(printed.stderr)
     session_id = session_id_of(at(answer, "session_id"))
     used, refused, text = _usage(answer), _refused(answer), text_at(answer, "response")
@@ -82,7 +82,7 @@ def _refused(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
     return tuple(name for name, about in tools.items() if at(about, "decisions", "reject"))
 
 
-def _reset(said: str, status: int | None, stderr: str, now: Now) -> int | None:
+def _reset(said: str, status: int | None, stderr: str, now: ReadMoment) -> int | None:
     """The last message says that a quota is used up; when it resets stands among the lines before it."""
     if status != _TOO_MANY or not _LIMIT.search(said):
         return None

@@ -5,7 +5,7 @@ otherwise."""
 
 from typing import Final
 
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import plain
 from wakeful.integrations.agents.troubles import status_in, told
 
@@ -22,7 +22,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt, {"GOOSE_MODE": ask.permissions or "auto"})
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     text = plain(printed.stdout).strip()
     if any(words.lower() in printed.stderr.lower() for words in _LOST):
         return Reading("lost", told(printed.stderr))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from wakeful.core.run.usage import Usage, added, is_cost, is_count, usage
 from wakeful.core.time.instants import MINUTE
 from wakeful.integrations.agents.limits import reset_at
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -25,7 +25,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     session_id = next((session_id_of(one.get("sessionID")) for one in events), None)
     used, refused, text = _usage(events), _refused(events), _reply(events)
@@ -87,7 +87,7 @@ def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _reset(error: dict[str, Any] | None, said: str, now: Now) -> int | None:
+def _reset(error: dict[str, Any] | None, said: str, now: ReadMoment) -> int | None:
     """A server that says "in a second" slows us down; one that says more has a limit."""
     if at(error, "error", "data", "statusCode") != 429:
         return None

@@ -42,7 +42,7 @@ class Printed(NamedTuple):
     code: int | None  # None: lost; negative: the signal that ended it
 
 
-class Now(NamedTuple):
+class ReadMoment(NamedTuple):
     """When the output was read, and the zone in which programs on this machine print times of day."""
 
     at: Instant
@@ -69,7 +69,7 @@ class Reading:
     reset_at: Instant | None = None
 
 
-Read: TypeAlias = Callable[[Printed, Now], Reading]
+Read: TypeAlias = Callable[[Printed, ReadMoment], Reading]
 ExactReset: TypeAlias = Callable[[Reading, Mapping[str, str]], Instant | None]
 """The reset of a limit to the second, read from what the program stores on disk; given its environment. May block."""
 

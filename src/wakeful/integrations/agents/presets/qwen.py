@@ -8,7 +8,7 @@ from typing import Any, Final
 from wakeful.core.run.usage import Usage, is_count, usage
 from wakeful.integrations.agents.limits import reset_at
 from wakeful.integrations.agents.presets.claude_stream import result_of
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Now, Preset, Printed, Reading
+from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, text_at
 
 _LOST: Final = "No saved session found"
@@ -23,7 +23,7 @@ def launch(ask: Ask) -> Launch:
     return Launch((*argv, *ask.args), ask.prompt)
 
 
-def read(printed: Printed, now: Now) -> Reading:
+def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     if _LOST in printed.stderr:
         return Reading("lost", _LOST)
