@@ -39,7 +39,7 @@ class SideTasks:
     def start(self, side_task: SideTask, claimed: Moment) -> None:
         """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
         until = Moment(claimed.now + side_task.timeout, claimed.monotonic + side_task.timeout)
-        task = asyncio.create_task(self._perform(side_task, until), name=f"wakeful-errand {errand.name}")
+        task = asyncio.create_task(self._perform(side_task, until), name=f"wakeful-side-task {side_task.name}")
         self._deadlines[task] = until.monotonic
         task.add_done_callback(self._forget)
 

@@ -1,7 +1,7 @@
 """Asking a handler: over HTTP, a program, or a Python function. One question, one answer, within its time.
 
-What can go wrong is a `HandlerFailure` that says two things: whether trying again later may help, and whether it is certain
-that nothing happened. The first decides everywhere but in `mutate`, where the second does.
+A `HandlerFailure` says two things: whether trying again later may help, and whether it is certain that nothing
+happened. The first decides everywhere but in `mutate`, where the second does.
 """
 
 import asyncio

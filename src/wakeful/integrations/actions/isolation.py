@@ -24,7 +24,10 @@ from wakeful.ports.action import Fire, Ladder
 RESULT_MAX: Final = 16 * 1024 * 1024
 
 # Our own search path, before anything is imported: it may have been changed since this interpreter started.
-_START: Final = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from wakeful.integrations.actions.isolated import main; main()"
+_START: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from wakeful.integrations.actions.isolated import main; main()"
+)
 
 
 class Unsendable(Exception):

@@ -10,7 +10,7 @@ from wakeful.server.daemon import DaemonRefused, Listening, run
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m wakeful.server.daemon [HOME] [--host H] [--port P] [--store URL]`: the daemon without the command line."""
+    """`python -m wakeful.server.daemon [HOME] [--host H] [--port P] [--store URL]`: run the daemon."""
     parser = argparse.ArgumentParser(
         prog="python -m wakeful.server.daemon", description="Run the daemon of a home folder."
     )

@@ -3,8 +3,8 @@
 Usually the server can be asked. When it cannot for too long, the caller is told `CommitUnknown`, and most operations
 are safe to repeat: a settlement finds its run closed and leaves it alone, an identical definition changes nothing, a
 mark is written twice. A claim is not: if it was kept, runs are ours that we know nothing of, and nobody would perform
-them. So a node that had such a doubt gives up its lease at its next renewal (`UncertainCommits`, `nodes.renew`) and begins anew:
-whatever the old incarnation owned is then found and rescued like the runs of any node that died.
+them. So a node that had such a commit gives up its lease at its next renewal (`UncertainCommits`, `nodes.renew`) and
+starts over: whatever the old incarnation owned is then found and rescued like the runs of any node that died.
 """
 
 import time
