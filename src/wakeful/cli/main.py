@@ -32,16 +32,16 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "agents": ("agents", "List the agents, show one, or ask one for real."),
     },
     "What will happen, and what did": {
-        "next": ("ahead", "Show what will fire, in order."),
-        "runs": ("ledger", "List the runs, newest first; show one in full."),
-        "log": ("ledger", "Print what happened, oldest first."),
-        "stats": ("ledger", "Show the record of one schedule."),
-        "why": ("ledger", "Say in one sentence why it ran, or did not."),
+        "next": ("upcoming", "Show what will fire, in order."),
+        "runs": ("runs", "List the runs, newest first; show one in full."),
+        "log": ("runs", "Print what happened, oldest first."),
+        "stats": ("runs", "Show the record of one schedule."),
+        "why": ("runs", "Say in one sentence why it ran, or did not."),
     },
     "The heartbeat": {
-        "wake": ("wakes", "Ask for a turn of the heartbeat."),
-        "heartbeat": ("wakes", "Show the heartbeat, and its last turns."),
-        "events": ("wakes", "List the system events that wait for the next turn."),
+        "wake": ("heartbeat", "Ask for a turn of the heartbeat."),
+        "heartbeat": ("heartbeat", "Show the heartbeat, and its last turns."),
+        "events": ("heartbeat", "List the system events that wait for the next turn."),
     },
     "Workflows": {
         "workflows": ("workflows", "List the workflows, or manage one."),
@@ -50,9 +50,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "slots": ("slots", "List the quota slots, or manage one."),
     },
     "People": {
-        "outbox": ("people", "List the deliveries; show one, try it now, or discard it."),
+        "outbox": ("outbox", "List the deliveries; show one, try it now, or discard it."),
         "channels": ("channels", "List the channels; try one out, or add a Telegram bot."),
-        "inbox": ("people", "Read the inbox."),
+        "inbox": ("outbox", "Read the inbox."),
         "alerts": ("alerts", "List what is wrong, and what was; acknowledge it."),
     },
     "Upkeep": {
