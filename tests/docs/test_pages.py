@@ -1,5 +1,6 @@
-"""Links lead somewhere, tests that a page names exist, and command lines within sentences are right."""
+"""Links lead somewhere, tests and modules that a page names exist, and command lines within sentences are right."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -94,3 +95,71 @@ def test_the_index_names_every_page() -> None:
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= linked, pages - linked
     assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+SOURCE = ROOT / "src" / "wakeful"
+FOLDERS = {entry.name for entry in SOURCE.iterdir() if entry.is_dir()}
+DOTTED = re.compile(r"`([a-z_]+(?:\.\w+)+)(?:\(\))?`")
+PATH = re.compile(r"`([\w.]+(?:/[\w.-]+)+)(?:::(\w+))?`")
+
+
+def defined(file: Path) -> set[str]:
+    """Every function, class and variable that a module defines, at any depth."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def missing(dotted: str, root: Path) -> str | None:
+    """Which part of `folder.module.Class.method` does not exist below the root; None if all of it does."""
+    place, names = root, dotted.split(".")
+    while names and (place / names[0]).is_dir():
+        place /= names.pop(0)
+    if not names:
+        return None
+    file = place / f"{names.pop(0)}.py"
+    if not file.is_file():
+        return str(file.relative_to(root))
+    return next((name for name in names if name not in defined(file)), None)
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/internals.md", "docs/laws.md"])
+def test_modules_functions_and_paths_exist(name: str) -> None:
+    """Names are relative to src/wakeful, paths to that or to the root, laws to tests/worlds."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    modules = [dotted for dotted in DOTTED.findall(text) if dotted.split(".")[0] in FOLDERS]
+    laws = [dotted for dotted in DOTTED.findall(text) if dotted.split(".")[0].endswith("laws")]
+    wrong = [dotted for dotted in modules if missing(dotted, SOURCE) is not None]
+    wrong += [law for law in laws if missing(law, ROOT / "tests" / "worlds") is not None]
+    for path, function in PATH.findall(text):
+        files = [root / path for root in (ROOT, SOURCE) if (root / path).exists()]
+        if not files or (function and function not in defined(files[0])):
+            wrong.append(f"{path}::{function}" if function else path)
+    assert modules or laws
+    assert not wrong, f"{name} names what does not exist: {wrong}"
+
+
+def test_every_law_of_the_worlds_is_on_the_page_of_laws() -> None:
+    """A law is a function that yields what breaks it, and says its number first."""
+    page = (ROOT / "docs" / "laws.md").read_text(encoding="utf-8")
+    laws = [
+        f"{file.stem}.{function.name}"
+        for file in (ROOT / "tests" / "worlds").glob("*laws.py")
+        for function in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(function, ast.FunctionDef) and re.match(r"L\d", ast.get_docstring(function) or "")
+    ]
+    assert len(laws) >= 50
+    assert [law for law in laws if f"`{law}`" not in page] == []
+    assert re.findall(r"^## L(\d+)", page, re.M) == [str(number) for number in range(1, 11)]
+
+
+def test_the_walk_is_as_long_as_it_says() -> None:
+    """The steps are numbered through, and counted."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    steps = [int(number) for number in re.findall(r"^(\d+)\. ", page, re.M)]
+    assert steps == list(range(1, len(steps) + 1))
+    assert f"{len(steps)} in all" in page

@@ -15,7 +15,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "status": ("daemon", "Show whether the daemon runs, and its health."),
         "down": ("daemon", "Stop the daemon; runs in progress may finish."),
         "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
-        "open": ("page", "Open the page in the browser, logged in."),
+        "open": ("open", "Open the page in the browser, logged in."),
         "service": ("service", "Say whether the daemon is a service; install or remove it."),
     },
     "Schedules": {
