@@ -91,7 +91,7 @@ COVERED: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def rows() -> dict[str, list[str]]:
     """The cells of each adapter."""
-    section = PAGE.partition("## What proves an end")[2].partition("\nCommand-line agents always")[0]
+    section = PAGE.partition("## What proves an end")[2].partition("\nCommand-line agents also")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {first: rest for first, *rest in cells}
