@@ -101,5 +101,5 @@ async def test_what_is_wrong_about_an_agent_is_told_under_its_own_field(tmp_path
 async def test_a_wake_that_nobody_would_take_is_refused_with_the_cure(tmp_path: Path) -> None:
     """Without an agent there is nobody to wake, and silence would be worse."""
     async with Wakeful(tmp_path / "w.db") as app:
-        with pytest.raises(Conflict, match=r"nobody takes wakes here: .*; give this program an agent"):
+        with pytest.raises(Conflict, match=r"the heartbeat cannot be woken: .*; give this program an agent"):
             await app.request_wake("manual")

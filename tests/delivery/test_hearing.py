@@ -119,7 +119,7 @@ async def test_trouble_is_kept_in_the_store_until_it_is_over(world: World) -> No
     other = await tuned(world, radio, "b", is_shared=True)
     await world.sleep("1m")
     (said,) = await findings(app)
-    assert said == "radio: no messages are received since 2026-01-01T00:00:00.000Z: HTTP 409 Conflict"
+    assert said == "radio: no messages have been received since 2026-01-01T00:00:00.000Z: HTTP 409 Conflict"
     assert await findings(other) == [said]
     (channel, _) = (await other.delivering.channels()).channels
     assert [(one.sentence, one.cure) for one in channel.findings] == [(said, "end the other one")]
@@ -144,7 +144,7 @@ async def test_strangers_are_named_for_a_day_and_not_when_they_are_allowed(world
     await world.sleep("5s")
     (channel, _) = (await app.delivering.channels()).channels
     assert len(channel.findings) == 20
-    assert "Stranger 29 (id 29) wrote and is not allowed to, 2 times, last at 2026-" in channel.findings[0].sentence
+    assert "Stranger 29 (id 29) wrote but is not allowed to, 2 times, last at 2026-" in channel.findings[0].sentence
     assert len(await findings(app)) == 11  # ten, and that there are more
     radio.allowed.add("29")
     (channel, _) = (await app.delivering.channels()).channels
@@ -170,7 +170,8 @@ async def test_whoever_cannot_be_answered_is_told_once(world: World) -> None:
     radio.says(text="hello?")
     await world.sleep("1m")
     assert radio.person.got[2:] == [
-        "Your message could not be answered: no agent here answers messages; enable the heartbeat under [heartbeat]"
+        "Your message could not be answered: no agent is configured to answer messages; "
+        "enable the heartbeat under [heartbeat]"
     ]
     last = (await app.delivering.channels()).last
     assert last is not None

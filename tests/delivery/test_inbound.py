@@ -46,7 +46,7 @@ async def test_refused_polling_is_a_finding_everywhere_until_it_works_again(tmp_
         api.token = "110201543:another"
         async with daemon(home, phone(api)) as running:
             (said,) = await until_health(running, lambda found: found)
-            assert said.startswith("phone: no messages are received since ")
+            assert said.startswith("phone: no messages have been received since ")
             assert "HTTP 401 Unauthorized" in said
             doctor, channels = await asyncio.gather(wakeful(home, "doctor"), wakeful(home, "channels"))
             for out in (doctor, channels):
@@ -69,13 +69,13 @@ async def test_a_stranger_is_a_finding_with_the_id_until_it_is_allowed(tmp_path:
         api.write(666, "let me in")
         api.write(666, "please")
         (said,) = await until_health(running, lambda found: found and "2 times" in found[0])
-        assert "Ann @ann (id 666) wrote and is not allowed to" in said
+        assert "Ann @ann (id 666) wrote but is not allowed to" in said
         (channel,) = [one for one in (await running.ask("GET", "/api/channels"))["channels"] if one["name"] == "phone"]
         assert [one["sentence"] for one in channel["findings"]] == [said]
         listed = json.loads(await wakeful(home, "doctor", "-o", "json"))["findings"]
         (found,) = [one for one in listed if one["what"] == "channels"]
         assert '"666" to senders under [channels.phone]' in found["cure"]
-        assert "(id 666) wrote and is not allowed to" in " ".join((await wakeful(home, "channels")).split())
+        assert "(id 666) wrote but is not allowed to" in " ".join((await wakeful(home, "channels")).split())
         assert api.sent == []
         (home / "wakeful.toml").write_text(phone(api, "666"))
         await until_health(running, lambda found: not found)

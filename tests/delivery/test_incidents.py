@@ -23,7 +23,7 @@ async def test_a_schedule_that_is_disabled_is_told_of_and_so_is_its_recovery(wor
     await app.resume("flaky")
     await world.sleep("2h")
     (over,) = people["phone"].got[1:]
-    assert over.startswith("flaky: works again, after 7h. It was: it failed 2 times in a row. ")
+    assert over.startswith("flaky: recovered after 7h. The problem was: it failed 2 times in a row. ")
     await world.sleep("5h")
     assert len(people["phone"].got) == 2
 
@@ -87,7 +87,7 @@ async def test_an_alert_about_a_broken_channel_goes_elsewhere(world: World) -> N
     await world.settle()
     notes = [text for person in people.values() for text in person.got if "works again" in text]
     assert len(notes) == 1
-    assert notes[0].startswith("phone: works again, after ")
+    assert notes[0].startswith("phone: recovered after ")
 
 
 @virtual

@@ -48,7 +48,7 @@ async def test_kill_9_and_a_twenty_minute_outage_are_reported_once_with_the_righ
         (outage,) = outages(await second.until("/api/alerts", outages))
         assert outage["incident"].startswith("outage:outage:")
         assert outage["text"].startswith("Wakeful was not running from ")
-        assert "3 instants were missed, 1 instant was caught up since: tick." in outage["text"]
+        assert "3 runs were missed, 1 run was caught up: tick." in outage["text"]
         inbox = await second.until("/api/inbox", lambda found: found["items"])
         assert [item["text"] for item in inbox["items"]] == [outage["text"]]
         rows = await runs_of(second)

@@ -36,7 +36,7 @@ async def test_an_outage_is_reported_once_with_what_was_missed_and_caught_up(wor
     await world.sleep("1h")
     (text,) = person.got
     assert text.startswith("Wakeful was not running from 2026-01-01T00:1")
-    assert "3 instants were missed, 1 instant was caught up since: x." in text
+    assert "3 runs were missed, 1 run was caught up: x." in text
     (alert,) = [one.to_json() for one in await app.alerts()]
     assert alert["incident"].startswith("outage:outage:")
     assert alert["endedAt"] is not None

@@ -33,7 +33,7 @@ def _since(first: Instant, at: str) -> str:
 
 
 def _sign(text: str) -> str:
-    return "ok" if ": works again, after " in text else "!"
+    return "ok" if ": recovered after " in text else "!"
 
 
 def bad_stretches(runs: list[RunView], end: Instant) -> list[tuple[Instant, Instant]]:

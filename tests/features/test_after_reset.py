@@ -18,7 +18,7 @@ async def test_it_has_no_time_until_the_slot_reports_a_reset(world: World) -> No
     await opened.app.add("digest", after_reset("main", "5m"))
     await world.sleep("30m")
     assert (await opened.app.get("digest")).next_run is None
-    assert "no reset of the quota slot 'main' is known yet" in (await opened.app.why("digest")).sentence
+    assert "no reset of quota slot 'main' is known yet" in (await opened.app.why("digest")).sentence
     account.warm("2h")  # its owner began to work at 00:30
     await world.sleep("45m")
     assert short((await opened.app.get("digest")).next_run) == "01-01 02:35:00"

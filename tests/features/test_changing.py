@@ -89,7 +89,7 @@ async def test_a_schedule_that_a_raised_limit_forbids_is_skipped_with_its_text(w
     await world.until("01-01 00:45:00")
     await app.change(agent_interval_min="60m")
     assert await told(app, "often", "01-01 01:00:00") == (
-        f"often will not run at 2026-01-01 01:00 (UTC) because it asks its agent too often: {HOUR_TEXT}."
+        f"often will not run at 2026-01-01 01:00 (UTC) because it prompts its agent too often: {HOUR_TEXT}."
     )
     await world.until("01-01 02:15:00")
     await app.change(agent_interval_min="30m")

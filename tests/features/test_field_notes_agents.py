@@ -118,7 +118,7 @@ async def test_a_one_shot_that_came_too_late_is_told_of(world: World) -> None:
     await world.sleep("1h")
     assert bot.fires == []
     told = people["phone"].got[0]
-    assert told.startswith("market: its last time, 2026-01-01T11:00:00.000Z, was missed: outage. ")
+    assert told.startswith("market: its last planned time, 2026-01-01T11:00:00.000Z, was missed: outage. ")
 
 
 @virtual
@@ -150,7 +150,7 @@ async def test_a_definition_that_turns_unreadable_is_told_of(world: World) -> No
     await bench.start()
     await world.until("01-01 05:30:00")
     (told,) = people["phone"].got
-    assert told.startswith("bad: it cannot be read any more and does not run: ")
+    assert told.startswith("bad: its definition can no longer be read, so it does not run: ")
 
 
 @virtual
@@ -164,7 +164,7 @@ async def test_a_reply_that_is_only_the_token_is_suppressed_and_says_so(world: W
     await world.until("01-01 02:30:00")
     assert people["phone"].got == ["take your pills"]
     told, quiet = await app.runs("check")
-    assert quiet.to_json()["delivery"] == {"status": "suppressed", "reason": "the reply was nothing but the ack token"}
+    assert quiet.to_json()["delivery"] == {"status": "suppressed", "reason": "the reply was only the ack token"}
     assert quiet.reply == f" {OK}\n"
     assert told.delivery is not None
     assert told.delivery.status == "delivered"

@@ -41,9 +41,9 @@ async def test_nothing_ticks(world: World) -> None:
     app = await world.open(Bot(world), tick=False)
     found = await looked(app)
     assert (found.level, found.is_alive) == ("bad", False)
-    assert of(found, "clock").sentence.startswith("no process is ticking; one was last heard of at 2026-01-01T00:0")
+    assert of(found, "clock").sentence.startswith("no process is ticking; last seen at 2026-01-01T00:0")
     assert of(found, "clock").cure == "start one: wakeful up"
-    assert of(found, "overdue").sentence == "something should have rung 50m ago"
+    assert of(found, "overdue").sentence == "an alarm was due 50m ago"
 
 
 @virtual
@@ -95,7 +95,7 @@ async def test_no_room_is_told_apart_from_a_clock_that_hangs(world: World) -> No
     await app.add("second", every("10m"), overlap="queue")
     await world.until("01-01 00:12:00")
     found = await looked(app)
-    assert of(found, "overdue").sentence == "something should have rung 2m ago, and there is no room for it"
+    assert of(found, "overdue").sentence == "an alarm was due 2m ago, and the concurrency limit is reached"
     assert "limits.concurrency_max" in (of(found, "overdue").cure or "")
 
 

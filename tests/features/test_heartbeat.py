@@ -391,21 +391,21 @@ async def test_why_knows_the_active_hours(world: World) -> None:
     app = await beating(world, Voice(world), terms)
     outside = "outside its active hours (09:00 to 17:00, UTC)"
     assert (await app.why("heartbeat")).sentence == (
-        f"It is {outside} and beats again at 2026-01-01T09:00:00.000Z; a wake still turns it."
+        f"It is {outside} and beats again at 2026-01-01T09:00:00.000Z; it can still be woken."
     )
     await world.until("01-01 12:00:00")
     assert "waits for its next beat" in (await app.why("heartbeat")).sentence
     ahead = (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
-    assert ahead.startswith(f"Nothing is planned for 2026-01-01T20:00:00.000Z: it lies {outside}.")
+    assert ahead.startswith(f"Nothing is planned for 2026-01-01T20:00:00.000Z: that is {outside}.")
     await world.until("01-01 22:00:00")
     past = (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
     assert past == (
-        f"No beat was planned for 2026-01-01T20:00:00.000Z: it lies {outside}. "
+        f"No beat was planned for 2026-01-01T20:00:00.000Z: that is {outside}. "
         "The next beat is at 2026-01-02T09:00:00.000Z."
     )
     await app.request_wake("manual")
     await world.sleep("1m")
-    assert "asked for by manual" in (await app.why("heartbeat", at="2026-01-01T22:00:00Z")).sentence
+    assert "requested by manual" in (await app.why("heartbeat", at="2026-01-01T22:00:00Z")).sentence
     await world.until("01-02 12:00:00")
     assert "outside the active hours" in (await app.why("heartbeat", at="2026-01-01T20:00:00Z")).sentence
 
@@ -421,10 +421,10 @@ async def test_why_says_what_became_of_beats(world: World) -> None:
     assert "acknowledged" in (await app.why("heartbeat", at="2026-01-01T00:30:10Z")).sentence
     await world.until("01-01 01:00:01")
     sentence = (await app.why("heartbeat")).sentence
-    assert "A turn follows at 2026-01-01T01:00:01.500Z" in sentence
+    assert "The next turn is at 2026-01-01T01:00:01.500Z" in sentence
     await world.until("01-01 01:00:05")
     assert "under way" in (await app.why("heartbeat")).sentence
-    assert "asked for by retry" in (await app.why("heartbeat")).sentence
+    assert "requested by retry" in (await app.why("heartbeat")).sentence
     assert "ended as failed: the model is down" in (await app.why("heartbeat", at="2026-01-01T01:00:00.500Z")).sentence
     assert "Beats follow" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
 

@@ -21,7 +21,7 @@ async def test_beats_of_a_pause_are_one_row_and_none_is_caught_up(world: World) 
     view, _ = await app.heartbeat()
     assert (view.status, view.next_beat) == ("paused", None)
     assert (await app.why("heartbeat")).sentence.startswith(
-        "It is paused since 2026-01-01T00:31:00.000Z, until: wakeful"
+        "It has been paused since 2026-01-01T00:31:00.000Z (to resume: wakeful"
     )
     await world.sleep("2h")
     await app.resume("heartbeat")

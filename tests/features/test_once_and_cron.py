@@ -71,7 +71,7 @@ async def test_once_that_may_not_be_late_is_missed_and_done(world: World) -> Non
 async def test_once_in_the_past_is_refused(world: World) -> None:
     """It would never happen; the message says what now is."""
     app = await world.open(Bot(world))
-    with pytest.raises(Invalid, match=r"schedule.at: lies in the past .*give a later time"):
+    with pytest.raises(Invalid, match=r"schedule.at: is in the past .*give a later time"):
         await app.add("shot", once("2025-12-31T23:59:59Z"))
     with pytest.raises(LookupError):
         await app.get("shot")

@@ -533,7 +533,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: every("1h"), {"command": "make report"}, r"command.argv"),
     ("x", lambda: every("1h"), {"command": []}, r"command.argv: must be a list of texts beginning with the program"),
     ("x", lambda: every("1h"), {"http": "localhost/in"}, r"http.url: .*is not an http or https address; write"),
-    ("x", lambda: every("1h"), {"prompt": "hello"}, r"prompt: nothing here performs it"),
+    ("x", lambda: every("1h"), {"prompt": "hello"}, r"prompt: this process cannot perform it"),
     ("x", lambda: every("1h"), {"event": "hello"}, r"event: nothing here"),
     (
         "x",
@@ -606,7 +606,7 @@ async def test_while_a_run_waits_the_next_is_when_it_is_tried_again(world: World
     await world.until("01-01 00:11:00")
     view = await app.get("tick")
     assert (view.status, short(view.next_run)) == ("waiting", "01-01 00:35:00")
-    assert "the next one, 00:20, falls on it: skipped" in (await app.why("tick")).sentence
+    assert "the next one, 00:20, will be skipped because it is still open" in (await app.why("tick")).sentence
     await world.until("01-01 00:34:00")
     assert [(run.outcome, run.count) for run in await app.runs("tick")] == [("skipped", 2), ("waiting", 1)]
 

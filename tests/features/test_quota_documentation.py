@@ -77,8 +77,8 @@ async def test_slot_auto_disabled(world: World) -> None:
     await world.sleep("30m")
     said = (await opened.slot())["statusReason"]
     assert "is disabled after 10 errors in a row, the last: the key was refused" in said
-    assert "is not woken any more after 10 wake errors: " in (await opened.slot("other"))["statusReason"]
-    for phrase in ("is disabled after 10 errors in a row, the last: ", "is not woken any more after"):
+    assert "is no longer woken after 10 wake errors: " in (await opened.slot("other"))["statusReason"]
+    for phrase in ("is disabled after 10 errors in a row, the last: ", "is no longer woken after"):
         assert phrase in WORDS
 
 

@@ -34,7 +34,7 @@ async def test_an_hour_without_the_provider_at_a_wake_time_costs_at_most_one_bac
     assert (slot["status"], slot["unsent"]) == ("waking", 7)
     assert slot["unreachableSince"] == "2026-01-01T01:00:00.300Z"
     assert slot["nextWake"][:16] == "2026-01-01T02:00"
-    assert "sent again by itself" in slot["cure"]
+    assert "resent automatically" in slot["cure"]
     await world.until("01-01 02:00:30")  # the network is back half a minute after the try of 02:00
     shop.is_unreachable, account.mood = False, "normal"
     await world.until("01-01 02:15:30")

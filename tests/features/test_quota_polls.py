@@ -298,7 +298,7 @@ async def test_troubles_name_each_cause_and_its_cure(world: World) -> None:
     await world.sleep("30m")
     troubles = {one.slot: one for one in await opened.quota.troubles()}
     assert set(troubles) == {"cold", "key", "sends"}
-    assert "not woken any more" in troubles["sends"].sentence
+    assert "no longer woken" in troubles["sends"].sentence
     assert "wakeful slots resume sends" in troubles["sends"].cure
     assert "cannot be read" in troubles["key"].sentence
     assert "refused" in troubles["key"].sentence

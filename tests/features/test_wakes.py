@@ -242,7 +242,7 @@ async def test_what_is_switched_off_costs_nothing(world: World) -> None:
     await world.sleep(30 * DAY)
     assert voice.heard == []
     assert await app.runs("heartbeat") == []
-    assert "switched off" in (await app.why("heartbeat")).sentence
+    assert "disabled in the settings" in (await app.why("heartbeat")).sentence
 
 
 @virtual

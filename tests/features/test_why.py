@@ -114,7 +114,7 @@ async def test_nobody_knows_how_it_ended(world: World) -> None:
         await app.kill()
         app = await world.open(Bot(world, usual=HOUR))
         await world.sleep("30s")
-    assert "ended in a way nobody knows on attempt 2" in await told(app, "tick", "01-01 06:00:00")
+    assert "ended with an unknown result on attempt 2" in await told(app, "tick", "01-01 06:00:00")
 
 
 @virtual
@@ -127,7 +127,7 @@ async def test_it_ran_late_as_a_catch_up(world: World) -> None:
     app = await world.reopen(app, bot, off="3h")
     await world.settle()
     assert (await told(app, "tick", "01-01 09:00:00")).endswith(
-        "it was caught up 2h late, after nothing had rung at its time."
+        "it was caught up 2h late because its planned time was missed."
     )
 
 
@@ -140,7 +140,7 @@ async def test_a_manual_run(world: World) -> None:
     await app.run_now("tick")
     await world.settle()
     assert (await told(app, "tick", "01-01 00:20:00")).startswith(
-        "The run of tick that a person asked for at 2026-01-01 00:20:17 (UTC) succeeded"
+        "The manual run of tick requested at 2026-01-01 00:20:17 (UTC) succeeded"
     )
 
 
@@ -154,8 +154,8 @@ async def test_it_is_running(world: World) -> None:
     await app.add("tick", every("6h"))
     await world.until("01-01 06:30:00")
     sentence = (
-        "The run of tick planned for 2026-01-01 06:00 (UTC) is running since 06:00, has got as far as started, and has "
-        "until 08:00"
+        "The run of tick planned for 2026-01-01 06:00 (UTC) has been running since 06:00, has got as far as started, "
+        "and must finish by 08:00"
     )
     assert await told(app, "tick", "01-01 06:00:00") == f"{sentence}."
     assert await told(app, "tick") == f"{sentence}; it runs next at 12:00."
@@ -179,7 +179,7 @@ async def test_it_is_stuck(world: World) -> None:
     answer = await asked(app, "tick")
     assert answer.facts["cause"] == "stuck"
     assert "is stuck: did not end within 600 s" in answer.sentence
-    assert "keeps its schedule, the queue of lane car and its share of capacity" in answer.sentence
+    assert "blocks its schedule and the queue of lane car and takes up capacity" in answer.sentence
     await world.until("01-02 00:00:01")
 
 
@@ -190,7 +190,7 @@ async def test_it_waits_for_a_retry(world: World) -> None:
     await app.add("tick", every("6h"), retry={"times": 3, "delay": "30m"})
     await world.until("01-01 06:10:00")
     assert await told(app, "tick", "01-01 06:00:00") == (
-        "The run of tick planned for 2026-01-01 06:00 (UTC) is waiting to be tried again at 06:30, because attempt 1 "
+        "The run of tick planned for 2026-01-01 06:00 (UTC) is waiting to be retried at 06:30, because attempt 1 "
         "failed: RuntimeError: no route to host."
     )
 
@@ -214,7 +214,7 @@ async def test_it_waits_because_it_was_throttled(world: World) -> None:
     app = await world.open(Bot(world, usual=Throttled("429 slow down", until)))
     await app.add("tick", every("6h"))
     await world.until("01-01 06:10:00")
-    assert "is waiting until 06:20, because its target asked us to come back later: 429 slow down" in await told(
+    assert "is waiting until 06:20, because its target asked to be retried later: 429 slow down" in await told(
         app, "tick", "01-01 06:00:00"
     )
 
@@ -248,7 +248,7 @@ async def test_it_waits_for_a_gate(world: World) -> None:
     app = await world.open(Bot(world), gates=[lambda tx, run, now: gate if now < gate.until else None])
     await app.add("tick", every("6h"))
     await world.until("01-01 06:10:00")
-    assert "is waiting until 08:00, because of this gate: quota: the window is exhausted" in await told(app, "tick")
+    assert "is waiting until 08:00, deferred by a gate: quota: the window is exhausted" in await told(app, "tick")
 
 
 @virtual
@@ -260,10 +260,10 @@ async def test_it_waits_for_room(world: World) -> None:
     await world.sleep(SECOND)
     await app.add("second", every("10m"))
     await world.until("01-01 00:10:20")
-    room = "room: as many runs are under way as may be at once"
-    assert f"is due and waits for {room}" in await told(app, "second", "01-01 00:10:01")
+    limit = "the concurrency limit is reached"
+    assert f"is due and waits: {limit}" in await told(app, "second", "01-01 00:10:01")
     await world.until("01-01 00:12:00")
-    assert f"is waiting for {room}" in await told(app, "second")
+    assert f"is waiting to start: {limit}" in await told(app, "second")
 
 
 # --- it was skipped --------------------------------------------------------------------------------------------------
@@ -276,8 +276,8 @@ async def test_skipped_because_an_earlier_run_was_still_open(world: World) -> No
     await app.add("tick", every("10m"))
     await world.until("01-01 00:50:00")
     assert await told(app, "tick", "01-01 00:20:00") == (
-        "tick at 2026-01-01 00:20 (UTC) was skipped, with another one from 00:20 to 00:30, because run 1 was at it "
-        "until 00:35, and a schedule runs once at a time (overlap: skip)."
+        "tick at 2026-01-01 00:20 (UTC) was skipped, along with 1 other from 00:20 to 00:30, because run 1 was open "
+        "until 00:35, and a schedule has one run at a time (overlap: skip)."
     )
 
 
@@ -291,7 +291,7 @@ async def test_skipped_because_it_was_paused(world: World) -> None:
     await world.until("01-01 04:30:00")
     await app.resume("tick")
     assert await told(app, "tick", "01-01 02:00:00") == (
-        "tick at 2026-01-01 02:00 (UTC) was skipped, with 3 others from 01:00 to 04:00, because the schedule "
+        "tick at 2026-01-01 02:00 (UTC) was skipped, along with 3 others from 01:00 to 04:00, because the schedule "
         "was paused."
     )
 
@@ -303,8 +303,8 @@ async def test_skipped_because_of_errors_before_it(world: World) -> None:
     await app.add("tick", every("1m"))
     await world.until("01-01 00:30:00")
     assert await told(app, "tick", "01-01 00:04:00") == (
-        "tick at 2026-01-01 00:04 (UTC) was skipped, with 3 others from 00:04 to 00:07, because the runs before it had "
-        "failed, and the next was held off: RuntimeError: no route to host."
+        "tick at 2026-01-01 00:04 (UTC) was skipped, along with 3 others from 00:04 to 00:07, because earlier runs had "
+        "failed, and the schedule was in backoff: RuntimeError: no route to host."
     )
 
 
@@ -315,9 +315,9 @@ async def test_skipped_outside_active_hours(world: World) -> None:
     hours = {"start": "09:00", "end": "22:00", "timezone": "UTC"}
     await app.add("tick", every("1h"), active_hours=hours)
     await world.until("01-01 03:30:00")
-    assert (await told(app, "tick", "01-01 02:00:00")).endswith("because it lies outside the active hours.")
+    assert (await told(app, "tick", "01-01 02:00:00")).endswith("because it is outside the active hours.")
     assert await told(app, "tick", "01-01 23:00:00") == (
-        "tick will be skipped at 2026-01-01 23:00 (UTC) because it lies outside the active hours."
+        "tick will be skipped at 2026-01-01 23:00 (UTC) because it is outside the active hours."
     )
 
 
@@ -328,7 +328,7 @@ async def test_skipped_by_a_gate(world: World) -> None:
     app = await world.open(Bot(world), gates=[lambda tx, run, now: gate])
     await app.add("tick", every("10m"))
     await world.until("01-01 00:15:00")
-    assert (await told(app, "tick", "01-01 00:10:00")).endswith("because a gate decided so: minimum interval is 1h.")
+    assert (await told(app, "tick", "01-01 00:10:00")).endswith("because a gate refused it: minimum interval is 1h.")
 
 
 @virtual
@@ -342,7 +342,7 @@ async def test_skipped_because_the_timing_was_changed(world: World) -> None:
     app = await world.open(bot, tick=False)
     await app.update("tick", schedule={"type": "every", "every": "2h"})
     sentence = await told(app, "tick", "01-01 01:00:00")
-    assert sentence == ("tick at 2026-01-01 01:00 (UTC) was skipped because its timing was changed before it had rung.")
+    assert sentence == ("tick at 2026-01-01 01:00 (UTC) was skipped because its timing was changed before it started.")
 
 
 @virtual
@@ -367,7 +367,7 @@ async def test_skipped_because_a_later_one_was_due_in_the_same_moment(world: Wor
     await world.sleep("25s")
     app.store.is_down = False
     await world.sleep("5s")
-    assert "because a later instant was due in the same moment, and that one ran" in await told(
+    assert "because a later time was due at the same moment, and that one ran" in await told(
         app, "tick", "01-01 00:01:10"
     )
 
@@ -386,8 +386,8 @@ async def test_missed_because_nothing_ticked(world: World) -> None:
     await world.settle()
     answer = await asked(app, "tick", "01-01 03:00:00")
     assert answer.sentence == (
-        "tick at 2026-01-01 03:00 (UTC) was missed, with 2 others from 02:00 to 04:00, because no process was ticking "
-        "between 01:20 and 05:30."
+        "tick at 2026-01-01 03:00 (UTC) was missed, along with 2 others from 02:00 to 04:00, because no process was "
+        "ticking between 01:20 and 05:30."
     )
     assert answer.facts["outage"] == {"from": "2026-01-01T01:20:00.000Z", "until": "2026-01-01T05:30:00.000Z"}
     assert (await told(app, "tick", "01-01 04:00:00")).endswith("and 05:00 was caught up for all of them at 05:30.")
@@ -401,9 +401,9 @@ async def test_missed_because_the_clock_jumped(world: World) -> None:
     await world.until("01-01 00:30:00")
     world.wall.step(5 * HOUR)
     await world.sleep("2m")
-    assert "was missed, with 3 others from 01:00 to 04:00, because the clock jumped over it, or the machine slept" in (
-        await told(app, "tick", "01-01 02:00:00")
-    )
+    sentence = await told(app, "tick", "01-01 02:00:00")
+    assert "was missed, along with 3 others from 01:00 to 04:00" in sentence
+    assert "because the clock jumped past it, or the machine was asleep" in sentence
 
 
 # --- no planned time -------------------------------------------------------------------------------------------------
@@ -417,9 +417,9 @@ async def test_not_an_instant_of_this_schedule(world: World) -> None:
     await world.until("01-01 02:30:00")
     assert await told(app, "tick", "01-01 01:17:00") == (
         "tick had no planned time at 2026-01-01 01:17 (UTC), because it runs every hour, on the grid of "
-        "2026-01-01T00:00:00.000Z; the one before, 01:00, succeeded; the next was 02:00, which succeeded."
+        "2026-01-01T00:00:00.000Z; the previous one, 01:00, succeeded; the next was 02:00, which succeeded."
     )
-    assert (await told(app, "tick", "01-01 05:17:00")).endswith("the one before is 05:00; the next is 06:00.")
+    assert (await told(app, "tick", "01-01 05:17:00")).endswith("the previous one is 05:00; the next is 06:00.")
 
 
 @virtual
@@ -428,7 +428,7 @@ async def test_a_run_that_was_under_way_at_that_moment_is_named(world: World) ->
     app = await world.open(Bot(world, usual=30 * MINUTE))
     await app.add("tick", every("1h"))
     await world.until("01-01 02:45:00")
-    assert "at that moment run 1, planned for 01:00, was under way" in await told(app, "tick", "01-01 01:17:00")
+    assert "run 1, planned for 01:00, was in progress at that time" in await told(app, "tick", "01-01 01:17:00")
 
 
 @virtual
@@ -449,8 +449,8 @@ async def test_a_manual_schedule_has_no_times_of_its_own(world: World) -> None:
     app = await world.open(Bot(world))
     await app.add("by-hand", Manual())
     await world.until("01-01 02:30:00")
-    assert "because it runs only when asked" in await told(app, "by-hand", "01-01 01:00:00")
-    assert await told(app, "by-hand") == "by-hand has not run yet; nothing is planned: it runs only when asked."
+    assert "because it runs only on request" in await told(app, "by-hand", "01-01 01:00:00")
+    assert await told(app, "by-hand") == "by-hand has not run yet; nothing is planned: it runs only on request."
 
 
 @virtual
@@ -458,7 +458,7 @@ async def test_a_schedule_after_a_reset_that_nobody_knows(world: World) -> None:
     """No due time until the slot reports one."""
     app = await world.open(Bot(world))
     await app.add("warm", AfterReset("main", MINUTE))
-    assert (await told(app, "warm")).endswith("nothing is planned: no reset of the quota slot 'main' is known yet.")
+    assert (await told(app, "warm")).endswith("nothing is planned: no reset of quota slot 'main' is known yet.")
 
 
 # --- beginnings and ends ---------------------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ async def test_after_it_was_removed(world: World) -> None:
         "tick did not run at 2026-01-01 03:00 (UTC) because it had been removed at 02:30."
     )
     assert await told(app, "tick") == (
-        "tick was removed at 02:30, so nothing of it happens any more; its last row, 02:00, succeeded."
+        "tick was removed at 02:30, so it no longer runs; its last run, 02:00, succeeded."
     )
 
 
@@ -520,7 +520,7 @@ async def test_pruned_from_the_ledger(world: World) -> None:
     await app.add("tick", every("6h"))
     await world.until("01-06 00:30:00")
     assert await told(app, "tick", "01-01 06:00:00", ledger_days=2) == (
-        "What became of tick at 2026-01-01 06:00 (UTC) is not in the ledger any more: it keeps 2 days."
+        "The result of tick at 2026-01-01 06:00 (UTC) is no longer in the ledger, which keeps 2 days."
     )
 
 
@@ -534,13 +534,13 @@ async def test_a_one_shot_that_failed_names_the_cause(world: World) -> None:
     answer = await asked(app, "tick")
     assert answer.sentence == (
         "The run of tick planned for 2026-01-01 01:00 (UTC) failed after 3 attempts (it got as far as started): the "
-        "disk is full; no time of it is left, so it is not tried again; to try it now: wakeful run tick."
+        "disk is full; it has no planned times left, so it will not be retried; to run it now: wakeful run tick."
     )
     assert (answer.facts["state"], answer.facts["cause"]) == ("done", "ran")
     bot.usual = None
     await app.run_now("tick")
     await world.settle()
-    assert "does not run because it is done" in await told(app, "tick")
+    assert "does not run because it finished at" in await told(app, "tick")
 
 
 @virtual
@@ -565,7 +565,7 @@ async def test_it_is_done(world: World) -> None:
     await app.add("tick", once("2026-01-01T01:00:00Z"))
     await world.until("01-01 03:00:00")
     assert await told(app, "tick") == (
-        "tick does not run because it is done since 01:00: no instant of it is left; its last row, 01:00, succeeded."
+        "tick does not run because it finished at 01:00: it has no planned times left; its last run, 01:00, succeeded."
     )
 
 
@@ -580,11 +580,11 @@ async def test_it_is_paused(world: World) -> None:
     await world.until("01-01 01:30:00")
     await app.pause("tick", until="2026-01-01T05:30:00Z")
     await world.until("01-01 03:30:00")
-    halt = "is paused since 01:30 until 05:30"
+    halt = "has been paused since 01:30 (resumes at 05:30)"
     assert await told(app, "tick", "01-01 02:00:00") == f"tick did not run at 2026-01-01 02:00 (UTC) because it {halt}."
-    assert await told(app, "tick") == f"tick does not run because it {halt}; its last row, 01:00, succeeded."
+    assert await told(app, "tick") == f"tick does not run because it {halt}; its last run, 01:00, succeeded."
     assert await told(app, "tick", "01-01 05:00:00") == (
-        f"tick will not run at 2026-01-01 05:00 (UTC) because it {halt}, unless it is resumed before."
+        f"tick will not run at 2026-01-01 05:00 (UTC) because it {halt}, unless it is resumed before then."
     )
     assert await told(app, "tick", "01-01 06:00:00") == (
         "tick will run at 2026-01-01 06:00 (UTC), after its pause ends at 05:30."
@@ -599,10 +599,12 @@ async def test_it_was_disabled_by_its_errors(world: World) -> None:
     await world.until("01-01 09:00:00")
     answer = await asked(app, "tick")
     assert answer.sentence.startswith(
-        "tick does not run because it is disabled since 05:00: 5 errors in a row, the last: RuntimeError: no route"
+        "tick does not run because it has been disabled since 05:00: 5 errors in a row, the last: RuntimeError"
     )
     assert (answer.facts["cause"], answer.facts["consecutiveErrors"]) == ("disabled", 5)
-    assert "did not run at 2026-01-01 07:00 (UTC) because it is disabled" in await told(app, "tick", "01-01 07:00:00")
+    assert "did not run at 2026-01-01 07:00 (UTC) because it has been disabled" in await told(
+        app, "tick", "01-01 07:00:00"
+    )
 
 
 @virtual
@@ -611,7 +613,9 @@ async def test_it_was_disabled_by_a_person(world: World) -> None:
     app = await world.open(Bot(world))
     await app.add("tick", every("1h"))
     await app.update("tick", enabled=False)
-    assert (await told(app, "tick")).startswith("tick does not run because it is disabled since 00:00: by a person")
+    assert (await told(app, "tick")).startswith(
+        "tick does not run because it has been disabled since 00:00: by a person"
+    )
 
 
 @virtual
@@ -636,9 +640,7 @@ async def test_it_will_run(world: World) -> None:
     await app.add("tick", cron("0 9 * * *", tz="Europe/Berlin"))
     assert await told(app, "tick", "2026-01-05T08:00:00Z") == "tick will run at 2026-01-05 09:00 (Europe/Berlin)."
     await world.until("01-01 08:30:00")
-    assert (await told(app, "tick", "2026-01-02T08:00:00Z")).endswith(
-        "unless run 1 is still under way: then it is skipped."
-    )
+    assert (await told(app, "tick", "2026-01-02T08:00:00Z")).endswith("unless run 1 is still open: then it is skipped.")
 
 
 @virtual
@@ -648,12 +650,12 @@ async def test_stagger_is_explained(world: World) -> None:
     await app.add("tick", every("1h"), stagger="30m")
     await world.until("01-01 01:45:00")
     answer = await asked(app, "tick", "01-01 02:00:00")
-    assert "by its stagger" in answer.sentence
+    assert "with its stagger" in answer.sentence
     due = answer.facts["next"]["dueAt"]
     assert (await asked(app, "tick", due)).facts["instant"] == answer.facts["next"]["at"]
     assert ", due at 01:" in await told(app, "tick", "01-01 01:00:00")
     await world.until("01-01 02:00:01")
-    assert "and has not rung yet" in await told(app, "tick", "01-01 02:00:00")
+    assert "and has not started yet" in await told(app, "tick", "01-01 02:00:00")
 
 
 @virtual
@@ -662,7 +664,7 @@ async def test_backoff_is_explained(world: World) -> None:
     app = await world.open(Bot(world, usual=BROKEN))
     await app.add("tick", every("1m"))
     await world.until("01-01 00:05:30")
-    expected = "is held off until 00:08, after 3 errors in a row, the last: RuntimeError: no route to host."
+    expected = "is delayed until 00:08 by backoff after 3 errors in a row, the last: RuntimeError: no route to host."
     assert await told(app, "tick", "01-01 00:05:00") == f"tick at 2026-01-01 00:05 (UTC) {expected}"
     assert await told(app, "tick", "01-01 00:07:00") == f"tick at 2026-01-01 00:07 (UTC) {expected}"
     assert (await told(app, "tick")).endswith(f"the next run {expected}")
@@ -677,8 +679,8 @@ async def test_a_backlog_is_explained(world: World) -> None:
     app = await world.reopen(app, bot, off="5h30m")
     await world.sleep("1m")
     assert await told(app, "tick", "01-01 03:00:00") == (
-        "tick at 2026-01-01 03:00 (UTC) is still to be caught up: missed instants run one by one, and now run 1 "
-        "is at it."
+        "tick at 2026-01-01 03:00 (UTC) has yet to be caught up: missed times run one at a time, and run 1 is "
+        "in progress."
     )
 
 
@@ -694,9 +696,10 @@ async def test_that_nothing_ticks_is_said_first(world: World) -> None:
     await app.stop()
     await world.sleep("1h")
     app = await world.open(Bot(world), tick=False)
-    first = "No process is ticking (last heard of at 01:20), so nothing will ring until one is started; "
+    first = "No process is ticking (last seen at 01:20), so nothing will run until one is started; "
     assert (
-        await told(app, "tick", "01-01 02:00:00") == f"{first}tick at 2026-01-01 02:00 (UTC) is due and has not rung."
+        await told(app, "tick", "01-01 02:00:00")
+        == f"{first}tick at 2026-01-01 02:00 (UTC) is due and has not started."
     )
     assert await told(app, "tick", "01-01 09:00:00") == f"{first}tick will run at 2026-01-01 09:00 (UTC)."
     assert (await told(app, "tick")).startswith(first)
@@ -711,7 +714,7 @@ async def test_a_clock_that_was_never_held(world: World) -> None:
     app = await world.open(Bot(world), tick=False)
     await app.add("tick", every("1h"))
     assert await told(app, "tick") == (
-        "No process is ticking (no process has ever held the clock), so nothing will ring until one is started; "
+        "No process is ticking (no process has ever ticked), so nothing will run until one is started; "
         "tick has not run yet; it runs next at 01:00."
     )
 
@@ -742,9 +745,9 @@ async def test_a_time_that_comes_twice_runs_the_first_time(world: World) -> None
     world.clock.set(instant("2026-10-24T12:00:00Z"))
     app = await world.open(Bot(world))
     await app.add("nightly", times("02:30", tz="Europe/Berlin"))
-    twice = "02:30 comes twice on 2026-10-25 in Europe/Berlin"
-    assert (await told(app, "nightly", "2026-10-25T00:30:00Z")).endswith(f"{twice}, and it is due the first time only.")
-    assert f"because {twice}, and it was due the first time only" in await told(app, "nightly", "2026-10-25T01:30:00Z")
+    twice = "02:30 occurs twice on 2026-10-25 in Europe/Berlin"
+    assert (await told(app, "nightly", "2026-10-25T00:30:00Z")).endswith(f"{twice}, and only the first one counts.")
+    assert f"because {twice}, and only the first one counted" in await told(app, "nightly", "2026-10-25T01:30:00Z")
 
 
 # --- long ledgers and odd ones ---------------------------------------------------------------------------------------
@@ -801,7 +804,7 @@ async def test_an_instant_under_an_older_timing(world: World) -> None:
     answer = await asked(app, "tick", "01-01 03:10:00")
     assert answer.facts["cause"] == "notAnInstant"
     assert "because it runs every hour" in answer.sentence
-    assert "the one before, 03:00, succeeded; the next was 04:00, which succeeded" in answer.sentence
+    assert "the previous one, 03:00, succeeded; the next was 04:00, which succeeded" in answer.sentence
 
 
 @virtual

@@ -50,7 +50,7 @@ async def test_not_running_because_it_is_disabled(world: World) -> None:
     """By a person, and by its errors."""
     app = await world.open(Bot(world, usual=RuntimeError("no")))
     await app.add("tick", every("1h"), enabled=False)
-    for phrase in ("does not run because it is disabled since", ": by a person"):
+    for phrase in ("does not run because it has been disabled since", ": by a person"):
         assert phrase in await told(app)
         assert phrase in WORDS
     await app.resume("tick")
@@ -67,9 +67,9 @@ async def test_not_running_because_nothing_ticks(world: World) -> None:
     await app.stop()
     await world.sleep("2h")
     app = await world.open(Bot(world), tick=False)
-    assert (await told(app)).startswith("No process is ticking (last heard of at ")
-    assert "so nothing will ring until one is started" in await told(app)
-    assert "No process is ticking (last heard of at …), so nothing will ring until one is started" in WORDS
+    assert (await told(app)).startswith("No process is ticking (last seen at ")
+    assert "so nothing will run until one is started" in await told(app)
+    assert "No process is ticking (last seen at …), so nothing will run until one is started" in WORDS
 
 
 @virtual

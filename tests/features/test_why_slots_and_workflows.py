@@ -28,11 +28,11 @@ async def test_a_slot_that_works(world: World) -> None:
     app = opened.app
     await world.until("01-01 00:10:00")
     assert await told(app, "slot:main") == (
-        "Slot main is warm: its window runs until 2026-01-01T00:30:00.000Z; "
+        "Slot main is warm: its window is open until 2026-01-01T00:30:00.000Z; "
         "its next wake is at 2026-01-01T01:00:00.000Z (times)."
     )
     assert await told(app, "slot:main", "00:05:00") == (
-        "The ledger has nothing of slot main at or before 2026-01-01T00:05:00.000Z."
+        "The ledger has no entry for slot main at or before 2026-01-01T00:05:00.000Z."
     )
     assert await told(app, "slot:main", "01:00:00") == "Slot main will be woken at 2026-01-01T01:00:00.000Z (times)."
     await world.until("01-01 01:30:00")
@@ -40,7 +40,7 @@ async def test_a_slot_that_works(world: World) -> None:
     assert past.startswith("The wake of slot main planned for 2026-01-01T01:00:00.000Z was sent at 2026-01-01T01:00:00")
     assert "confirmed at 2026-01-01T01:00:00" in past
     warm = await told(app, "slot:main", "02:00:00")
-    assert "02:00:00.000Z will be skipped: its window runs until 2026-01-01T06:00:00" in warm
+    assert "02:00:00.000Z will be skipped: its window is open until 2026-01-01T06:00:00" in warm
     assert (await told(app, "slot:main", "04:00:00")).startswith(
         "Nothing is planned for 2026-01-01T04:00:00.000Z: its next wake is at 2026-01-01T07:00:00.000Z"
     )
@@ -60,8 +60,10 @@ async def test_a_slot_that_cannot_be_reached(world: World) -> None:
     shop.is_unreachable = True
     await world.until("01-01 01:10:00")
     now = await told(opened.app, "slot:main")
-    assert "planned for 2026-01-01T01:00:00.000Z was tried 4 times, the last: the provider: connection refused" in now
-    assert "it is sent again at 2026-01-01T01:15:0" in now
+    assert (
+        "planned for 2026-01-01T01:00:00.000Z was tried 4 times (last error: the provider: connection refused)" in now
+    )
+    assert "it will be sent again at 2026-01-01T01:15:0" in now
     assert await told(opened.app, "slot:main", "01:15:00") == now
     past = await told(opened.app, "slot:main", "01:05:00")
     assert "is waiting until 2026-01-01T01:15:0" in past
@@ -79,13 +81,13 @@ async def test_a_slot_that_is_halted(world: World) -> None:
     await world.sleep("30m")
     await opened.quota.remove("gone")
     app = opened.app
-    assert "is switched off (enabled = false)" in await told(app, "slot:off")
+    assert "is disabled in the settings (enabled = false)" in await told(app, "slot:off")
     bad = await told(app, "slot:bad")
     assert "is disabled after 10 errors in a row, the last: the key was refused" in bad
     assert "wakeful slots resume bad" in bad
     assert (await told(app, "slot:bad", "09:00:00")).startswith("No wake will be sent at 2026-01-01T09:00:00.000Z. ")
     assert "it has no wake mode (interval, times or after_reset)" in await told(app, "slot:plain")
-    assert await told(app, "slot:gone") == "Slot gone was removed, so nothing of it happens any more."
+    assert await told(app, "slot:gone") == "Slot gone was removed, so it is no longer woken or read."
     assert "The wake of slot gone planned for" in await told(app, "slot:gone", "00:20:00")
     with pytest.raises(NotFound, match="there is no slot 'none'"):
         await told(app, "slot:none")
@@ -101,13 +103,13 @@ async def test_a_workflow_that_works(world: World) -> None:
     app = await inbox.open()
     await world.sleep("1m")
     assert await told(app, "workflow:inbox") == (
-        "Workflow inbox waits: next is producer poll at 2026-01-01T01:00:00.000Z."
+        "Workflow inbox is idle: next is producer poll at 2026-01-01T01:00:00.000Z."
     )
     assert await told(app, "workflow:inbox", "03:00:00") == (
         "Producer poll of workflow inbox will run at 2026-01-01T03:00:00.000Z."
     )
     assert await told(app, "workflow:inbox", "02:30:00") == (
-        "Nothing of workflow inbox is planned for 2026-01-01T02:30:00.000Z: "
+        "Workflow inbox has nothing planned for 2026-01-01T02:30:00.000Z: "
         "next is producer poll at 2026-01-01T03:00:00.000Z."
     )
     await world.until("01-01 01:40:00")
@@ -126,9 +128,7 @@ async def test_a_workflow_that_is_held_by_a_person_or_an_error(world: World) -> 
     app = await inbox.open()
     await world.sleep("10m")
     stopped = await told(app, "workflow:inbox")
-    assert stopped.startswith("Workflow inbox has stopped since 2026-01-01T00:")
+    assert stopped.startswith("Workflow inbox has been stopped since 2026-01-01T00:")
     assert "wakeful workflows resume inbox" in stopped
     await app.workflows.pause("inbox")
-    assert "Nothing of workflow inbox will run at 2026-01-01T05:00:00.000Z." in await told(
-        app, "workflow:inbox", "05:00:00"
-    )
+    assert "Workflow inbox will not run at 2026-01-01T05:00:00.000Z." in await told(app, "workflow:inbox", "05:00:00")

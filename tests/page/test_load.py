@@ -111,5 +111,5 @@ def test_the_clock_keeps_up(browser: Browser, running: Daemon) -> None:
     """While the page looks on, runs start on time."""
     with window(browser, running) as one:
         one.go("health")
-        expect(one.page.get_by_text("ticks, last heard of").first).to_be_visible()
+        expect(one.page.get_by_text("ticks, last seen").first).to_be_visible()
     assert ask(running, "GET", "/healthz")["status"] == "ok"

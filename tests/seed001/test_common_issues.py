@@ -35,7 +35,7 @@ def test_success_but_no_message_in_history(desk: Desk) -> None:
 def test_schedule_not_running(desk: Desk) -> None:
     """ "enabled: false in definition": says since when and by whom, and that a PATCH ends it."""
     desk.put(enabled=False)
-    assert "does not run because it is disabled since" in desk.why() and "by a person" in desk.why()
+    assert "does not run because it has been disabled since" in desk.why() and "by a person" in desk.why()
     desk.api.ask("PATCH", f"/api/schedule/{desk.slug}", {"enabled": True})
     assert "disabled" not in desk.why()
 

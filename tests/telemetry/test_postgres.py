@@ -35,7 +35,7 @@ async def test_facts_why_and_health_on_postgres(url: str) -> None:
             return standing.sentence, asked_for.facts["cause"], health(tx, now=now).is_alive
 
         sentence, cause, is_alive = await store.read(look)
-        assert sentence.startswith("The run of tick that a person asked for at ")
+        assert sentence.startswith("The manual run of tick requested at ")
         assert "succeeded" in sentence
         assert cause in ("notAnInstant", "ran")
         assert is_alive

@@ -125,7 +125,7 @@ async def test_what_a_removed_consumer_leaves_behind_is_told_and_kept_for_its_re
     workflows = bench.workflows  # type: ignore[attr-defined]
     told = await workflows._deploy(declared(world, stays=stays).definition, None, origin="python", force=True)
     (warning,) = told.warnings
-    assert "consumer 'leaves' does not read 't' any more and leaves 1 pending message in it" in warning
+    assert "consumer 'leaves' no longer reads 't' and leaves 1 pending message in it" in warning
     assert "wakeful workflows skip w t --all --consumer leaves" in warning
     view = await flow.get()
     assert view["topics"]["t"] == {"pending": 1, "reserved": 0, "consumed": 1, "skipped": 0}

@@ -203,7 +203,7 @@ def test_an_uncertain_side_effect_waits_for_a_person(choice: str, trouble: objec
         view = await inbox.flow.get()
         assert (view["openRun"]["phase"], view["openRun"]["awaits"]) == ("mutating", "uncertain")
         assert view["openRun"]["outcome"] == "waiting"
-        assert "nobody knows whether it happened" in view["error"]
+        assert "it is unknown whether it happened" in view["error"]
         assert await counts(bench) == {"reserved": 1}
         assert inbox.mutate.count == 1
         run_id = await open_run(inbox)
@@ -395,7 +395,7 @@ async def test_a_schedule_that_cannot_be_reckoned_stops_its_own_workflow_and_not
     assert isinstance(poll, Producer)
     compiled._kept[1] = known._replace(handlers={**known.handlers, "poll": replace(poll, timing=Every(0, 0))})
     await world.sleep("5m")
-    assert "its next time cannot be reckoned" in (await one.flow.get())["error"]
+    assert "its next time cannot be computed" in (await one.flow.get())["error"]
     assert two.poll.count == 6
 
 
@@ -456,7 +456,7 @@ async def test_a_run_that_was_open_in_a_copy_put_back_is_unknown_and_its_workflo
     bench = await inbox.open()
     await world.sleep("1h")
     view = await inbox.flow.get()
-    assert "it was open in the copy" in view["error"]
+    assert "it was open in the backup" in view["error"]
     assert await counts(bench) == {"skipped": 1}
     assert (await ledger(bench))[-1].startswith("unknown")
     assert inbox.mutate.count == 1
@@ -474,7 +474,7 @@ async def test_a_copy_put_back_starts_nothing_of_its_workflows_before_a_person_h
     bench = await inbox.open()
     await world.sleep("1h")
     assert (inbox.poll.count, inbox.prepare.count, inbox.mutate.count) == (1, 1, 0)
-    assert "a copy that was put back" in (await inbox.flow.get())["error"]
+    assert "the store was restored from a backup" in (await inbox.flow.get())["error"]
     await inbox.flow.resume()
     await world.sleep("1s")
     assert await counts(bench) == {"consumed": 1}

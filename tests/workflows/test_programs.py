@@ -76,7 +76,7 @@ async def test_a_program_is_told_the_facts_of_its_run(app: Wakeful, tmp_path: Pa
     ("mode", "words"),
     [
         ("fail", "exited with 4: out of luck"),
-        ("garbage", "no JSON"),
+        ("garbage", "not JSON"),
         ("much", "printed more than"),
         ("killed", "exited with -9"),
     ],

@@ -182,7 +182,7 @@ async def test_a_name_is_a_producers_or_a_consumers(client: Client, handler: Han
         ({"reservations": [], "messages": [1]}, "which this phase may not"),
         ({"reservations": [{"topic": "mail", "ids": ["x"]}]}, "although it was shown none"),
         (says(500, "boom"), "HTTP 500"),
-        (says(200, "not json"), "no JSON"),
+        (says(200, "not json"), "not JSON"),
     ],
 )
 async def test_deploying_tries_each_prepare_and_refuses_a_wrong_shape(
@@ -252,7 +252,7 @@ async def test_publishing_where_nobody_reads_is_not_found(client: Client, handle
 
 Trouble = tuple[str, Any, str]
 TROUBLES: list[Trouble] = [
-    ("garbage", says(200, "<html>"), "no JSON"),
+    ("garbage", says(200, "<html>"), "not JSON"),
     ("a number", 5, "no JSON object"),
     ("10 MB", lambda _: {"data": "x" * 10_000_000}, "longer than"),
     ("a 404", says(404, "who?"), "HTTP 404"),
@@ -322,7 +322,7 @@ async def test_a_handler_that_never_answers_is_ended_at_its_time(client: Client,
         ("broken connection", "break", "closed the connection"),
         ("503", says(503, "later"), "HTTP 503"),
         ("500", says(500), "HTTP 500"),
-        ("garbage", says(200, "<html>"), "no JSON"),
+        ("garbage", says(200, "<html>"), "not JSON"),
         ("silence", lambda _: asyncio.sleep(60), "no answer within"),
     ],
 )

@@ -225,7 +225,7 @@ async def test_a_manual_session_runs_every_producer_and_an_event_session_none(wo
     assert [one.count for one in calls] == [1, 0]
     calls[0].script = [10_000]
     await flow.run()
-    with pytest.raises(Conflict, match="is at work"):
+    with pytest.raises(Conflict, match="is already running"):
         await flow.run()
     await world.sleep("1m")
     assert [one.count for one in calls] == [2, 1]

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from wakeful.core.run.results import Busy, Done, Failed, Result
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, SECOND, Duration
-from wakeful.features.delivery.listening import NOBODY
+from wakeful.features.delivery.listening import NO_AGENT
 from wakeful.features.heartbeat.messages import MESSAGE
 from wakeful.ports.action import Fire
 from wakeful.ports.channel import IncomingMessage, MessageReceiver
@@ -105,9 +105,9 @@ class Conversations:
         for row in letters:
             if row.run_id in self._closed:
                 yield from self._judge_answer(tx, row.run_id)
-            if row.run_id is None and row.purpose == "note" and NOBODY in row.text and row.recipient is not None:
+            if row.run_id is None and row.purpose == "note" and NO_AGENT in row.text and row.recipient is not None:
                 self._refused[row.recipient] += 1
-        if messages or any(NOBODY in row.text for row in letters):
+        if messages or any(NO_AGENT in row.text for row in letters):
             heard = int(tx.meta.get(MARK) or 0)
             yield from laws.each_is_taken_once(heard, len(self._runs) + self._refused.total())
 

@@ -208,7 +208,7 @@ def test_a_copy_is_put_back_with_restore(tmp_path: Path) -> None:
         assert database.execute("SELECT count(*) FROM schedules").fetchone() == (2,)
     with daemon(home) as cli:
         assert [row["slug"] for row in cli.ask("ls", "-o", "json").json["schedules"]] == ["kept"]
-        assert "is a copy made at" in (home / "server.log").read_text()
+        assert "was restored from a backup of" in (home / "server.log").read_text()
 
 
 def test_a_backup_of_nothing(alone: Cli, tmp_path: Path) -> None:

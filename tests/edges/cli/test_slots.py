@@ -317,7 +317,7 @@ def test_a_wake_that_cannot_be_sent_is_sent_when_the_provider_is_back(tmp_path: 
             listed = at.cli.ask("next", "slot:main", "-o", "json").json["upcoming"]
             assert ("retry", slot["nextWake"]) in [(fire["kind"], fire["dueAt"]) for fire in listed]
             why = at.cli.ask("why", "slot:main")
-            assert (why.code, "it is sent again at" in why.out.replace("\n", " ")) == (0, True), why
+            assert (why.code, "it will be sent again at" in why.out.replace("\n", " ")) == (0, True), why
             status, body = at.ask("GET", "/api/schedule/slot:main/why")
             assert (status, body["facts"]["unsent"]) == (200, 1)
             account.mood = "normal"

@@ -23,7 +23,7 @@ def test_wake_and_see_the_turn(cli: Cli) -> None:
     assert "of 60 turns in the last hour" in shown.out
     assert "manual" in shown.out
     assert "heartbeat" in cli.ask("runs", "heartbeat").out
-    assert "switched off" in cli.ask("why", "heartbeat").out
+    assert "disabled in the settings" in cli.ask("why", "heartbeat").out
     turn = cli.ask("runs", "heartbeat", "-o", "json").json["runs"][-1]
     assert "the kettle boils" in turn["reply"]
     assert turn["reasons"] == ["manual"]

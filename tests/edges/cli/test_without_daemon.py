@@ -49,7 +49,7 @@ QUESTIONS = [
     (("stats", "good"), "1 succeeded"),
     (("why", "good"), "only when"),
     (("why", "later"), "later"),
-    (("why", "heartbeat"), "switched off"),
+    (("why", "heartbeat"), "disabled in the settings"),
 ]
 
 

@@ -107,7 +107,7 @@ async def test_a_wake_gives_the_agent_a_turn_that_tells_it_why(tmp_path: Path, a
         runs = (await asked(one, "GET", "/api/schedule/heartbeat/runs"))[1]["runs"]
         assert [run["slug"] for run in runs] == ["heartbeat"]
         why = (await asked(one, "GET", "/api/schedule/heartbeat/why"))[1]
-        assert "switched off in the settings" in why["sentence"]
+        assert "disabled in the settings" in why["sentence"]
 
 
 async def test_it_beats_by_itself_and_follows_changed_settings(tmp_path: Path, agent: AgentServer) -> None:

@@ -1,4 +1,4 @@
-"""Incidents as people see them."""
+"""Incidents as shown to people."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,7 @@ RECENT: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """One incident that was reported, or was counted and not reported."""
+    """One incident, reported or only counted."""
 
     row: Incident
     slug: str | None
@@ -37,7 +37,7 @@ class AlertView:
 
 
 def alerts(tx: Tx, *, limit: int = RECENT, is_open: bool = False) -> list[AlertView]:
-    """Those that are open, the oldest first, then those that are over, the latest end first."""
+    """Open incidents, oldest first, then closed ones, latest end first."""
     rows = [row for row in tx.incidents.open() if row.stage != "watched"]
     if not is_open:
         rows += tx.incidents.recent(limit=limit)
@@ -45,7 +45,7 @@ def alerts(tx: Tx, *, limit: int = RECENT, is_open: bool = False) -> list[AlertV
 
 
 def find(tx: Tx, incident_id: int) -> Incident:
-    """One that is open."""
+    """The open incident with this id."""
     row = tx.incidents.get(incident_id)
     if row is None or row.stage == "watched" or row.closed_at is not None:
         raise NotFound(f"no open alert has the id {incident_id}; `wakeful alerts` lists them")

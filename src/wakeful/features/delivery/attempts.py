@@ -1,12 +1,12 @@
-"""Attempts: the alarms of addressees, and what becomes of each send.
+"""Delivery attempts: the alarms of addressees, and the result of each send.
 
-A claim is written before anything is sent: the fence grows, the attempt is counted, and the alarm moves to where the
-claim runs out. What the channel answers is noted only under that fence, but for one answer: that it arrived is true
-whoever says it, and spares the person a second copy.
+A claim is written before anything is sent: the fence is incremented, the attempt is counted, and the alarm moves to
+the end of the claim. The channel's result is recorded only under that fence, with one exception: that a message
+arrived is true regardless of the fence, and recording it spares the person a second copy.
 
-On a store that several nodes share, a channel may be there on some of them only: each has its own settings, and a
-program's channel lives in that program. A node without it leaves what is due as it is, for those that have it. Only
-when nobody took it within `MISSING_GRACE` is the channel said to be missing.
+When several nodes share a store, a channel may exist on only some of them: each node has its own settings, and a
+channel registered by a program exists only in that program. A node without the channel leaves due deliveries to the
+nodes that have it. If none of them sends within `MISSING_GRACE`, the channel is reported as missing.
 """
 
 import asyncio
@@ -33,30 +33,31 @@ from wakeful.ports.store import Tx
 log = logging.getLogger("wakeful.delivery")
 
 SENDS_MAX: Final = 64
-"""How many sends this process has under way at once."""
+"""How many sends this process has in flight at once."""
 
 SEND_WITHIN: Final[Duration] = 50 * SECOND
 ERRAND_WITHIN: Final[Duration] = MINUTE
 CLAIM: Final[Duration] = 75 * SECOND
 MISSING_WAIT: Final[Duration] = 30 * SECOND
-"""How soon a channel that is not there is looked for again."""
+"""How soon a missing channel is looked for again."""
 
 MISSING_GRACE: Final[Duration] = 2 * MINUTE
-"""How long it may be away before people are told: settings are edited, programs start, another node may have it.
+"""How long a channel may be missing before people are alerted: settings are edited, programs start, another node may
+have it.
 
 Longer than any node may be busy with one send."""
 
 LEFT_LOOK: Final[Duration] = SECOND
-"""How soon it is looked again at what was left to other nodes."""
+"""How soon deliveries left to other nodes are checked again."""
 
 DEFERRED_BY: Final[Duration] = MINUTE
-"""What a start could not send within its budget waits as long as this after it."""
+"""How long after a start the backlog waits that did not fit its budget."""
 
-_STEPS_MAX: Final = 100  # deliveries of one addressee that are given up in one ring
+_STEPS_MAX: Final = 100  # deliveries of one addressee that are dead-lettered in one ring
 
 Left: TypeAlias = Literal["left"]
 LEFT: Final[Left] = "left"
-"""What is due stays as it is: another node may have the channel."""
+"""The due delivery is left alone: another node may have the channel."""
 
 Raise = Callable[[Tx, Alert | Recovered, Instant], None]
 
@@ -84,16 +85,15 @@ class Attempts:
         self._public_id = public_id
         self._tell = tell
         self._is_alone = is_alone  # no other node can be alive
-        # Claims of this process and when they run out, in its monotonic time: how much it has under way. A wall that
-        # is moved, or a night that is slept through, ends no claim here, because the send goes on. Noted where they
-        # are made, although that commit may fail, because the next may be made before the first send has begun; what
-        # failed runs out.
+        # Claims of this process and when they expire, in monotonic time: what it has in flight. A wall clock that is
+        # set, or a suspend, ends no claim here, because the send continues. Recorded when a claim is made, although
+        # that commit may fail, because the next claim may be made before the first send starts; a failed one expires.
         self._claims: dict[tuple[int, int], int] = {}
-        self._left_over = 0  # deliveries up to this id were there before this process
+        self._left_over = 0  # deliveries up to this id existed before this process
         self._recovered_by: Instant = 0
 
     def begin_recovery(self, left_over: int, now: Instant) -> None:
-        """What earlier processes left is sent within a budget, so that a start is not a flood."""
+        """Send the backlog of earlier processes within a budget, so that a start does not flood people."""
         self._left_over = left_over
         self._recovered_by = now + self._limits.value.recovery_budget
 
@@ -137,33 +137,33 @@ class Attempts:
     # --- one addressee -----------------------------------------------------------------------------------------------
 
     def _bring_nearer(self, tx: Tx, row: Addressee, now: Instant) -> None:
-        """Its times were reckoned on a clock that was ahead: nothing waits longer than it would have."""
+        """Its times were computed on a clock that was ahead: pull them back so that nothing waits longer."""
         if row.claimed_until is not None:
             row = row._replace(claimed_until=min(row.claimed_until, now + CLAIM))
             tx.deliveries.save_addressee(row)
         head = tx.deliveries.head(row.addressee_id)
         if head is not None:
-            tx.deliveries.hurry(row.addressee_id, now=now)  # those behind it too: each will be first in line
+            tx.deliveries.hurry(row.addressee_id, now=now)  # the ones behind it too: each becomes first in line
             soon = min(head.next_attempt_at or now, now + retry_delay(head.attempts))
             tx.deliveries.save(head._replace(next_attempt_at=soon))
         set_alarm(tx, row)
 
     def _look(self, tx: Tx, row: Addressee, now: Instant) -> SideTask | Left | None:
-        """Claim the first in line, or put the alarm right, or leave it as it is."""
+        """Claim the first in line, correct the alarm, or leave both alone."""
         for _ in range(_STEPS_MAX):
             head = tx.deliveries.head(row.addressee_id)
             if head is None or (row.claimed_until or 0) > now:
                 break
-            if row.claimed_until is not None and self._is_ours(row):  # the clock was moved, and the send goes on
+            if row.claimed_until is not None and self._is_ours(row):  # the clock was set; the send continues
                 row = row._replace(claimed_until=now + CLAIM)
                 tx.deliveries.save_addressee(row)
                 break
-            if row.claimed_until is not None:  # nobody said what became of it: the attempt is used up
+            if row.claimed_until is not None:  # its result was never recorded: the attempt counts
                 row = row._replace(claimed_until=None)
                 tx.deliveries.save_addressee(row)
                 head = head._replace(next_attempt_at=now)
                 tx.deliveries.save(head)
-            reason = self._hopeless(head, now)
+            reason = self._reason_to_give_up(head, now)
             if reason is not None:
                 self._dead_letter(tx, head, reason, now)
                 continue
@@ -174,11 +174,11 @@ class Attempts:
         return None
 
     def _is_ours(self, row: Addressee) -> bool:
-        """Whether its claim is of this process, which has not ended what it claimed."""
+        """Whether this process holds the claim and is still sending."""
         return (row.addressee_id, row.fence) in self._claims
 
-    def _hopeless(self, head: Delivery, now: Instant) -> str | None:
-        """Why it is given up without another attempt."""
+    def _reason_to_give_up(self, head: Delivery, now: Instant) -> str | None:
+        """Why it is dead-lettered without another attempt."""
         limits = self._limits.value
         if now >= head.expires_at:
             return too_old(head.expires_at - head.enqueued_at, head.last_error)
@@ -206,29 +206,29 @@ class Attempts:
         tx.deliveries.save(head)
         set_alarm(tx, row)
         self._claims[row.addressee_id, row.fence] = self._clock.read().monotonic + CLAIM
-        perform = partial(self._perform, channel, self._letter(head), row, head.delivery_id)
+        perform = partial(self._perform, channel, self._message(head), row, head.delivery_id)
         return SideTask(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
 
     def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
-        """Whether another node is alive that may have the channel, and had no time yet to say so by sending."""
+        """Whether another live node may have the channel and has not had time to send yet."""
         if self._is_alone or now - (head.next_attempt_at or 0) >= MISSING_GRACE:
             return False
         return sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all()) > 1
 
     def _miss(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
-        """Its channel is not there: it waits until it comes back, or until it is too old."""
-        who = "there is no" if self._is_alone else "no node that runs has a"
-        error = f"{who} channel {head.channel!r}; add [channels.{head.channel}] or register it, or discard this"
+        """Its channel is missing: it waits until the channel is back, or until the delivery is too old."""
+        who = "there is no" if self._is_alone else "no running node has a"
+        error = f"{who} channel {head.channel!r}; add [channels.{head.channel}], register it, or discard this delivery"
         moved = head._replace(next_attempt_at=now + MISSING_WAIT, last_error=error)
         tx.deliveries.save(moved)
         set_alarm(tx, row)
         if head.last_error != error:
             _report(tx, "missing", moved)
-        # What was queued ahead of the clock is not known to be new: the clock came back since.
+        # A delivery queued in the future is not known to be new: the clock was set back since.
         if not 0 <= now - head.enqueued_at < MISSING_GRACE:
             self._tell(tx, Alert(of_channel(head.channel), error), now)
 
-    def _letter(self, head: Delivery) -> OutgoingMessage:
+    def _message(self, head: Delivery) -> OutgoingMessage:
         return OutgoingMessage(
             self._public_id(head),
             head.channel,
@@ -242,26 +242,26 @@ class Attempts:
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
-    async def _perform(self, channel: Channel, letter: OutgoingMessage, row: Addressee, delivery_id: int) -> Note:
+    async def _perform(self, channel: Channel, message: OutgoingMessage, row: Addressee, delivery_id: int) -> Note:
         try:
-            outcome = await self._send(channel, letter)
+            outcome = await self._send(channel, message)
         except asyncio.CancelledError:
             self._claims.pop((row.addressee_id, row.fence), None)
             raise
         now = self._clock.read().now
         return partial(self._note, row.addressee_id, row.fence, delivery_id, outcome, now)
 
-    async def _send(self, channel: Channel, letter: OutgoingMessage) -> Outcome:
+    async def _send(self, channel: Channel, message: OutgoingMessage) -> Outcome:
         try:
-            return await within(self._clock, SEND_WITHIN, channel.send(letter))
+            return await within(self._clock, SEND_WITHIN, channel.send(message))
         except TimeoutError:
-            return Unsent(f"{letter.channel}: no answer within {SEND_WITHIN // SECOND} s")
-        except Exception as error:  # whatever a channel does wrong, the others go on (L9)
-            log.debug("channel %s failed", letter.channel, exc_info=True)
+            return Unsent(f"{message.channel}: no answer within {SEND_WITHIN // SECOND} s")
+        except Exception as error:  # a failing channel must not affect the others (L9)
+            log.debug("channel %s failed", message.channel, exc_info=True)
             return Unsent(one_line(f"{type(error).__name__}: {error}"))
 
     def _note(self, addressee_id: int, fence: int, delivery_id: int, outcome: Outcome, now: Instant, tx: Tx) -> None:
-        """Write what became of it."""
+        """Record the result."""
         self._claims.pop((addressee_id, fence), None)
         row = tx.deliveries.lock_addressees([addressee_id]).get(addressee_id)
         if row is None:
@@ -292,7 +292,7 @@ class Attempts:
                 _report(tx, "retrying", moved)
 
     def _dead_letter(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
-        """Give it up, with everything in it, and tell people."""
+        """Move it to the dead letters, content included, and alert people."""
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
         tx.deliveries.save(moved)
         _report(tx, "dead", moved)
@@ -301,7 +301,7 @@ class Attempts:
         self._tell(tx, Alert(of_channel(head.channel), text), now)
 
     def _free(self, tx: Tx, row: Addressee) -> None:
-        """The claim is over: whatever is first in line now may be tried."""
+        """Release the claim: the delivery now first in line may be tried."""
         row = row._replace(claimed_until=None)
         tx.deliveries.save_addressee(row)
         set_alarm(tx, row)

@@ -1,4 +1,4 @@
-"""Commands on deliveries, channels and the inbox: each a function of a transaction."""
+"""Commands on deliveries, channels and the inbox. Each is a function of a transaction."""
 
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
@@ -21,20 +21,20 @@ def send(
     age_max: Duration,
     ack_token: str,
 ) -> Delivery:
-    """Queue a text for a person."""
+    """Queue a message for a person."""
     check_channel(registry, channel, "channel")
     target = route(tx, registry, channel, to)
     queued = enqueue(tx, target, text, now=now, expires_at=now + age_max, ack_token=ack_token)
     if isinstance(queued, str):
-        refuse("text", "says nothing; write what is to be delivered")
-    return _found(tx, queued)
+        refuse("text", "is empty; write the text to deliver")
+    return _find(tx, queued)
 
 
 def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Delivery:
-    """Try a delivery now: a dead letter from the start, one that waits without waiting any longer."""
+    """Try a delivery now: a dead letter starts over, a waiting one stops waiting."""
     addressee, row = _hold(tx, delivery_id)
     if row.status == "delivered":
-        raise Conflict("it was delivered; there is nothing to send again")
+        raise Conflict("it was already delivered; there is nothing to retry")
     attempts = 0 if row.status == "dead" else row.attempts
     moved = row._replace(
         status="pending",
@@ -58,7 +58,7 @@ def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Deliv
 
 
 def discard(tx: Tx, delivery_id: int) -> None:
-    """Take it away for good; what is behind it may go."""
+    """Delete it; the next delivery in line may be sent."""
     addressee, row = _hold(tx, delivery_id)
     tx.deliveries.remove(delivery_id)
     set_alarm(tx, addressee)
@@ -74,48 +74,48 @@ def discard(tx: Tx, delivery_id: int) -> None:
 
 
 def touch(tx: Tx, channel: str, to: str | None, *, registry: ChannelRegistry, now: Instant) -> None:
-    """A person was heard of there: what has no channel of its own goes there from now on."""
+    """Record an interaction there: deliveries without a channel go there from now on."""
     known(channel, registry)
     tx.channels.touch(channel, to, at=now)
 
 
 def known(channel: str, registry: ChannelRegistry) -> None:
-    """Say so if there is no such channel."""
+    """Raise `NotFound` if there is no such channel."""
     if registry.get(channel) is None:
         raise NotFound(f"there is no channel {shown(channel)}; {there_are(registry)}")
 
 
 def mark_read(tx: Tx, item_id: int, *, at: Instant | None) -> None:
-    """Say that an item of the inbox was read, or was not."""
+    """Mark an inbox item as read or unread."""
     if not tx.inbox.mark_read(item_id, at=at):
-        raise NotFound(f"there is nothing under {item_id} in the inbox")
+        raise NotFound(f"there is no inbox item {item_id}")
 
 
 def remove_item(tx: Tx, item_id: int) -> None:
-    """Take an item out of the inbox."""
+    """Delete an inbox item."""
     if not tx.inbox.remove(item_id):
-        raise NotFound(f"there is nothing under {item_id} in the inbox")
+        raise NotFound(f"there is no inbox item {item_id}")
 
 
 def check_channel(registry: ChannelRegistry, channel: str | None, field: str) -> None:
-    """Refuse a name that no channel has."""
+    """Refuse the name of a channel that does not exist."""
     if channel is not None and channel != LAST and registry.get(channel) is None:
         refuse(field, f"there is no channel {shown(channel)}; {there_are(registry)}")
 
 
 def there_are(registry: ChannelRegistry) -> str:
-    """What to write instead."""
+    """The names to use instead."""
     return f"write last or one of {', '.join(registry.names)}, or add it under [channels]"
 
 
 def _hold(tx: Tx, delivery_id: int) -> tuple[Addressee, Delivery]:
-    """The delivery under the lock of its addressee."""
-    addressee_id = _found(tx, delivery_id).addressee_id
+    """The delivery, with its addressee locked."""
+    addressee_id = _find(tx, delivery_id).addressee_id
     addressee = tx.deliveries.lock_addressees([addressee_id])[addressee_id]
-    return addressee, _found(tx, delivery_id)  # read again under the lock: it may be gone, or have arrived
+    return addressee, _find(tx, delivery_id)  # read again under the lock: it may have been deleted or delivered
 
 
-def _found(tx: Tx, delivery_id: int) -> Delivery:
+def _find(tx: Tx, delivery_id: int) -> Delivery:
     row = tx.deliveries.get(delivery_id)
     if row is None:
         raise NotFound(f"there is no delivery {delivery_id}")

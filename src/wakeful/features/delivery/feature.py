@@ -1,4 +1,4 @@
-"""Delivery as it plugs in: appliers of its effects, the alarms of addressees, and what lives beside the clock."""
+"""The delivery feature: appliers of its effects, alarms of addressees, and background services."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -41,7 +41,7 @@ def plug(
     ring_bell: Callable[[], None],
     listener: ExchangeListener | None = None,
 ) -> FeatureHooks:
-    """The feature over one store and the channels of one process."""
+    """The feature for one store and the channels of one process."""
 
     def delivered(tx: Tx, effect: Deliver, now: Instant) -> None:
         expires_at = now + limits.value.age_max
@@ -74,7 +74,7 @@ def plug(
 
 
 class _Recovery:
-    """Before the first tick: whatever is queued by now was left by an earlier process."""
+    """Before the first tick: everything queued by then was left by an earlier process."""
 
     def __init__(self, store: Store, clock: Clock, attempts: Attempts) -> None:
         self._store = store
@@ -86,11 +86,11 @@ class _Recovery:
         self._attempts.begin_recovery(left_over, self._clock.read().now)
 
     async def stop(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def _check(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
-    """A channel that is not there would keep the reply, or the alert, waiting for ever."""
+    """Refuse unknown channels: a reply or alert for one would never be delivered."""
     errors: list[FieldError] = []
     for number, addressee in enumerate(addressees_of(definition)):
         place = "deliver" if isinstance(definition.deliver, DeliverTo) else f"deliver[{number}]"

@@ -1,8 +1,7 @@
-"""What is wrong with listening to a channel: refused polling, unknown senders, unreadable messages, groups that moved.
+"""Problems with receiving messages on a channel: refused polling, unknown senders, unreadable messages, moved groups.
 
-Kept in the store for each channel, so that every node and every tool shows the same. Unknown senders and unreadable
-messages are dropped a day after the last one: a public bot is written to by strangers, and that alone must not leave it
-degraded for good.
+Kept in the store per channel, so that every node and tool shows the same. Unknown senders and unreadable messages are
+dropped a day after the last one: strangers write to public bots, and that must not leave a bot degraded for good.
 """
 
 import json
@@ -16,12 +15,12 @@ from wakeful.ports.store import Tx
 
 KEPT_FOR: Final[Duration] = DAY
 SENDERS_MAX: Final = 20
-"""How many unknown senders, or chats with unreadable messages, are kept of a channel: the newest."""
+"""How many unknown senders, or chats with unreadable messages, are kept per channel (the newest)."""
 NAME_MAX: Final = 100
 
 
 class InboundFinding(NamedTuple):
-    """Something a person should know about what arrives on a channel."""
+    """A problem with receiving messages on a channel."""
 
     sentence: str
     cure: str
@@ -32,40 +31,40 @@ class InboundFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Messages of one sender that led to nothing."""
+    """Messages of one sender that were ignored."""
 
     sender: str
-    words: str  # how the channel shows the sender, or what could not be read
+    words: str  # the sender's display name, or what could not be read
     last_at: Instant
     times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """What is known about listening to one channel."""
+    """The state of receiving on one channel."""
 
     refused: ListenTrouble | None = None
     refused_at: Instant | None = None  # since when
     unknown: tuple[Noted, ...] = ()  # newest first
     unreadable: tuple[Noted, ...] = ()
-    moved: dict[str, str] = field(default_factory=dict)  # chats that have another id now
+    moved: dict[str, str] = field(default_factory=dict)  # chats whose id changed, old to new
 
     def failing(self, trouble: ListenTrouble | None, now: Instant) -> "Inbound":
-        """Polling is refused, or works again."""
+        """Polling is refused (or, with None, works again)."""
         if trouble is None:
             return replace(self, refused=None, refused_at=None)
         return replace(self, refused=trouble, refused_at=now if self.refused_at is None else self.refused_at)
 
     def after_unknown(self, sender: Sender, now: Instant) -> "Inbound":
-        """A message of someone who is not allowed."""
+        """After a message from a sender who is not allowed."""
         return replace(self, unknown=_noted(self.unknown, sender.id, sender.name, now))
 
     def after_unreadable(self, sender: str, what: str, now: Instant) -> "Inbound":
-        """A message that holds no text."""
+        """After a message without text."""
         return replace(self, unreadable=_noted(self.unreadable, sender, what, now))
 
     def after_move(self, old: str, new: str) -> "Inbound":
-        """A group got another id."""
+        """After a group changed its id."""
         return replace(self, moved={**self.moved, old: new})
 
 
@@ -77,37 +76,37 @@ def _noted(known: tuple[Noted, ...], sender: str, words: str, now: Instant) -> t
 
 
 def read(tx: Tx, channel: str) -> Inbound:
-    """What is known about a channel; nothing, if nothing was ever wrong."""
+    """The state of a channel; empty if there never was a problem."""
     text = tx.meta.get(_name(channel))
     return _decode(text) if text else Inbound()
 
 
 def write(tx: Tx, channel: str, state: Inbound) -> None:
-    """Keep it, if it changed."""
+    """Store it if it changed."""
     text = json.dumps(asdict(state), ensure_ascii=False, separators=(",", ":"))
     if text != tx.meta.get(_name(channel)):
         tx.meta.set(_name(channel), text)
 
 
 def findings(state: Inbound, channel: str, *, is_allowed: Callable[[str], bool], now: Instant) -> list[InboundFinding]:
-    """What a person should know, the most urgent first."""
+    """The problems to show, most urgent first."""
     found: list[InboundFinding] = []
     if state.refused is not None and state.refused_at is not None:
         since = format_instant(state.refused_at)
-        sentence = f"{channel}: no messages are received since {since}: {state.refused.error}"
+        sentence = f"{channel}: no messages have been received since {since}: {state.refused.error}"
         found.append(InboundFinding(sentence, state.refused.cure))
     for old, new in state.moved.items():
         cure = f'write "{new}" in place of "{old}" under [channels.{channel}]'
-        found.append(InboundFinding(f"{channel}: the group {old} has the id {new} now", cure))
+        found.append(InboundFinding(f"{channel}: the group {old} now has the id {new}", cure))
     for one in state.unknown:
         if _is_recent(one, now) and not is_allowed(one.sender):
-            said = f"{channel}: {one.words} (id {one.sender}) wrote and is not allowed to{_often(one)}"
-            cure = f'to allow it, add "{one.sender}" to senders under [channels.{channel}]; this goes away after a day'
+            said = f"{channel}: {one.words} (id {one.sender}) wrote but is not allowed to{_often(one)}"
+            cure = f'to allow it, add "{one.sender}" to senders under [channels.{channel}]; this expires after a day'
             found.append(InboundFinding(said, cure))
     for one in state.unreadable:
         if _is_recent(one, now):
-            said = f"{channel}: a message from {one.sender} could not be read, it is {one.words}{_often(one)}"
-            found.append(InboundFinding(said, "only text and captions are read; the sender was told"))
+            said = f"{channel}: a message from {one.sender} could not be read: it is {one.words}{_often(one)}"
+            found.append(InboundFinding(said, "only text and captions are read; the sender was notified"))
     return found
 
 
@@ -120,7 +119,7 @@ def _often(one: Noted) -> str:
 
 
 def _decode(text: str) -> Inbound:
-    """What was kept; what cannot be read is nothing, because a note must not stop the listening."""
+    """The stored state; an unreadable one counts as empty, because it must not stop the listener."""
     try:
         kept: dict[str, Any] = json.loads(text)
         refused = kept["refused"]

@@ -1,8 +1,8 @@
-"""Watching: what was observed of a subject moves its incident on, and an incident whose time has come is reported.
+"""Incident watch: observations update a subject's incident, and an incident that is due is reported.
 
-The decisions are `core.incidents`; here rows and alarms are written. Settling only writes the row: its cause is looked
-up in a read of its own when the alarm rings (`IncidentAlarms`), so that explaining trouble never holds up, or fails,
-what is in trouble. Locks of incidents are taken after those of cadences, runs and lanes, and before addressees.
+The rules are pure core code; this module writes rows and alarms. Settling only writes the row: the cause is looked up
+in a separate read when the alarm rings (`IncidentAlarms`), so that explaining a failure never delays or breaks the
+run that failed. Incident locks are taken after those of cadences, runs and lanes, and before addressees.
 """
 
 import logging
@@ -33,24 +33,24 @@ log = logging.getLogger("wakeful.delivery")
 
 ERRAND_WITHIN: Final[Duration] = 30 * SECOND
 CLAIM: Final[Duration] = MINUTE
-"""When an incident that was to be reported and was not is looked at again."""
+"""When an incident that was due and could not be reported is tried again."""
 
 
 class IncidentText(NamedTuple):
-    """What there is to say about an incident."""
+    """The text of an incident report."""
 
     text: str
     slug: str | None = None
-    is_off: bool = False  # a person has switched its subject off, so nobody is told
+    is_off: bool = False  # a person has disabled its subject, so it is not reported
 
 
 Explain: TypeAlias = Callable[[Tx, Incident, Instant], IncidentText]
 Outage: TypeAlias = Callable[..., Note]
-"""What is to be written about a stretch in which no node ticked: `outages.look_at_outage`."""
+"""Writes the report of a period in which no node ticked: `outages.look_at_outage`."""
 
 
 def plainly(tx: Tx, incident: Incident, now: Instant) -> IncidentText:
-    """What the row itself says."""
+    """The text in the row itself."""
     return IncidentText(incident.text, slug_of(tx, incident.name) or _named(incident))
 
 
@@ -64,7 +64,7 @@ def observe(
     if effect.also and held.keys() & set(effect.also):
         recovered(tx, Recovered(effect.also), now, reporter=reporter)
     if rule is None:
-        if known is not None:  # its owner wants no alerts any more
+        if known is not None:  # its owner has turned alerts off
             put(tx, known, Step(known._replace(closed_at=now, look_at=None)))
         return
     if effect.is_good:
@@ -89,7 +89,7 @@ def observe(
 
 
 def put(tx: Tx, before: Incident, step: Step) -> None:
-    """Write the row and the alarm it means."""
+    """Write the row and its alarm."""
     after = step.incident
     if after is None:
         tx.incidents.remove(before.incident_id)
@@ -116,7 +116,7 @@ def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, reporter: Inci
 
 
 class IncidentAlarms:
-    """The handler of the alarms of incidents: one whose time has come is explained and reported."""
+    """Handles incident alarms: explains and reports incidents that are due."""
 
     kind = ALARM_INCIDENT
     is_always_asked = False
@@ -146,7 +146,7 @@ class IncidentAlarms:
         return RingResult((), len(rows), side_tasks)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The clock came back: what was to be reported later than it can be now is reported by the clock as it is."""
+        """The clock was set back: pull report times back so that none is later than it could be now."""
         for row in tx.incidents.open():
             if row.look_at is not None and row.look_at > now and row.last_at > now:
                 nearer = row._replace(look_at=now + (row.look_at - row.last_at), last_at=now)
@@ -154,7 +154,7 @@ class IncidentAlarms:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """A report that a process did not get to is due now."""
+        """A report that an earlier process did not finish is due now."""
         for row in tx.incidents.open():
             if row.look_at is not None:
                 tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
@@ -169,7 +169,7 @@ class IncidentAlarms:
     def _explained(self, tx: Tx, row: Incident, now: Instant) -> IncidentText:
         try:
             return self._explain(tx, row, now)
-        except Exception:  # whatever is wrong with it, people are told what the row says (L9)
+        except Exception:  # report what the row says even if the cause cannot be read (L9)
             log.exception("the cause of incident %s could not be looked up", row.name)
             return plainly(tx, row, now)
 
@@ -192,6 +192,6 @@ class IncidentAlarms:
 
 
 def _named(incident: Incident) -> str | None:
-    """Who it is about, where the name says so: a workflow's handler, a slot."""
+    """The subject, if the name contains it: a workflow's handler, a slot."""
     kind, _, name = incident.name.partition(":")
     return {"handler": f"workflow:{name}", "slot": f"slot:{name}"}.get(kind)

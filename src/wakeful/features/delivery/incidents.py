@@ -1,8 +1,8 @@
-"""Incidents: people are told once that something is wrong, and once that it is right again.
+"""Incidents: people are alerted once when something fails, and once when it has recovered.
 
-Word of an incident is a delivery like any other, and may itself not arrive. It never goes by a channel that is known to
-be broken: the incident of that channel is open, so another one is taken, in the end the inbox, which cannot break. So
-however many channels fail, each is told of once, and nothing goes in circles.
+An alert is a delivery like any other and may itself fail. It is never sent through a channel with an open incident of
+its own; another channel is used, and finally the inbox, which cannot fail. So however many channels fail, each is
+reported once, and alerts cannot loop.
 """
 
 from collections.abc import Callable
@@ -20,20 +20,20 @@ from wakeful.ports.store import Report, Tx
 
 STREAM: Final = "incidents"
 CHANNEL: Final = "delivery"
-# Raised once for each time a person has to act: whoever resumed it knows of the one before.
+# Raised once each time a person has to act: resuming implies that the previous one is known.
 _EACH_TIME: Final = frozenset({"workflow"})
 QUIET: Final[Duration] = 36 * HOUR
-"""Trouble that was not raised again for so long is over; if it comes back, that is news."""
+"""An incident not raised again for this long is over; if it recurs, it is reported again."""
 
 
 def of_channel(channel: str) -> str:
-    """The name of the incident that a channel does not deliver."""
+    """The name of a channel's incident."""
     return f"{CHANNEL}:{channel}"
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentReporter:
-    """How people are told of incidents."""
+    """Queues alerts."""
 
     registry: ChannelRegistry
     channel: Callable[[], str]  # `alerts.channel`
@@ -43,7 +43,7 @@ class IncidentReporter:
     def tell(
         self, tx: Tx, text: str, *, now: Instant, purpose: Purpose, slug: str | None, channel: str | None = None
     ) -> None:
-        """Queue it for the alert channel, or for another one if that is known not to deliver."""
+        """Queue the alert for the alert channel, or for another one if that channel has an open incident."""
         avoid = _broken(tx)
         named = channel or self.channel()
         is_usable = named != LAST and named not in avoid and (named == INBOX or self.registry.get(named) is not None)
@@ -55,7 +55,7 @@ class IncidentReporter:
 
 
 def alert(tx: Tx, effect: Alert, now: Instant, *, reporter: IncidentReporter) -> None:
-    """Tell people, unless they know."""
+    """Alert people, unless the incident is already open."""
     known = next((one for one in tx.incidents.open() if one.name == effect.incident), None)
     if known is not None and (_kind(known.name) in _EACH_TIME or now - known.last_at > QUIET):
         tx.incidents.close([effect.incident], at=now)
@@ -68,7 +68,7 @@ def alert(tx: Tx, effect: Alert, now: Instant, *, reporter: IncidentReporter) ->
 
 
 def recovered(tx: Tx, effect: Recovered, now: Instant, *, reporter: IncidentReporter) -> None:
-    """Tell people that it is over, if they were told that it began."""
+    """Report the recovery, if the incident was reported."""
     over = tx.incidents.close(effect.incidents, at=now)
     if not over:
         return
@@ -83,20 +83,20 @@ def _kind(name: str) -> str:
 
 
 def over_text(incident: Incident, slug: str | None, now: Instant) -> str:
-    """What people are told when it is over."""
+    """The text of a recovery report."""
     who = slug or incident.name.partition(":")[2] or incident.name
     minutes = max(now - incident.opened_at, 0) // 60_000 * 60_000
-    return f"{who}: works again, after {format_duration(minutes or 60_000)}. It was: {incident.text}"
+    return f"{who}: recovered after {format_duration(minutes or 60_000)}. The problem was: {incident.text}"
 
 
 def _broken(tx: Tx) -> set[str]:
-    """Channels that are known not to deliver."""
+    """Channels with an open incident."""
     names = (incident.name.partition(":") for incident in tx.incidents.open())
     return {channel for kind, _, channel in names if kind == CHANNEL}
 
 
 def slug_of(tx: Tx, incident: str) -> str | None:
-    """Whose it is, where its name ends with the id of a schedule or of another owner of runs."""
+    """The slug of its owner, if its name ends with the id of a schedule or another owner of runs."""
     kind, _, ref = incident.partition(":")
     if kind == CHANNEL or not ref.removeprefix("-").isdecimal():
         return None

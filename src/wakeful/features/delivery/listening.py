@@ -1,8 +1,8 @@
-"""Hearing: channels on which people speak are listened to beside the clock.
+"""Receiving messages: channels that people write to are polled in the background.
 
-What was heard, that the person was there, and how far the channel has been listened to become durable together: a
-message is taken once, whatever happens to this process. On a store that several nodes share, one of them listens to a
-channel at a time: services refuse a second listener to the same account.
+The message, the interaction and the read position are committed together, so a message is accepted once even if this
+process crashes. When several nodes share a store, one of them listens to a channel at a time: services refuse a second
+listener on the same account.
 """
 
 import asyncio
@@ -25,23 +25,23 @@ from wakeful.ports.store import Store, StoreUnavailable, Tx
 log = logging.getLogger("wakeful.delivery")
 
 AGAIN: Final[Duration] = 5 * SECOND
-"""How soon a channel whose listening broke off is listened to again."""
+"""How soon listening is retried after it failed."""
 
 LEASE: Final[Duration] = 30 * SECOND
 RENEW_EVERY: Final[Duration] = 10 * SECOND
-"""One node at a time listens to a channel; one that died is replaced after its lease."""
+"""One node at a time listens to a channel; a dead one is replaced when its lease expires."""
 
-NOBODY: Final = "no agent here answers messages; enable the heartbeat under [heartbeat]"
+NO_AGENT: Final = "no agent is configured to answer messages; enable the heartbeat under [heartbeat]"
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
 
 
 class ReadElsewhere(Exception):
-    """Another process listens to the same channel and got further: what we heard may be what it took already."""
+    """Another process listens to the same channel and is ahead: it may have accepted our messages already."""
 
 
-class ChannelEar:
-    """Takes what one channel hears, in transactions of its own."""
+class ChannelReceiver:
+    """Accepts the messages of one channel, each in its own transaction."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class ChannelEar:
         wrong = await self._store.write(lambda tx: self._take(tx, heard, now))
         self.mark = heard.mark
         if wrong is not None:
-            log.warning("a message on channel %s is not answered: %s", self._name, wrong)
+            log.warning("a message on channel %s will not be answered: %s", self._name, wrong)
         self._ring_bell()
 
     async def failing(self, trouble: ListenTrouble | None) -> None:
@@ -78,13 +78,13 @@ class ChannelEar:
             lambda tx: inbound.write(tx, self._name, inbound.read(tx, self._name).failing(trouble, now))
         )
         if trouble is not None:
-            log.warning("no messages are received on channel %s: %s; %s", self._name, *trouble)
+            log.warning("cannot receive messages on channel %s: %s; %s", self._name, *trouble)
         elif isinstance(self._trouble, ListenTrouble):
-            log.info("messages are received on channel %s again", self._name)
+            log.info("receiving messages on channel %s again", self._name)
         self._trouble = trouble
 
     def _take(self, tx: Tx, heard: IncomingMessage, now: Instant) -> str | None:
-        """Take it with the mark; returns why nothing came of it, if that is anybody's concern."""
+        """Accept it together with the read position; returns why it cannot be answered, if the sender should know."""
         if tx.meta.get(_mark(self._name)) != self.mark:
             raise ReadElsewhere
         tx.meta.set(_mark(self._name), heard.mark)
@@ -96,7 +96,7 @@ class ChannelEar:
         text = inert(heard.text)
         if heard.to is None or not (text.strip() or heard.unreadable):
             return None
-        tx.channels.touch(self._name, heard.to, at=now)  # also when nobody answers: this is where the person is
+        tx.channels.touch(self._name, heard.to, at=now)  # even without an answer: this is where the person is
         wrong = heard.unreadable and f"it is {heard.unreadable} without text; write it as text"
         if wrong is None:
             wrong = self._hand_over(tx, heard.to, text, now)
@@ -109,20 +109,20 @@ class ChannelEar:
 
     def _hand_over(self, tx: Tx, to: str, text: str, now: Instant) -> str | None:
         try:
-            return None if self._apply(tx, TakeMessage(self._name, to, text), now) else NOBODY
-        except Invalid as invalid:  # it would be refused again: the next message is not kept waiting for it
+            return None if self._apply(tx, TakeMessage(self._name, to, text), now) else NO_AGENT
+        except Invalid as invalid:  # it would be refused again, so it must not block the next message
             return str(invalid)
 
 
 class Unset:
-    """Nothing was reported yet, neither trouble nor its absence."""
+    """Neither a problem nor its absence was reported yet."""
 
 
 UNSET: Final = Unset()
 
 
 class ChannelListeners:
-    """Listens to every channel that can be listened to."""
+    """Listens to every channel that can receive messages."""
 
     def __init__(
         self, store: Store, clock: Clock, registry: ChannelRegistry, apply: Apply, ring_bell: Callable[[], None]
@@ -152,10 +152,10 @@ class ChannelListeners:
             try:
                 await self._store.write(lambda tx: self._release(tx, names))
             except StoreUnavailable:
-                log.info("the store is gone; another node listens when the lease has run out")
+                log.info("the store is unavailable; another node will listen when the lease expires")
 
     def _look(self) -> None:
-        """Listen to the channels that are there, and to no others."""
+        """Start listeners for new channels and stop those of removed ones."""
         if not self._is_open:
             return
         wanted: dict[str, Listening] = {}
@@ -180,18 +180,18 @@ class ChannelListeners:
                 elif await self._lease(name):
                     await self._listen_under_lease(name, channel)
             except ReadElsewhere:
-                log.info("channel %s is listened to by another process as well; going on from where it is", name)
-            except Exception as error:  # a channel that cannot be heard must not silence the others (L9)
-                log.warning("channel %s cannot be listened to, trying again: %s", name, error)
+                log.info("another process also listens to channel %s; continuing from its position", name)
+            except Exception as error:  # a failing channel must not affect the others (L9)
+                log.warning("listening to channel %s failed, will retry: %s", name, error)
             await self._clock.sleep(AGAIN)
 
     async def _listen_once(self, name: str, channel: Listening) -> None:
         mark, state = await self._store.read(lambda tx: (tx.meta.get(_mark(name)), inbound.read(tx, name)))
-        ear = ChannelEar(name, mark, state.moved, self._store, self._clock, self._apply, self._ring_bell)
+        ear = ChannelReceiver(name, mark, state.moved, self._store, self._clock, self._apply, self._ring_bell)
         await channel.listen(mark, ear)
 
     async def _listen_under_lease(self, name: str, channel: Listening) -> None:
-        """Listen as long as the lease can be renewed."""
+        """Listen while the lease can be renewed."""
         listening = asyncio.create_task(self._listen_once(name, channel))
         renewing = asyncio.create_task(self._renew(name))
         try:
@@ -210,7 +210,7 @@ class ChannelListeners:
                 return
 
     async def _lease(self, name: str) -> bool:
-        """Whether it is this process that listens for now."""
+        """Whether this process holds the lease."""
         now = self._clock.read().now
         return await self._store.write(partial(self._take_lease, name=name, now=now))
 

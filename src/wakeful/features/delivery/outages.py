@@ -1,8 +1,8 @@
-"""The outage notice: once, after a stretch in which no node ticked, if an instant fell into it.
+"""The outage report: sent once after a period in which no node ticked, if an instant fell into it.
 
-A silence is written down as an incident that is over: it began with the last tick and ended with the first. It is
-reported when whatever came due in it was decided, so that the notice can say how many instants were missed and how many
-were caught up. What a person did (`down`) or expects (a machine that is suspended) is reported at most once a day.
+An outage is recorded as a closed incident from the last tick before it to the first after it. It is reported once
+everything that was due in it has been decided, so that the report can say how many instants were missed and how many
+were caught up. Intended outages (`down`) and expected ones (a suspended machine) are reported at most once a day.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from wakeful.ports.store import Report, Tx
 
 LOOK_AFTER: Final[Duration] = 5 * SECOND
 DECIDED_WITHIN: Final[Duration] = 2 * MINUTE
-"""How long a start may take to decide what came due before; then the notice says what is known."""
+"""How long the report waits for overdue instants to be decided; then it says what is known."""
 NAMED_MAX: Final = 5
 EXPECTED_TOLD_AT: Final = "expected_outage_told_at"
 _EXPECTED: Final = frozenset({"down", "suspended"})
@@ -34,7 +34,7 @@ _WORDS: Final = {
 
 
 def note_silence(tx: Tx, silence: TickGap, *, terms: Callable[[], AlertTerms]) -> None:
-    """Write a silence down that is long enough to be reported. Of several nodes that notice it, one does."""
+    """Record an outage that is long enough to be reported. If several nodes notice it, one records it."""
     if silence.ended_at - silence.began_at < terms().outage:
         return
     look_at = silence.ended_at + LOOK_AFTER
@@ -54,7 +54,7 @@ def note_silence(tx: Tx, silence: TickGap, *, terms: Callable[[], AlertTerms]) -
 
 
 def look_at_outage(tx: Tx, row: Incident, now: Instant, *, reporter: IncidentReporter) -> Note:
-    """What is to be written about a silence, by what the ledger says of it; the transaction only reads."""
+    """What to write about an outage, based on the ledger; the transaction only reads."""
     due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING])
     is_decided = due_at is None or due_at > row.last_at
     if not is_decided and now - row.last_at < DECIDED_WITHIN:
@@ -75,13 +75,13 @@ def _text(row: Incident, fallen: Sequence[GapSummary], names: dict[int, str]) ->
     named = ", ".join(slugs[:NAMED_MAX]) + (f" and {len(slugs) - NAMED_MAX} more" if len(slugs) > NAMED_MAX else "")
     return (
         f"{row.text} from {format_instant(row.opened_at)} to {format_instant(row.last_at)} ({length}). "
-        f"{_instants(missed)} missed, {_instants(caught_up)} caught up since: {named}. "
+        f"{_instants(missed)} missed, {_instants(caught_up)} caught up: {named}. "
         f"`wakeful runs` lists them; `wakeful why SLUG` explains one."
     )
 
 
 def _instants(count: int) -> str:
-    return "1 instant was" if count == 1 else f"{count} instants were"
+    return "1 run was" if count == 1 else f"{count} runs were"
 
 
 def _held(tx: Tx, row: Incident) -> Incident | None:

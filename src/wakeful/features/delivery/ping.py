@@ -1,9 +1,9 @@
-"""The ping: a request to a monitor, at a regular interval, for as long as the clock works.
+"""The ping: a request to a monitor at a regular interval, as long as the clock works.
 
-There is one alarm for it in the store, so whichever node rings it sends it, and several nodes send no more than one. It
-is rung in the tick's transaction and sent after its commit: a store that cannot be written, or a clock that is stuck,
-sends nothing. It is held back while anything is overdue by more than a minute, because then the clock does not work
-although it ticks. Silence at the monitor means that something is wrong here.
+There is one alarm for it in the store, so the node that rings it sends the ping, and several nodes send only one. It
+rings in the tick's transaction and is sent after the commit: if the store cannot be written or the clock is stuck,
+nothing is sent. It is suppressed while anything is overdue by more than a minute, because then the clock does not work
+although it ticks. A missing ping at the monitor means that something is wrong here.
 """
 
 import logging
@@ -26,11 +26,11 @@ SEND_WITHIN: Final[Duration] = 10 * SECOND
 ERRAND_WITHIN: Final[Duration] = 15 * SECOND
 OVERDUE_MAX: Final[Duration] = MINUTE
 HELD_BACK: Final[Duration] = 10 * SECOND
-"""When it is looked again whether what was overdue has been rung."""
+"""When overdue alarms are checked again."""
 
 
 class PingAlarms:
-    """The handler of the one alarm of the ping."""
+    """Handles the ping's alarm."""
 
     kind = ALARM_PING
     is_always_asked = False
@@ -45,7 +45,7 @@ class PingAlarms:
         self._exchanges = Exchanges(clock, listener)
 
     async def start(self) -> None:
-        """Set the alarm if there is an address; one that rings already keeps its time."""
+        """Set the alarm if there is an address; an existing alarm keeps its time."""
         now = self._clock.read().now
         await self._store.write(lambda tx: self._set_up(tx, now))
 
@@ -77,7 +77,7 @@ class PingAlarms:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """It rings by its alarm."""
+        """Nothing to recover: the alarm is in the store."""
 
     def _set_up(self, tx: Tx, now: Instant) -> None:
         alarm = tx.alarms.by_refs(ALARM_PING, [REF]).get(REF)
@@ -98,7 +98,7 @@ class PingAlarms:
         try:
             response = await self._exchanges.send(request, RequestContext("ping"), limit=SEND_WITHIN)
         except (NoAnswer, NoConnection, NotAllowed) as error:
-            log.warning("the ping to the monitor failed: %s", error)
+            log.warning("ping to the monitor failed: %s", error)
             return None
         if not response.is_ok:
             log.warning("the monitor refused the ping: %s", response.line)

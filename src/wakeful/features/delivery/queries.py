@@ -1,4 +1,4 @@
-"""Questions about deliveries and channels."""
+"""Queries on deliveries and channels."""
 
 from wakeful.core.time.instants import Instant
 from wakeful.features.delivery import inbound
@@ -11,7 +11,7 @@ from wakeful.ports.store import Tx
 
 
 def channels(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[ChannelView]:
-    """Every channel in the order of routing, then those that only have deliveries left."""
+    """Every channel in routing order, then removed ones that still have deliveries."""
     counts = tx.deliveries.open_counts()
     incidents = {one.name: one.text for one in tx.incidents.open()}
     names = dict.fromkeys((*registry.names, *sorted(counts)))
@@ -35,7 +35,7 @@ def channels(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[Channel
 
 
 def inbound_findings(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[InboundFinding]:
-    """What is wrong with listening to channels, on whichever node."""
+    """Problems with receiving on channels, on any node."""
     return [one for name in registry.names for one in _inbound(tx, name, registry.get(name), now)]
 
 

@@ -1,4 +1,4 @@
-"""Queueing: a text becomes a delivery, in the transaction of whatever caused it."""
+"""Queueing: a text becomes a delivery, in the transaction that caused it."""
 
 import json
 from collections.abc import Collection
@@ -13,11 +13,11 @@ from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDeliver
 from wakeful.ports.store import Alarm, Report, Tx
 
 STREAM: Final = "deliveries"
-SAYS_NOTHING: Final = "the reply was nothing but the ack token"
-Queued: TypeAlias = int | Literal["says nothing", "told already"]
-"""The id of the delivery, or why there is none."""
+SAYS_NOTHING: Final = "the reply was only the ack token"
+Queued: TypeAlias = int | Literal["says nothing", "already queued"]
+"""The delivery's id, or why none was queued."""
 
-TOLD_ELSEWHERE: Final = "it went to the channels of the schedules it was about"
+TOLD_ELSEWHERE: Final = "it was sent to the channels of its schedules"
 
 
 class Target(NamedTuple):
@@ -30,7 +30,7 @@ class Target(NamedTuple):
 def route(
     tx: Tx, registry: ChannelRegistry, channel: str | None, to: str | None, *, avoid: Collection[str] = ()
 ) -> Target:
-    """The named channel; else that of the last interaction, else the first there is, else the inbox."""
+    """The named channel; else that of the last interaction, else the first one, else the inbox."""
     if channel is not None and channel != LAST:
         return Target(channel, to)
     for last in tx.channels.interactions():
@@ -52,10 +52,10 @@ def enqueue(
     run_id: int | None = None,
     slug: str | None = None,
 ) -> Queued:
-    """Write it, due at once if nothing is before it.
+    """Write the delivery, due immediately if nothing is queued before it.
 
-    Whatever a person is told passes here, so it is here that the ack token is taken out, and only once the text is
-    plain: what is removed from it may have parted the token."""
+    Every message to a person passes here, so the ack token is removed here, and only after the text has been made
+    plain: removed characters may have split the token."""
     plain = inert(text)
     if ack_token in plain:
         plain = stripped(plain, ack_token)
@@ -65,7 +65,7 @@ def enqueue(
     new = NewDelivery(addressee.addressee_id, target.channel, target.to, plain, purpose, now, expires_at, run_id, slug)
     delivery_id = tx.deliveries.add(new)
     if delivery_id is None:
-        return "told already"
+        return "already queued"
     set_alarm(tx, addressee)
     report(tx, "queued", delivery_id, target, slug=slug, run_id=run_id, purpose=purpose)
     return delivery_id
@@ -74,10 +74,10 @@ def enqueue(
 def deliver(
     tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
 ) -> None:
-    """Apply the effect. A run tells each addressee one thing, whichever names led there."""
+    """Apply the effect. A run sends each addressee one message, under whatever name it was addressed."""
     target = route(tx, registry, effect.channel, effect.to)
     purpose: Purpose = "note" if effect.is_note else "message"
-    if effect.run_id is not None and _is_told(tx, registry, effect.run_id, target, purpose):
+    if effect.run_id is not None and _is_queued(tx, registry, effect.run_id, target, purpose):
         return None
     if effect.unless_told and len(tx.deliveries.of_runs(effect.unless_told)) == len(set(effect.unless_told)):
         return _suppress(tx, effect, target, TOLD_ELSEWHERE)
@@ -97,9 +97,9 @@ def deliver(
     return None
 
 
-def _is_told(tx: Tx, registry: ChannelRegistry, run_id: int, target: Target, purpose: Purpose) -> bool:
-    """Whether the run has queued this for the same person, perhaps under another name: a channel without a recipient
-    means the one it is for."""
+def _is_queued(tx: Tx, registry: ChannelRegistry, run_id: int, target: Target, purpose: Purpose) -> bool:
+    """Whether the run has already queued this for the same person, perhaps under another name: a channel without a
+    recipient means its default recipient."""
     said = tx.deliveries.of_runs([run_id]).get(run_id, ())
     places = {_place(registry, row.channel, row.recipient) for row in said if row.purpose == purpose}
     return _place(registry, *target) in places
@@ -111,9 +111,9 @@ def _place(registry: ChannelRegistry, name: str, to: str | None) -> Target:
 
 
 def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
-    """Nothing is left of it for a person. Its run says so: silence that was meant is no delivery that was lost."""
-    told = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
-    tx.report(Report(STREAM, "suppressed", told, f"nothing is sent: {why}", slug=effect.slug))
+    """Record on the run why nothing is sent, so that intended silence is not mistaken for a lost delivery."""
+    data = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
+    tx.report(Report(STREAM, "suppressed", data, f"nothing is sent: {why}", slug=effect.slug))
     run = None if effect.run_id is None else tx.runs.lock([effect.run_id]).get(effect.run_id)
     if run is not None:
         kept = json.loads(run.result or "{}") | {"suppressed": why}
@@ -121,7 +121,7 @@ def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
 
 
 def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
-    """When its alarm is to ring: where the claim runs out, else when the first in line may be tried, or is too old."""
+    """When its alarm is due: when the claim expires, else when the first in line may be tried or is too old."""
     if head is None:
         return None
     if addressee.claimed_until is not None:
@@ -130,7 +130,7 @@ def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
 
 
 def set_alarm(tx: Tx, addressee: Addressee) -> None:
-    """Derive the alarm of an addressee that is held from what is queued for it."""
+    """Derive the alarm of a locked addressee from its queue."""
     due_at = rings_at(addressee, tx.deliveries.head(addressee.addressee_id))
     tx.alarms.set_many([Alarm(ALARM_DELIVERY, addressee.addressee_id, due_at, 1, None, 0)])
 
@@ -148,7 +148,7 @@ def report(
     next_attempt_at: Instant | None = None,
     attempts: int | None = None,
 ) -> None:
-    """Tell what became of a delivery. What it says is nobody's business but its recipient's."""
+    """Report the state of a delivery. Its text is left out: only the recipient may see it."""
     data: dict[str, object] = {
         "delivery": delivery_id,
         "channel": target.channel,

@@ -1,6 +1,6 @@
-"""The channels of this process: those its settings describe, then those the program registered.
+"""The channels of this process: those from the settings, then those the program registered.
 
-The inbox is always there and comes last: it is where everything goes that has nowhere else to go.
+The inbox always exists and comes last: it takes everything that has no other destination.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ NAME_MAX: Final = 64
 
 
 class ChannelRegistry:
-    """Channels by name, in the order in which they are asked for a person."""
+    """Channels by name, in routing order."""
 
     def __init__(self) -> None:
         self._configured: dict[str, Channel] = {}
@@ -25,7 +25,7 @@ class ChannelRegistry:
         self._listeners: list[Callable[[], None]] = []
 
     def get(self, name: str) -> Channel | None:
-        """The channel of that name, if this process has it."""
+        """The channel with this name, or None."""
         if name == INBOX:
             return self._inbox
         found = self._registered.get(name) or self._configured.get(name)
@@ -33,30 +33,30 @@ class ChannelRegistry:
 
     @property
     def names(self) -> list[str]:
-        """In order; the inbox last."""
+        """In routing order, the inbox last."""
         named = dict.fromkeys((*self._configured, *self._registered))
         return [*(name for name in named if name != INBOX), *([] if self._inbox is None else [INBOX])]
 
     def is_registered(self, name: str) -> bool:
-        """Whether the program, and not its settings, brought it."""
+        """Whether the program registered it (as opposed to the settings)."""
         return name in self._registered
 
     def begin(self, inbox: Channel) -> None:
-        """An app starts over these channels: it brings the inbox, and nobody listens yet."""
+        """An app starts with these channels: set its inbox and drop earlier change listeners."""
         self._inbox = inbox
         self._listeners.clear()
 
     def configure(self, channels: Mapping[str, Channel]) -> list[Channel]:
-        """Have these, and no others, from the settings; answers those that are of no use any more."""
+        """Replace the channels from the settings; returns those no longer used."""
         gone = [one for name, one in self._configured.items() if channels.get(name) is not one]
         self._configured = dict(channels)
         self._tell()
         return gone
 
     def register(self, name: str, channel: Channel) -> Callable[[], None]:
-        """Add a channel of the program's own; answers how to take it away again."""
+        """Add a channel of the program; returns a function that removes it."""
         if not name or len(name) > NAME_MAX or name in (LAST, INBOX):
-            refuse("name", f"{shown(name)} cannot name a channel; use 1 to {NAME_MAX} characters, not last or inbox")
+            refuse("name", f"{shown(name)} is no valid channel name; use 1 to {NAME_MAX} characters, not last or inbox")
         self._registered[name] = channel
         self._tell()
 
@@ -68,7 +68,7 @@ class ChannelRegistry:
         return unregister
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call it whenever channels came or went."""
+        """Call it whenever channels were added or removed."""
         self._listeners.append(listener)
 
     def _tell(self) -> None:

@@ -1,4 +1,4 @@
-"""Texts on their way to people: bounded, and inert wherever they are shown."""
+"""Texts for people: bounded, and safe to display anywhere."""
 
 import re
 from typing import Final
@@ -6,10 +6,10 @@ from typing import Final
 from wakeful.integrations.system.text import cap, fit
 
 TEXT_MAX: Final = 64 * 1024
-"""How many bytes of a text are delivered; what is left out is said in its place."""
+"""How many bytes of a text are delivered; a marker replaces the rest."""
 
-# Control characters but tab and line feed: on a terminal they are commands. Then the marks that make a text read other
-# than it is (direction overrides), and the separators that some programs take for the end of a line.
+# Control characters except tab and line feed: terminals interpret them. Then direction overrides, which make a text
+# read differently than it is, and separators that some programs treat as line ends.
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

@@ -1,4 +1,4 @@
-"""What people see of deliveries, channels and the inbox: values for Python, one JSON shape for everything else."""
+"""Views of deliveries, channels and the inbox: values for Python, one JSON shape for everything else."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,12 +55,12 @@ class ChannelView:
     name: str
     kind: str
     to: str | None
-    source: str  # settings, program or built-in; missing: only its deliveries are there
+    source: str  # settings, program or built-in; missing: only its deliveries exist
     inbound: bool
     pending: int
     dead: int
-    incident: str | None  # why people were told that it does not deliver
-    findings: tuple[InboundFinding, ...] = ()  # what is wrong with listening to it
+    incident: str | None  # its open incident
+    findings: tuple[InboundFinding, ...] = ()  # problems with receiving on it
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -78,7 +78,7 @@ class ChannelView:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTest:
-    """What became of a test message."""
+    """The result of a test message."""
 
     channel: str
     to: str | None
@@ -92,7 +92,7 @@ class ChannelTest:
 
 @dataclass(frozen=True, slots=True)
 class InteractionView:
-    """Where a person was last heard of."""
+    """The last interaction with a person."""
 
     channel: str
     to: str | None

@@ -1,4 +1,4 @@
-"""The action of a turn: the prompt is put together when the agent is asked, and goes the way of every prompt."""
+"""The action of a heartbeat turn: assembles the prompt when the turn starts and sends it like any other prompt."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,17 +16,17 @@ from wakeful.ports.action import Action, Fire, Inquirable, Ladder, Told
 from wakeful.ports.store import SystemEvent
 
 Notes: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Reads HEARTBEAT.md; None: there is no such file."""
+"""Reads HEARTBEAT.md; None if there is no such file."""
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """A beat for which nobody has to be asked: its file is empty, and no event waits."""
+    """The output of a beat that needs no turn: its file is empty and no event is waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTurn:
-    """A turn to be taken."""
+    """A turn to perform."""
 
     agent: str
     prompt: str
@@ -37,12 +37,12 @@ class HeartbeatTurn:
 
     @property
     def is_beat(self) -> bool:
-        """Whether nothing but the clock asked for it, and there is nothing to tell."""
+        """Whether only the clock requested it and it carries no events."""
         return self.reasons == ("interval",) and not self.events
 
 
 class HeartbeatAction:
-    """Performs `HeartbeatTurn` through whoever performs prompts."""
+    """Performs `HeartbeatTurn` through the action that performs prompts."""
 
     is_local = False
 
@@ -63,16 +63,16 @@ class HeartbeatAction:
         return await self._turns.perform(_prompt(spec, notes), fire, ladder)
 
     async def ask(self, spec: HeartbeatTurn, fire: Fire) -> Told:
-        """What became of a turn that a crash cut off."""
+        """The fate of a turn that was interrupted by a crash."""
         turns = self._turns
         return await turns.ask(_prompt(spec, await self._notes()), fire) if isinstance(turns, Inquirable) else None
 
     async def close(self) -> None:
-        """Whoever performs prompts is closed as such."""
+        """The prompt action is closed by its owner."""
 
 
 def notes_in(home: Path | None) -> Notes:
-    """Reads the file of this folder; without a folder there is none."""
+    """Reads the file in this folder; without a folder there is none."""
 
     async def read() -> str | None:
         return None if home is None else await asyncio.to_thread(_read, home / FILE_NAME)
@@ -81,14 +81,14 @@ def notes_in(home: Path | None) -> Notes:
 
 
 def _prompt(spec: HeartbeatTurn, notes: str | None) -> Prompt:
-    """The file is told each time, and not kept: what the agent remembers are events, and what came of them."""
+    """HEARTBEAT.md is sent with each turn and not kept in the transcript; events and replies are."""
     text = assemble(spec.prompt, notes, spec.events, spec.reasons)
     memory = Memory(assemble(spec.prompt, None, spec.events, spec.reasons), spec.ack)
     return Prompt(text, spec.agent, spec.session_config, memory)
 
 
 def _read(path: Path) -> str | None:
-    """The file, as far as it can be read; one that is not there says nothing."""
+    """The file's text; None if it does not exist or cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(FILE_MAX).decode("utf-8", "replace")

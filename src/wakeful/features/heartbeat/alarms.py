@@ -1,4 +1,4 @@
-"""What happens when the heartbeat's alarm rings: beats get their fates, and what waits becomes a turn."""
+"""Handles the heartbeat's alarm: decides due beats, and turns waiting requests into a turn."""
 
 import json
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import ALARM_HEARTBEAT, Report, Tx
 
 BUDGET: Final = "heartbeat:budget"
-# Whoever asked like this waits for the answer.
+# With these reasons someone is waiting for the reply.
 _PERSONS: Final = frozenset({"message", "manual", "hook"})
 
 
 class HeartbeatAlarms:
-    """Rings the heartbeat, by the terms that hold at each ring."""
+    """Rings the heartbeat under the terms current at each ring."""
 
     kind = ALARM_HEARTBEAT
     is_always_asked = False
@@ -42,7 +42,7 @@ class HeartbeatAlarms:
         self._terms = terms
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Decide whether a turn begins, and what becomes of the beats that are due."""
+        """Decide the due beats, and whether a turn starts."""
         due: list[Due] = []
         effects: list[Effect] = []
         heartbeats = tx.heartbeats.due(now=due_by, limit=limit)
@@ -66,7 +66,7 @@ class HeartbeatAlarms:
         return RingResult(due, len(heartbeats), effects=effects)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """Plan from now what was planned on a clock that ran ahead; what was asked for then is asked for now."""
+        """Replan from now what was planned on a clock that ran ahead; requests made then count as made now."""
         found = find(tx)
         if found is None:
             return None
@@ -89,11 +89,11 @@ class HeartbeatAlarms:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """It has no errands."""
+        """It has no side tasks."""
 
 
 def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> list[Due]:
-    """Write what was decided; answers the turn that begins, not yet in the ledger."""
+    """Write the decision; returns the turn to start, not yet in the ledger."""
     cadence = decided.cadence._replace(last_row_id=record_gaps(tx, before, decided.gaps, now=now))
     if decided.turning is None:
         _write(tx, before, decided.heartbeat, cadence, terms)
@@ -114,7 +114,7 @@ def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, term
 
 
 def _run(run_id: int, turning: PlannedTurn, cadence: Cadence, terms: HeartbeatTerms) -> Run:
-    """The turn as a row of the ledger: the beat it stands for, or a request of its own."""
+    """The ledger row of a turn: for its beat, or for a request."""
     beat = turning.beat
     run = planned(
         run_id=run_id,
@@ -137,15 +137,15 @@ def _run(run_id: int, turning: PlannedTurn, cadence: Cadence, terms: HeartbeatTe
 def _tripped(tx: Tx, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> Alert:
     held_until = decided.heartbeat.held_until or now
     most, until = terms.beats.turns_per_hour_max, format_instant(held_until)
-    text = f"the heartbeat had {most} turns within an hour and waits until {until}; see whether its agent wakes itself"
+    text = f"the heartbeat had {most} turns within an hour and waits until {until}; check if its agent wakes itself"
     data = {"turnsPerHourMax": most, "heldUntil": until}
     tx.report(Report(HEARTBEAT, "tripped", data, f"{HEARTBEAT}: {text}", "warn", slug=HEARTBEAT))
     return Alert(BUDGET, text)
 
 
 def _anchored_behind(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[Heartbeat, Cadence]:
-    """An interval that was set on a clock ahead begins there, and would be silent until then: its anchor is moved back
-    along its own grid, under a version of its own."""
+    """An interval that was set while the clock was ahead starts in the future and would be silent until then: move its
+    anchor back along its grid, as a new version."""
     if heartbeat.anchor_at <= now:
         return heartbeat, cadence
     steps = -((now - heartbeat.anchor_at) // heartbeat.every)
@@ -154,7 +154,7 @@ def _anchored_behind(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tu
 
 
 def _void_gaps(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> None:
-    """Take back gaps beyond now: one that only reaches there is cut off, one that begins there never was."""
+    """Void gaps beyond now: one that reaches past now is shortened, one that starts after now is removed."""
     void: list[int] = []
     cut: list[Run] = []
     for row in tx.runs.gaps_ahead(heartbeat.owner_id, after=now):
@@ -162,7 +162,7 @@ def _void_gaps(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> 
         if row.occurrence < 0 or row.planned_at > now:
             void.append(row.run_id)
         elif row.version != cadence.version:
-            continue  # of another interval: nobody knows any more how many of its beats are past, it stays as it is
+            continue  # of another interval: the number of its past beats is no longer known, so it is kept
         else:
             until = counted.last if counted.count > 1 else None
             cut.append(row._replace(planned_until=until, instants=counted.count))

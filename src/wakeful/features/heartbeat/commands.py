@@ -1,4 +1,4 @@
-"""Commands: each is a function of a transaction, under the lock of the heartbeat."""
+"""Commands on the heartbeat. Each is a function of a transaction, under the heartbeat's lock."""
 
 import json
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from wakeful.features.heartbeat.state import HeartbeatState, hold, set_alarm
 from wakeful.ports.store import Report, SystemEvent, Tx
 
 REASONS: Final[tuple[Reason, ...]] = ("cron", "message", "manual", "hook")
-"""What may be asked for from outside; beats and retries are the heartbeat's own."""
+"""The reasons a caller may give; beats and retries are internal."""
 
 
 def reason_of(text: str) -> Reason:
-    """The reason this text names."""
-    found = next((reason for reason in REASONS if reason == text), None)
-    return found or refuse("reason", f"{text[:50]!r} is not a reason to wake; write one of {', '.join(REASONS)}")
+    """The reason with this name."""
+    known = next((reason for reason in REASONS if reason == text), None)
+    return known or refuse("reason", f"{text[:50]!r} is not a reason to wake; write one of {', '.join(REASONS)}")
 
 
 class WakeResult(NamedTuple):
-    """What became of a request for a turn."""
+    """The result of a wake request."""
 
-    is_coalesced: bool  # an earlier request already asked for one
-    evicted: Sequence[SystemEvent] = ()  # events that this one left no room for
+    is_coalesced: bool  # merged into an earlier request
+    evicted: Sequence[SystemEvent] = ()  # events evicted to make room for this one
 
 
 def request_wake(
@@ -41,7 +41,7 @@ def request_wake(
     source: str | None = None,
     is_own: bool = False,
 ) -> WakeResult:
-    """Ask for a turn, and queue what it is about."""
+    """Request a turn, and queue its event."""
     if text is not None:
         check_event(text, context_key)
     is_coalesced = wake(tx, reason, now=now, is_own=is_own)
@@ -51,21 +51,21 @@ def request_wake(
 
 
 def wake(tx: Tx, reason: Reason, *, now: Instant, is_own: bool = False) -> bool:
-    """Ask for a turn. A run that waits for the agent takes the request in; a turn under way does not."""
-    standing = hold(tx)
+    """Request a turn. A turn that waits for its agent absorbs the request; one already running does not."""
+    state = hold(tx)
     tx.report(Report(HEARTBEAT, "woken", {"reason": reason, "own": is_own}, slug=HEARTBEAT))
-    if _is_taken_in(tx, standing, reason):
+    if _is_merged(tx, state, reason):
         return True
-    heartbeat = asked(standing.heartbeat, reason, is_own=is_own, now=now)
+    heartbeat = asked(state.heartbeat, reason, is_own=is_own, now=now)
     tx.heartbeats.save(heartbeat)
-    # When exactly it is due is decided when it rings, by the rules that hold there.
-    set_alarm(tx, heartbeat, standing.cadence, BeatRules(spacing_min=0))
-    return standing.heartbeat.asked_at is not None
+    # The exact due time is decided when the alarm rings, under the rules current then.
+    set_alarm(tx, heartbeat, state.cadence, BeatRules(spacing_min=0))
+    return state.heartbeat.asked_at is not None
 
 
-def _is_taken_in(tx: Tx, standing: HeartbeatState, reason: Reason) -> bool:
-    """Merge the request into a turn that has not begun: what it is to be told is read when it does."""
-    run_id = standing.cadence.open_run_id
+def _is_merged(tx: Tx, state: HeartbeatState, reason: Reason) -> bool:
+    """Merge the request into a turn that has not started: its events are read when it starts."""
+    run_id = state.cadence.open_run_id
     run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)
     if run is None or run.outcome != "waiting" or run.definition is None:
         return False

@@ -1,4 +1,4 @@
-"""System events: what the agent is to be told in its next turn."""
+"""System events: messages for the agent's next turn."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -20,11 +20,11 @@ TEXT_MAX: Final = 8_000
 KEY_MAX: Final = 200
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
-"""Applies an effect, by whichever feature does."""
+"""Applies an effect through the feature that handles it."""
 
 
 class EventAction:
-    """Performs `Event`: the event is queued in the transaction that settles the attempt, and the run waits."""
+    """Performs `Event`: queues the event in the transaction that settles the attempt; the run then waits."""
 
     is_local = False
 
@@ -47,16 +47,16 @@ class EventAction:
 
 
 def _fate(tx: Tx, run_id: int) -> Result | None:
-    """What became of an event that an earlier attempt queued; None: none did."""
+    """The fate of an event that an earlier attempt queued; None if none did."""
     if not any(attempt.outcome == "accepted" for attempt in tx.runs.attempts([run_id]).get(run_id, ())):
         return None
     if tx.system_events.of_run(run_id) is None:
         return Done()
-    return Unconfirmed("its event is queued, and no turn that carried it has succeeded so far; see wakeful heartbeat")
+    return Unconfirmed("its event is queued, but no turn that carried it has succeeded yet; see: wakeful heartbeat")
 
 
 def wrong_with(text: str, context_key: str | None) -> str | None:
-    """What keeps this from being an event, and the cure."""
+    """Why this is not a valid event, and the cure; None if it is."""
     if not text.strip():
         return "the text is empty; say what the agent should know"
     if len(text) > TEXT_MAX:
@@ -67,14 +67,14 @@ def wrong_with(text: str, context_key: str | None) -> str | None:
 
 
 def check_event(text: str, context_key: str | None) -> None:
-    """Refuse what cannot be an event."""
+    """Refuse an invalid event."""
     wrong = wrong_with(text, context_key)
     if wrong is not None:
         refuse("contextKey" if wrong.startswith("the context key") else "text", wrong)
 
 
 def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> list[SystemEvent]:
-    """Queue an event, and return the ones evicted because too many wait. The caller holds the heartbeat."""
+    """Queue an event, and return the ones evicted because too many wait. The caller holds the heartbeat's lock."""
     new = NewEvent(event.context_key, event.source, event.text, now, event.slug, event.run_id)
     row, replaced = tx.system_events.put(new)
     data = {"id": str(row.event_id), "contextKey": row.context_key, "source": row.source, "revision": row.revision}
@@ -89,25 +89,26 @@ def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> lis
 
 
 def forget_all(tx: Tx, *, now: Instant, apply: Apply) -> None:
-    """The store is a copy: what waits in it may have been heard long ago, and is not told again."""
+    """The store is a restored backup: its waiting events may have been delivered since, so drop them."""
     for event in tx.system_events.all():
-        said = f"a system event from {event.source} was in a copy that was put back, and may have been heard since"
-        _let_go(tx, event, "restored", said, now, apply)
+        why = "the store was restored from a backup, and it may have been delivered since"
+        said = f"a system event from {event.source} was dropped: {why}"
+        _drop(tx, event, "restored", said, now, apply)
 
 
 def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
     said = f"a system event from {event.source} was evicted: more than {EVENTS_MAX} waited for a turn"
-    _let_go(tx, event, "event evicted", said, now, apply)
+    _drop(tx, event, "event evicted", said, now, apply)
 
 
-def _let_go(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, apply: Apply) -> None:
-    """Let it go unheard, visibly: its run failed, or it leaves a row of its own."""
+def _drop(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, apply: Apply) -> None:
+    """Drop an event visibly: its run fails, or it leaves a row of its own."""
     tx.system_events.remove_many([event.event_id])
     about = event.text[:200]
     data = {"id": str(event.event_id), "contextKey": event.context_key, "source": event.source, "text": about}
     tx.report(Report(EVENTS, "evicted", data, said, "warn", slug=event.slug))
     if event.run_id is not None:
-        apply(tx, Prove(event.run_id, error=f"{said}; see why turns fail, or raise fewer"), now)
+        apply(tx, Prove(event.run_id, error=f"{said}; check why turns fail, or raise fewer events"), now)
         return
     run_id = tx.runs.reserve_ids(1)[0]
     run = planned(

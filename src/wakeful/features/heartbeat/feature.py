@@ -1,4 +1,4 @@
-"""The heartbeat as a feature: what it plugs in, and how it follows its settings."""
+"""The heartbeat feature: what it plugs in, and how it applies changed settings."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ from wakeful.ports.store import Store, Tx
 
 
 class HeartbeatFeature:
-    """One for each process. `home` is where HEARTBEAT.md is looked for; `notes` reads it from elsewhere."""
+    """One per process. `home` is the folder of HEARTBEAT.md; `notes` reads it from elsewhere."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class HeartbeatFeature:
     ) -> None:
         self.terms = terms or HeartbeatTerms()
         self._notes = notes or notes_in(home)
-        self._read = read  # the terms that changed settings mean
+        self._read = read  # reads the terms from changed settings
         self._store: Store | None = None
         self._clock: Clock | None = None
         self._ring_bell: Callable[[], None] = lambda: None
@@ -51,7 +51,7 @@ class HeartbeatFeature:
         ring_bell: Callable[[], None],
         apply: Apply,
     ) -> FeatureHooks:
-        """Stand as the settings say, and be ready to ring."""
+        """Apply the settings and register the hooks."""
         self._store, self._clock, self._ring_bell = store, clock, ring_bell
         await self.follow(self.terms)
         turns = actions.get(Prompt)
@@ -85,7 +85,7 @@ class HeartbeatFeature:
         )
 
     async def follow(self, terms: HeartbeatTerms) -> None:
-        """Work by these settings from now on; a turn under way ends as it began."""
+        """Apply these settings from now on; a running turn finishes under the old ones."""
         self.terms = terms
         if self._store is not None and self._clock is not None:
             now = self._clock.read().now
@@ -93,7 +93,7 @@ class HeartbeatFeature:
             self._ring_bell()
 
     def forgo(self, tx: Tx, now: Instant, *, apply: Apply) -> int:
-        """This store is a copy of an older one: nobody knows what was turned and heard since."""
+        """This store is a restored backup: which turns and messages happened since is unknown."""
         return forgo_all(tx, self.terms, now=now, apply=apply)
 
     async def _changed(self, _old: Any, new: Any) -> None:

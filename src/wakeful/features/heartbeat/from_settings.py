@@ -1,4 +1,4 @@
-"""The heartbeat as the settings file describes it."""
+"""The heartbeat's terms from the settings file."""
 
 from wakeful.config.model import Heartbeat
 from wakeful.core.heartbeat.acknowledgement import AckRules
@@ -7,7 +7,7 @@ from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 
 def terms_of(written: Heartbeat, *, local_zone: str) -> HeartbeatTerms:
-    """The terms a `[heartbeat]` table means on a machine in this zone."""
+    """The terms of a `[heartbeat]` table on a machine in this zone."""
     hours = written.active_hours
     return HeartbeatTerms(
         enabled=written.enabled,

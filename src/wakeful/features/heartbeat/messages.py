@@ -1,7 +1,7 @@
-"""What people say on a channel: a turn of its own, in the conversation's own session, answered to who asked.
+"""Messages from people on a channel: each gets its own turn in the conversation's session, and a reply to the sender.
 
-A message is a run of its conversation, written with the answer that it was taken: it survives whatever happens next.
-The agent's lane keeps messages in order and apart from other turns; nothing is coalesced, because each has an asker.
+A message is a run of its conversation, committed before it is acknowledged, so it survives a crash. The agent's lane
+keeps messages in order and separate from other turns; none are merged, because each sender expects a reply.
 """
 
 import json
@@ -30,9 +30,9 @@ from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
 MESSAGE: Final = "message"
 TEXT_MAX: Final = 64 * 1024
 _RULES: Final = Rules(Manual())
-# A person waits: a turn that fails is tried twice more, soon, and then they are told, so it needs no incident.
+# A person waits: a failed turn is retried twice, soon, and then the sender is notified, so no incident is needed.
 _POLICY: Final = Policy(Retry(2, 5 * SECOND), "retry", 0, None, alert=False)
-# What a person is told who would otherwise wait for nothing.
+# Sent to people who would otherwise wait for nothing.
 _NO_REPLY: Final = {
     "no-reply": "The agent's turn for your message ended, but no reply could be read.",
     "ok-empty": "The agent's reply to your message was empty.",
@@ -42,9 +42,9 @@ BUSY_MAX: Final = 4
 
 
 def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, now: Instant) -> int:
-    """Take what a person said, and that they were heard of there; answers the run that will answer it."""
+    """Accept a message and record the interaction; returns the id of the run that will answer it."""
     if not text.strip():
-        refuse("text", "is empty; say something")
+        refuse("text", "is empty; write a message")
     if len(text) > TEXT_MAX:
         refuse("text", f"has {len(text)} characters; send at most {TEXT_MAX}")
     tx.channels.touch(channel, to, at=now)
@@ -53,7 +53,7 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
     if not known:
         known[owner_id] = begin(owner_id, 1, _RULES, now=now, state="active", reason=None)
         tx.cadences.add_many([known[owner_id]])
-    _begin_anew_with(tx, known[owner_id], terms.agent)
+    _switch_agent(tx, known[owner_id], terms.agent)
     run_id = tx.runs.reserve_ids(1)[0]
     run = planned(
         run_id=run_id,
@@ -77,7 +77,7 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
 
 
 class MessageRuns:
-    """The keeper of messages."""
+    """Manages the runs of messages."""
 
     kind = MESSAGE
 
@@ -111,7 +111,7 @@ class MessageRuns:
 
     def _job(self, run: Run, name: str) -> Job | str:
         if not self._has_agents:
-            return "nothing here performs prompts; give agents, see [agents] in the settings"
+            return "no agent is configured in this process; add one under [agents] in the settings"
         kept = _kept(run)
         fire = Fire(
             run.run_id,
@@ -136,26 +136,26 @@ class MessageRuns:
             effects += (Recovered((unanswered(run.schedule_id),)),)
         session_id = session_of(ending)
         if session_id is not None and tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):
-            cadence = cadence._replace(session_id=session_id)  # else the conversation is with another agent by now
+            cadence = cadence._replace(session_id=session_id)  # else the conversation has moved to another agent
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
         return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
 
     def _answer(self, run: Run, ending: Ending, close: Close) -> tuple[Close, tuple[Effect, ...]]:
-        """The reply for who asked; one who cannot be answered is told so."""
+        """The reply to the sender, or a note that there is none."""
         kept = _kept(run)
         channel, to = kept["channel"], kept["to"]
         if close.outcome != "succeeded":
             text = f"Your message could not be answered: {close.error or close.reason or close.outcome}"
             note = Deliver(text, channel, to, run.run_id, conversation(channel, to), is_note=True)
-            if close.reason == "quota":  # known, and over by itself
+            if close.reason == "quota":  # already known, and resolves by itself
                 return close, (note,)
             return close, (note, Alert(unanswered(run.schedule_id), f"run {run.run_id}: {close.error}"))
         reply = ending.reply if isinstance(ending, Done) else None
         text = "" if reply is None else stripped(reply, self._terms().ack.token)
         if text:
             return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
-        if reply is not None and reply.strip():  # the ack token alone: silence that the agent chose
+        if reply is not None and reply.strip():  # only the ack token: the agent chose not to reply
             return close._replace(reason="ok-ack"), ()
         reason = "no-reply" if reply is None else "ok-empty"
         note = Deliver(_NO_REPLY[reason], channel, to, run.run_id, conversation(channel, to), is_note=True)
@@ -163,13 +163,13 @@ class MessageRuns:
 
 
 def unanswered(owner_id: int) -> str:
-    """The name of the incident that a conversation's messages are not answered."""
+    """The name of the incident for unanswered messages of a conversation."""
     return f"unanswered:{owner_id}"
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
-    """A busy agent is asked again soon, not in an hour as by a schedule; a person who waits in vain is told. So is one
-    whose agent has used up its limit: hours later the answer may mean nothing to them."""
+    """A busy agent is retried soon, not after an hour as for a schedule; then the sender is notified. So is the sender
+    if the agent's usage limit is reached: hours later the reply may be useless."""
     if isinstance(ending, Throttled) and ending.reason == "quota":
         return Close("failed", run.rung, ending.error, "quota", is_counted=False)
     if not isinstance(ending, Busy):
@@ -179,8 +179,8 @@ def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
     return Wait(now + ladder_delay(run.waits + 1), "busy", "busy", run.rung, ending.error, is_busy=True)
 
 
-def _begin_anew_with(tx: Tx, cadence: Cadence, agent: str) -> None:
-    """A session belongs to the agent that made it: with another agent the conversation begins anew."""
+def _switch_agent(tx: Tx, cadence: Cadence, agent: str) -> None:
+    """A session belongs to the agent that created it: with another agent the conversation starts over."""
     name = _agent_of(cadence.schedule_id)
     known = tx.meta.get(name)
     if known == agent:

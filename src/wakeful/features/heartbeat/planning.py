@@ -1,4 +1,4 @@
-"""Planning beats by the settings that hold: begun once, followed at each start and whenever they change."""
+"""Plans beats under the current settings: once at the beginning, at each start, and whenever they change."""
 
 from typing import Final
 
@@ -17,11 +17,11 @@ from wakeful.ports.store import Tx
 BY_SETTINGS: Final = "by the settings"
 RESTORED: Final = "restored"
 AGENT: Final = "heartbeat_agent"
-_SWITCHED_OFF: Final = "the heartbeat is switched off in the settings; set enabled = true under [heartbeat] first"
+_SWITCHED_OFF: Final = "the heartbeat is disabled in the settings; set enabled = true under [heartbeat] first"
 
 
 def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
-    """Let it stand as the settings say. Nothing but a changed interval moves its grid."""
+    """Apply the settings. Only a changed interval moves the grid."""
     owner_id = tx.owners.named(HEARTBEAT)
     tx.heartbeats.add(Heartbeat(owner_id, terms.every, now, "[]", None, None, None, None, "[]", None))
     heartbeat = tx.heartbeats.lock([owner_id])[owner_id]
@@ -38,7 +38,7 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
 
 
 def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None) -> None:
-    """No beat and no retry until it is resumed, or until a time; a turn that is asked for is still taken."""
+    """Stop beats and retries until it is resumed, or until a time; requested turns still run."""
     heartbeat, before = hold(tx)
     if before.state == "disabled":
         raise Conflict(_SWITCHED_OFF)
@@ -52,7 +52,7 @@ def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None 
 
 
 def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
-    """Let it beat from now on; its errors are counted from zero again."""
+    """Beat from now on; resets the error count."""
     heartbeat, before = hold(tx)
     if before.state == "disabled":
         raise Conflict(_SWITCHED_OFF)
@@ -65,7 +65,7 @@ def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
 
 
 def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
-    """A session belongs to the agent that made it: another agent begins its own."""
+    """A session belongs to the agent that created it: another agent starts its own."""
     known = tx.meta.get(AGENT)
     if known == terms.agent:
         return cadence
@@ -74,7 +74,7 @@ def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
 
 
 def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:
-    """The store is a copy: beats since are missed, and what waited may have been heard; answers how many beats."""
+    """The store is a restored backup: beats since are missed and waiting events dropped; returns how many beats."""
     found = find(tx)
     if found is None:
         return 0
@@ -116,7 +116,7 @@ def _followed(tx: Tx, before: HeartbeatState, terms: HeartbeatTerms, now: Instan
 
 
 def _left_out(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tuple[list[Gap], Cadence]:
-    """Beats that lay outside the active hours as they were until now: other hours do not bring them back."""
+    """Beats outside the active hours in force until now: changed hours do not bring them back."""
     until = now if cadence.next_at is None else min(cadence.next_at - 1, now)
     counted = tally(timing_of(heartbeat), cadence.planned_through, until)
     if cadence.state != "active" or counted.first is None or counted.last is None:
@@ -131,7 +131,7 @@ def _gaps(plan: Plan) -> list[Gap]:
 
 
 def taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Beats that ran although they lie ahead of the border; only after the clock came back is there any."""
+    """Beats that already ran although they lie in the future; there are some only after the clock was set back."""
     if cadence.planned_through >= cadence.ran_through:
         return frozenset()
     return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

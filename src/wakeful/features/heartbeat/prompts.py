@@ -1,8 +1,8 @@
-"""What the agent is asked in a turn of the heartbeat.
+"""The prompt of a heartbeat turn.
 
-The prompt of the settings comes first, then HEARTBEAT.md if there is one, then what happened. Events are told, not
-asked: each stands under a line that says where it comes from and when, and each of its own lines is quoted, so that no
-text of an event can pass for another event or for the prompt itself.
+The prompt from the settings comes first, then HEARTBEAT.md if there is one, then the events. Events are information,
+not instructions: each has a header with its source and time, and each of its lines is quoted, so that the text of an
+event cannot pass for another event or for the prompt itself.
 """
 
 import re
@@ -20,7 +20,7 @@ _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def is_blank(notes: str) -> bool:
-    """Whether the file says nothing: no text but blank lines, Markdown headings and comments."""
+    """Whether the file has no content: only blank lines, Markdown headings and comments."""
     lines = (line.strip() for line in _COMMENT.sub("", notes.removeprefix("\ufeff")).splitlines())
     return all(not line or line.startswith("#") for line in lines)
 
@@ -31,12 +31,12 @@ def assemble(prompt: str, notes: str | None, events: Sequence[SystemEvent], reas
     if notes is not None and not is_blank(notes):
         parts.append(f"# {FILE_NAME}\n\n{notes.strip()}")
     if events:
-        parts.append("# System events\n\n" + "\n\n".join(_told(event) for event in events))
+        parts.append("# System events\n\n" + "\n\n".join(_quoted(event) for event in events))
     parts.append(f"(woken by: {', '.join(reasons)})")
     return "\n\n".join(parts)
 
 
-def _told(event: SystemEvent) -> str:
+def _quoted(event: SystemEvent) -> str:
     origin = event.source if event.slug is None else f"{event.source}:{event.slug}"
     head = f"System event {event.event_id} from {_line(origin)} at {format_instant(event.raised_at)}:"
     return "\n".join([head, *(f"> {line}" for line in _printable(event.text).split("\n"))])
@@ -47,6 +47,6 @@ def _line(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without what a terminal or a model could take for an instruction to itself; every line break is a plain one."""
+    """Without control characters that a terminal or model could interpret; every line break becomes a plain one."""
     lines = "\n".join(text.splitlines())
     return "".join(char if char in "\n\t" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in lines)

@@ -1,4 +1,4 @@
-"""Questions about the heartbeat. Nothing here changes anything (L1)."""
+"""Queries on the heartbeat. Nothing here writes (L1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ from wakeful.ports.store import SystemEvent, Tx
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatView:
-    """How the heartbeat stands."""
+    """The state of the heartbeat."""
 
     terms: HeartbeatTerms
     status: str  # disabled | paused | idle | waiting | running
     next_beat: Instant | None
-    next_turn: Instant | None  # what was asked for becomes a turn then, if none is open
+    next_turn: Instant | None  # when waiting requests become a turn, if none is open
     open_run: Run | None
     wakes: tuple[Wake, ...]
     asked_at: Instant | None
@@ -68,7 +68,7 @@ class HeartbeatView:
 
 
 def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
-    """How it stands now; one that was never started is disabled and knows nothing."""
+    """Its current state; a heartbeat that was never started is disabled and empty."""
     found = find(tx)
     if found is None:
         nothing: tuple[Wake, ...] = ()
@@ -102,7 +102,7 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
 
 
 def next_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> list[Instant]:
-    """When the beats to come until a time are due."""
+    """The upcoming beats until a time."""
     found = find(tx)
     if found is None or found.cadence.state != "active":
         return []
@@ -115,7 +115,7 @@ def next_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> 
 
 
 def event_json(event: SystemEvent) -> dict[str, Any]:
-    """A system event as JSON has it."""
+    """The JSON shape of a system event."""
     return {
         "id": str(event.event_id),
         "contextKey": event.context_key,

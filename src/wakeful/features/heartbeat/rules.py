@@ -1,4 +1,4 @@
-"""What the settings say about the heartbeat, and where its rows are."""
+"""The heartbeat's settings, and the names of its rows."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -9,7 +9,7 @@ from wakeful.core.schedule.policies import TIMEOUT
 from wakeful.core.time.instants import MINUTE, Duration
 
 HEARTBEAT: Final = "heartbeat"
-"""The owner of its runs, and the slug that no schedule may have."""
+"""The owner of its runs; reserved, so no schedule may use it as a slug."""
 
 TURN: Final = "turn"
 """The kind of its runs."""
@@ -17,7 +17,7 @@ TURN: Final = "turn"
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTerms:
-    """How it beats. `enabled` is about beats alone: whoever asks for a turn gets one."""
+    """How it beats. `enabled` concerns beats only: requested turns always run."""
 
     enabled: bool = False
     agent: str = "default"
@@ -31,11 +31,11 @@ class HeartbeatTerms:
 
     @property
     def session_config(self) -> dict[str, Any]:
-        """How its turns are taken, as a schedule would say it in `sessionConfig`."""
+        """The `sessionConfig` of its turns."""
         model = {} if self.model is None else {"model": self.model}
         return {**model, "persistSession": False} if self.session == "fresh" else model
 
     @property
     def lane(self) -> str:
-        """The lane of its agent, shared with the schedules that ask it."""
+        """The lane of its agent, shared with the schedules that prompt it."""
         return f"agent:{self.agent}"

@@ -1,4 +1,4 @@
-"""Looking after turns: what to ask, what a reply means, and what becomes of the events it carried."""
+"""Manages turns: what to prompt, what a reply means, and what happens to the events a turn carried."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,21 +23,21 @@ from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
 NOTHING_TO_DO: Final = "nothing to do"
-_RETRIES_MAX: Final = 200  # failed turns in a row that a retry is traced back through
-_LOOK_BACK: Final = 50  # rows among which the turn before is found; skipped beats lie between
-# A failed turn asks for another by a wake of its own, and is never taken out of service.
+_RETRIES_MAX: Final = 200  # how many failed turns in a row a retry is traced back through
+_LOOK_BACK: Final = 50  # rows searched for the previous turn; skipped beats lie between
+# A failed turn requests another one by its own wake, and the heartbeat is never disabled.
 _POLICY: Final = Policy(NO_RETRY, "retry", 0, None)
 
 
 class Locked(NamedTuple):
-    """What turns belong to."""
+    """The locked rows that turns belong to."""
 
     heartbeats: dict[int, Heartbeat]
     cadences: dict[int, Cadence]
 
 
 class TurnRuns:
-    """The keeper of the heartbeat's turns."""
+    """Manages the heartbeat's turns."""
 
     kind = TURN
 
@@ -69,9 +69,9 @@ class TurnRuns:
 
     def _job(self, tx: Tx, run: Run) -> Job | str:
         if not self._has_agents:
-            return "nothing here performs prompts; give agents, see [agents] in the settings"
+            return "no agent is configured in this process; add one under [agents] in the settings"
         terms, kept = self._terms(), _kept(run)
-        # Marked in the transaction that claims; a run that is looked at while it is under way has its events already.
+        # Marked in the claiming transaction; a run inspected while it is running already has its events.
         is_under_way = run.outcome != "waiting"
         events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
         agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
@@ -99,12 +99,12 @@ class TurnRuns:
         said: tuple[Effect, ...] = ()
         if settlement.outcome == "succeeded":
             carried = _acknowledged(tx, run)
-            settlement, said = _judged(run, ending, settlement, terms, carried, _stands_for(tx, run))
+            settlement, said = _judged(run, ending, settlement, terms, carried, _inherited_reasons(tx, run))
         cadence, effects = after_close(cadence, Rules(timing_of(heartbeat)), _POLICY, run, settlement, now=now)
         if _kept(run)["reasons"] == ["retry"]:
             effects = tuple(map(_of_the_same_instant, effects))
-        cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is asked for beside it
-        if _kept(run).get("agent") == terms.agent:  # else its session is another agent's
+        cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is requested separately
+        if _kept(run).get("agent") == terms.agent:  # else the session belongs to another agent
             cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
         is_failed = settlement.outcome in ERRORS
         if settlement.reason == NOTHING_TO_DO:
@@ -119,7 +119,7 @@ class TurnRuns:
 
 
 def _of_the_same_instant(effect: Effect) -> Effect:
-    """A retry seconds after the turn that failed is one more try, not another bad instant."""
+    """A retry right after the failed turn is another attempt, not another bad instant."""
     return replace(effect, counts="never") if isinstance(effect, Observed) and not effect.is_good else effect
 
 
@@ -128,7 +128,7 @@ def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
         return Close("skipped", run.rung, None, NOTHING_TO_DO, is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
-    if _kept(run)["reasons"] == ["interval"]:  # the next beat comes by itself
+    if _kept(run)["reasons"] == ["interval"]:  # the next beat follows anyway
         return Close("skipped", run.rung, ending.error, "busy", is_counted=False)
     if run.waits >= BUSY_WAITS_MAX:
         return Close("failed", run.rung, ending.error, "busy", is_counted=False)
@@ -143,8 +143,8 @@ def _judged(
     carried: Sequence[int | None],
     reasons: frozenset[str],
 ) -> tuple[Close, tuple[Effect, ...]]:
-    """What the reply means, for people and for the runs whose events were heard. One that nobody heard is not an empty
-    one: nothing is known of it."""
+    """What the reply means, for people and for the runs whose events it carried. An unreadable reply is not an empty
+    one: its content is unknown."""
     waiting = tuple(run_id for run_id in carried if run_id is not None)
     reply = ending.reply if isinstance(ending, Done) else None
     if reply is None:
@@ -154,14 +154,14 @@ def _judged(
     close = close._replace(reason=judged.verdict)
     if judged.text is None:
         return close, proven
-    # A turn for nothing but events of schedules is theirs: those with a channel of their own are answered there.
+    # A turn only for events of schedules belongs to them: schedules with their own channel get the reply there.
     is_theirs = reasons == {"cron"} and len(waiting) == len(carried)
     unless_told = waiting if is_theirs else ()
     return close, (*proven, Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT, unless_told=unless_told))
 
 
-def _stands_for(tx: Tx, run: Run) -> frozenset[str]:
-    """Why the turn was taken. A retry stands for the failed turns before it: their reasons are its own."""
+def _inherited_reasons(tx: Tx, run: Run) -> frozenset[str]:
+    """Why the turn ran. A retry inherits the reasons of the failed turns before it."""
     reasons = set(_kept(run)["reasons"])
     for _ in range(_RETRIES_MAX):
         if "retry" not in reasons:
@@ -177,7 +177,7 @@ def _stands_for(tx: Tx, run: Run) -> frozenset[str]:
 
 
 def _acknowledged(tx: Tx, run: Run) -> list[int | None]:
-    """What the turn carried has been heard; answers the runs that waited for it, None where none did."""
+    """Mark the turn's events as delivered; returns the runs that waited for them, None where none did."""
     carried = tx.system_events.carried(run.run_id)
     if carried:
         tx.system_events.remove_many([event.event_id for event in carried])

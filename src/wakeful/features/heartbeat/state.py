@@ -1,4 +1,4 @@
-"""The rows of the heartbeat: held together, written together, and its alarm derived from them."""
+"""The rows of the heartbeat: locked together, written together, with the alarm derived from them."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -11,28 +11,28 @@ from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
 
-# Gaps that repeat beat after beat grow one row instead of leaving one each.
+# Gaps that repeat beat after beat extend one row instead of adding one each.
 REPEATING: Final = frozenset({"blocked", "busy", "budget", OUTSIDE})
 
 
 class HeartbeatState(NamedTuple):
-    """Where it stands."""
+    """Its rows."""
 
     heartbeat: Heartbeat
     cadence: Cadence
 
 
 def hold(tx: Tx) -> HeartbeatState:
-    """Its rows, held; in a read, just read. The heartbeat's first: it is the lock of the others."""
+    """Its rows, locked (in a read transaction, only read). The heartbeat's row first: it locks the others."""
     found = find(tx)
     if found is None:
-        cure = "give this program an agent (@app.agent), or let the daemon work on this store"
-        raise Conflict(f"nobody takes wakes here: no process with an agent ever worked on this store; {cure}")
+        cure = "give this program an agent (@app.agent), or run the daemon on this store"
+        raise Conflict(f"the heartbeat cannot be woken: no process with an agent has ever used this store; {cure}")
     return found
 
 
 def find(tx: Tx) -> HeartbeatState | None:
-    """Its rows, if they were ever written."""
+    """Its rows, or None if they were never written."""
     owner_id = tx.owners.find(HEARTBEAT)
     if owner_id is None:
         return None
@@ -41,20 +41,20 @@ def find(tx: Tx) -> HeartbeatState | None:
 
 
 def save(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:
-    """Write both back, and the alarm they mean."""
+    """Write both rows and their alarm."""
     tx.heartbeats.save(heartbeat)
     tx.cadences.save_many([cadence])
     set_alarm(tx, heartbeat, cadence, rules)
 
 
 def set_alarm(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:
-    """The alarm, derived."""
+    """Derive and write the alarm."""
     due_at = rings_at(heartbeat, cadence, rules)
     tx.alarms.set_many([Alarm(ALARM_HEARTBEAT, heartbeat.owner_id, due_at, 1, None, 0)])
 
 
 def record_gaps(tx: Tx, before: Cadence, gaps: Sequence[Gap], *, now: Instant) -> int | None:
-    """Write beats that did not run; answers the newest row of the ledger."""
+    """Write beats that did not run; returns the id of the newest ledger row."""
     rest = list(gaps)
     if rest and rest[0].reason in REPEATING and (grown := _grown(tx, before, rest[0])) is not None:
         tx.runs.save_many([grown])
@@ -67,9 +67,9 @@ def record_gaps(tx: Tx, before: Cadence, gaps: Sequence[Gap], *, now: Instant) -
 
 
 def _grown(tx: Tx, before: Cadence, gap: Gap) -> Run | None:
-    """The newest row, reaching over this gap as well, if it is of the same kind and nothing lies in between."""
+    """The newest row extended by this gap, if it is of the same kind and nothing lies in between."""
     if before.last_row_id is None or before.planned_through < before.ran_through:
-        return None  # the clock came back: what ran out there may lie in between
+        return None  # the clock was set back: later runs may lie in between
     row = tx.runs.lock([before.last_row_id]).get(before.last_row_id)
     if row is None or (row.outcome, row.reason, row.blocked_by) != (gap.outcome, gap.reason, gap.blocked_by):
         return None

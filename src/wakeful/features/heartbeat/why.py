@@ -1,4 +1,4 @@
-"""Why did it turn, why did it not, why does it wait? One sentence of cause, and the facts it rests on."""
+"""Explains the heartbeat's state, a past turn or an upcoming one: one sentence, and the facts."""
 
 import json
 from typing import Any, Final
@@ -13,27 +13,27 @@ from wakeful.ports.rows import row_at
 from wakeful.ports.store import Tx
 
 _VERDICTS: Final = {
-    "ok-empty": "and the agent had nothing to say",
-    "ok-ack": "and the agent acknowledged that there was nothing to say",
-    "sent": "and what the agent said was handed to delivery",
-    "no-reply": "and its reply could not be heard, so nothing was delivered",
+    "ok-empty": "and the agent's reply was empty",
+    "ok-ack": "and the agent acknowledged that nothing needs attention",
+    "sent": "and the agent's reply was queued for delivery",
+    "no-reply": "but its reply could not be read, so nothing was delivered",
 }
 _SKIPPED: Final = {
-    "outside active hours": "it lay outside the active hours",
-    "budget": "the turns of that hour were used up",
+    "outside active hours": "it was outside the active hours",
+    "budget": "the hourly turn limit was reached",
     "busy": "the agent was busy",
     "blocked": "a turn was still open",
-    "nothing to do": "HEARTBEAT.md is empty and no event waited",
+    "nothing to do": "HEARTBEAT.md is empty and no event was waiting",
     "edited": "the interval was changed",
-    "disabled": "the heartbeat was switched off",
+    "disabled": "the heartbeat was disabled",
     "paused": "the heartbeat was paused",
-    "coalesced": "a later beat came due at the same time",
-    "event evicted": "too many system events waited",
+    "coalesced": "a later beat was due at the same time",
+    "event evicted": "too many system events were waiting",
 }
 
 
 def why(tx: Tx, terms: HeartbeatTerms, *, at: Instant | None, now: Instant) -> tuple[str, dict[str, Any]]:
-    """Why it stands as it does (`at` left out), or what became of a time: a sentence, and facts for programs."""
+    """Explain the current state (without `at`) or a time: a sentence, and facts for programs."""
     view = standing(tx, terms, now=now)
     facts: dict[str, Any] = {"slug": "heartbeat", "at": None if at is None else format_instant(at), **view.to_json()}
     if at is None:
@@ -43,36 +43,36 @@ def why(tx: Tx, terms: HeartbeatTerms, *, at: Instant | None, now: Instant) -> t
     row = _row_at(tx, at)
     if _is_left_out(view, row, at):
         facts["run"] = None
-        return f"No beat was planned for {format_instant(at)}: it lies outside {_hours(view)}.{_next(view)}", facts
+        return f"No beat was planned for {format_instant(at)}: that is outside {_hours(view)}.{_next(view)}", facts
     facts["run"] = None if row is None else {"runId": str(row.run_id), "outcome": row.outcome, "reason": row.reason}
     if row is None:
-        return f"The ledger has nothing of the heartbeat at or before {format_instant(at)}.", facts
+        return f"The ledger has no entry for the heartbeat at or before {format_instant(at)}.", facts
     return _past(row), facts
 
 
 def _now(view: HeartbeatView, now: Instant) -> str:
     run = view.open_run
     if run is not None and run.outcome == "running":
-        return f"A turn is under way since {_at(run.claimed_at)}, asked for by {_reasons(run)} (run {run.run_id})."
+        return f"A turn requested by {_reasons(run)} has been running since {_at(run.claimed_at)} (run {run.run_id})."
     if run is not None:
         until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
-        return f"A turn asked for by {_reasons(run)} waits{until} ({run.reason}; run {run.run_id})."
+        return f"A turn requested by {_reasons(run)} is waiting{until} ({run.reason}; run {run.run_id})."
     if view.held_until is not None:
         most = view.terms.beats.turns_per_hour_max
-        return f"It waits until {_at(view.held_until)}: it had {most} turns within an hour, and that is its budget."
+        return f"It waits until {_at(view.held_until)}: it had {most} turns within an hour, which is its limit."
     if view.next_turn is not None:
-        asked = ", ".join(wake.reason for wake in view.wakes) or "a failed turn"
-        return f"A turn follows at {_at(max(view.next_turn, now))}, asked for by {asked}."
+        reasons = ", ".join(wake.reason for wake in view.wakes) or "a failed turn"
+        return f"The next turn is at {_at(max(view.next_turn, now))}, requested by {reasons}."
     last = "" if view.last_error is None else f" The last turn failed: {view.last_error}"
     if view.status == "disabled":
-        return f"It is switched off in the settings ([heartbeat] enabled) and turns only when it is woken.{last}"
+        return f"It is disabled in the settings ([heartbeat] enabled) and takes a turn only when woken.{last}"
     if view.paused_at is not None:
-        return f"It is paused since {_at(view.paused_at)}{_until(view)} and turns only when it is woken.{last}"
+        return f"It has been paused since {_at(view.paused_at)}{_until(view)} and takes a turn only when woken.{last}"
     if view.next_beat is None:
-        return f"No beat is to come: its calendar is at its end.{last}"
+        return f"No further beat is planned.{last}"
     hours = view.terms.beats.hours
     if hours is not None and not is_active(hours, now):
-        return f"It is outside {_hours(view)} and beats again at {_at(view.next_beat)}; a wake still turns it.{last}"
+        return f"It is outside {_hours(view)} and beats again at {_at(view.next_beat)}; it can still be woken.{last}"
     return f"It waits for its next beat at {_at(view.next_beat)}, every {format_duration(view.terms.every)}.{last}"
 
 
@@ -80,21 +80,21 @@ def _ahead(view: HeartbeatView, at: Instant) -> str:
     if view.paused_at is not None:
         return f"Nothing is planned for {_at(at)}: it is paused{_until(view)}."
     if view.next_beat is None:
-        return f"Nothing is planned for {_at(at)}: it turns only when it is woken."
+        return f"Nothing is planned for {_at(at)}: it takes a turn only when woken."
     hours = view.terms.beats.hours
     if hours is not None and not is_active(hours, at):
-        return f"Nothing is planned for {_at(at)}: it lies outside {_hours(view)}.{_next(view)}"
+        return f"Nothing is planned for {_at(at)}: that is outside {_hours(view)}.{_next(view)}"
     if at < view.next_beat:
         return f"Nothing is planned for {_at(at)}: the next beat is at {_at(view.next_beat)}."
-    return f"Beats follow from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
+    return f"It beats from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
 
 
 def _until(view: HeartbeatView) -> str:
-    return ", until: wakeful resume heartbeat," if view.resume_at is None else f" until {_at(view.resume_at)}"
+    return " (to resume: wakeful resume heartbeat)" if view.resume_at is None else f" until {_at(view.resume_at)}"
 
 
 def _is_left_out(view: HeartbeatView, row: Run | None, at: Instant) -> bool:
-    """Whether a past time lies outside the active hours and no row speaks of it: the gap is written with the next
+    """Whether a past time is outside the active hours and no row covers it yet: the gap is written with the next
     beat."""
     hours = view.terms.beats.hours
     if hours is None or view.status in ("disabled", "paused") or is_active(hours, at):
@@ -112,31 +112,31 @@ def _next(view: HeartbeatView) -> str:
 
 
 def _past(row: Run) -> str:
-    """What a row of the ledger says."""
+    """The sentence for a ledger row."""
     until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} beats)"
     when = f"{_at(row.planned_at)}{until}"
     if row.outcome == "skipped":
         blocker = "" if row.blocked_by is None else f" (run {row.blocked_by})"
         return f"The beat of {when} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
     if row.outcome == "missed":
-        return f"The beat of {when} was missed: nobody ticked ({row.reason})."
+        return f"The beat of {when} was missed: no process was ticking ({row.reason})."
     if row.outcome in ERRORS:
-        return f"The turn of {when}, asked for by {_reasons(row)}, ended as {row.outcome}: {row.error}"
+        return f"The turn of {when}, requested by {_reasons(row)}, ended as {row.outcome}: {row.error}"
     if row.outcome == "succeeded":
         verdict = _VERDICTS.get(row.reason or "", "")
-        return f"The turn of {when}, asked for by {_reasons(row)}, succeeded {verdict}."
-    return f"The turn of {when}, asked for by {_reasons(row)}, is {row.outcome} ({row.reason or row.rung})."
+        return f"The turn of {when}, requested by {_reasons(row)}, succeeded {verdict}."
+    return f"The turn of {when}, requested by {_reasons(row)}, is {row.outcome} ({row.reason or row.rung})."
 
 
 def _row_at(tx: Tx, at: Instant) -> Run | None:
-    """The newest row that began by then."""
-    found = find(tx)
-    return None if found is None else row_at(tx, found.heartbeat.owner_id, at)
+    """The newest row that started by then."""
+    state = find(tx)
+    return None if state is None else row_at(tx, state.heartbeat.owner_id, at)
 
 
 def _reasons(run: Run) -> str:
     kept = {} if run.definition is None else json.loads(run.definition)
-    return " and ".join(kept.get("reasons", ())) or "nobody"
+    return " and ".join(kept.get("reasons", ())) or "unknown"
 
 
 def _at(at: Instant | None) -> str:

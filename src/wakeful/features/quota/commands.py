@@ -1,4 +1,4 @@
-"""Commands on slots: each is a function of a transaction, does all or nothing, and decides under the slot's lock."""
+"""Commands on slots. Each is a function of a transaction, atomic, and decides under the slot's lock."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,30 +22,30 @@ from wakeful.features.quota.watch import restarted
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
-MANUAL_OPEN: Final = "already has a wake under way"
+MANUAL_OPEN: Final = "already has a wake in progress"
 
 
 class Commands:
-    """What can be told to slots."""
+    """The commands on slots."""
 
-    def __init__(self, book: SlotRegistry, keeper: WakeRuns, hooks: EngineHooks) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry, keeper: WakeRuns, hooks: EngineHooks) -> None:
+        self._registry = registry
         self._keeper = keeper
         self._hooks = hooks
 
     def sync(self, tx: Tx, *, now: Instant, is_start: bool) -> None:
-        """Bring the rows in line with what is written: new slots begin, changed ones follow, others are let go."""
+        """Synchronise the rows with the definitions: add new slots, update changed ones, drop removed ones."""
         known = {slot.name for slot in tx.slots.all()}
-        fresh = self._book.names - known
+        fresh = self._registry.names - known
         for name in sorted(fresh):
             tx.slots.add(name, None, now=now)
         held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
         for slot in sorted(held.values()):
-            defined = self._book.of(slot)
+            defined = self._registry.of(slot)
             if isinstance(defined, Defined):
                 self._follow(tx, slot, defined, now=now, is_start=is_start or slot.name in fresh)
             elif slot.definition is None:
-                self._let_go(tx, slot, now)
+                self._drop(tx, slot, now)
             else:
                 tx.slots.save_many([slot._replace(error=defined.reason, error_at=now)])
                 tell(tx, slot, "invalid", "slot-invalid", f"slot {slot.name}: {defined.reason}", level="error")
@@ -53,18 +53,18 @@ class Commands:
     def put(
         self, tx: Tx, name: str, data: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
     ) -> bool:
-        """Write what a person says about a slot; answers whether it is new. Raises `Invalid`, `Conflict`."""
-        slot = self._mine(tx, name)
+        """Write a slot defined over REST; returns whether it is new. Raises `Invalid`, `Conflict`."""
+        slot = self._editable(tx, name)
         guard(slot)
         before = {} if slot is None or slot.definition is None else json.loads(slot.definition)
         data = {field: value for field, value in with_secrets_of(data, before).items() if value is not None}
-        defined = self._book.define(name, data)
+        defined = self._registry.define(name, data)
         text = json.dumps(data, ensure_ascii=False, sort_keys=True)
         if slot is None:
             self._refuse_too_many(tx, name)
             slot = tx.slots.add(name, text, now=now)
             if slot is None:
-                raise Conflict(f"slot {name} was made by another at the same time; read it again")
+                raise Conflict(f"slot {name} was created by someone else at the same time; read it again")
             self._follow(tx, slot, defined, now=now, is_start=True)
             return True
         if slot.definition != text:
@@ -75,9 +75,9 @@ class Commands:
     def patch(
         self, tx: Tx, name: str, changes: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
     ) -> None:
-        """Change some of it; null takes a field back to what is usual. A key is replaced whole: half a reference to it
-        and half of another would be neither."""
-        slot = self._mine(tx, name)
+        """Change some fields; null resets a field to its default. A key is replaced as a whole: mixing parts of two
+        key references would be neither."""
+        slot = self._editable(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
         before: dict[str, Any] = json.loads(slot.definition or "{}")
@@ -88,20 +88,20 @@ class Commands:
         self.put(tx, name, merged, now=now, guard=guard)
 
     def remove(self, tx: Tx, name: str, *, now: Instant) -> None:
-        """Take it away; its ledger stays."""
-        slot = self._mine(tx, name)
+        """Remove it; its ledger rows stay."""
+        slot = self._editable(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
-        self._let_go(tx, slot, now)
+        self._drop(tx, slot, now)
 
     def wake(self, tx: Tx, name: str, *, now: Instant) -> int:
-        """One wake, at once and without a pre-check: a person asked. Returns the run's id.
+        """Send one wake now, without a pre-check: a person requested it. Returns the run's id.
 
-        A wake that could not be sent and waits to be sent again is what they ask for: it is sent now."""
+        A wake that waits to be resent is sent now instead of adding another."""
         slot, defined = self._held(tx, name)
         if not defined.provider.can_wake:
-            cure = "wake_url or wake_argv in the settings" if name in self._book.names else "wakeUrl or wakeArgv"
-            raise Conflict(f"slot {name} does not say how it is woken; give it {cure}")
+            cure = "wake_url or wake_argv in the settings" if name in self._registry.names else "wakeUrl or wakeArgv"
+            raise Conflict(f"slot {name} has no wake configured; set {cure}")
         if slot.wake_run_id is not None:
             if slot.unsent and _hurry(tx, slot, now):
                 return slot.wake_run_id
@@ -123,13 +123,12 @@ class Commands:
         return run_id
 
     def poll(self, tx: Tx, name: str, *, now: Instant) -> None:
-        """Read the quota at once."""
+        """Read the quota now."""
         slot, defined = self._held(tx, name)
         self._save(tx, slot._replace(poll_asked_at=now), defined, now)
 
     def resume(self, tx: Tx, name: str, *, now: Instant) -> None:
-        """Let both sides go on: nothing is disabled any more, error counts start again, a wake that waits to be sent
-        again is sent now."""
+        """Re-enable polling and waking, reset the error counts, and send a wake that waits to be resent."""
         slot, defined = self._held(tx, name)
         if slot.unsent:
             _hurry(tx, slot, now)
@@ -139,11 +138,11 @@ class Commands:
         self._save(tx, after, defined, now)
 
     def check_up(self, tx: Tx, *, now: Instant) -> int:
-        """Notice what is stuck and start it again; answers how many slots needed it (see `watch`)."""
+        """Find and restart what is stuck; returns how many slots needed it (see `watch`)."""
         held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
         found = 0
         for slot in sorted(held.values()):
-            defined = self._book.of(slot)
+            defined = self._registry.of(slot)
             if isinstance(defined, Unusable):
                 continue
             after = restarted(tx, slot, defined, now=now)
@@ -154,7 +153,7 @@ class Commands:
         return found
 
     def close_run(self, tx: Tx, slot: Slot, ending: Done | Unconfirmed, now: Instant) -> Slot:
-        """End the run whose wake was looked for, be it open or closed without proof; the slot without it."""
+        """End the run whose wake was being confirmed, open or closed without proof; returns the slot without it."""
         run = None if slot.sent_run_id is None else tx.runs.lock([slot.sent_run_id]).get(slot.sent_run_id)
         may_prove = isinstance(ending, Done) and run is not None and run.outcome in ("unconfirmed", "unknown")
         if run is None or run.stuck or not (run.outcome == "waiting" or may_prove):
@@ -178,7 +177,7 @@ class Commands:
             tell(tx, slot, "off", "wake.scheduler.config-disabled")
         self._save(tx, slot, defined, now)
 
-    def _let_go(self, tx: Tx, slot: Slot, now: Instant) -> None:
+    def _drop(self, tx: Tx, slot: Slot, now: Instant) -> None:
         self._drop_wake(tx, slot, "removed", now)
         silence(tx, slot)
         tx.slots.remove(slot.slot_id)
@@ -186,7 +185,7 @@ class Commands:
         tell(tx, slot, "stopped", "wake.scheduler.task-stopped", f"slot {slot.name}: removed")
 
     def _drop_wake(self, tx: Tx, slot: Slot, reason: str, now: Instant) -> Slot:
-        """Give up a wake that waits for something; one that is being sent ends by itself."""
+        """Give up a waiting wake; one that is being sent ends by itself."""
         run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
         if run is None or run.outcome != "waiting":
             return slot
@@ -201,20 +200,20 @@ class Commands:
         slot = _lock(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             raise Conflict(f"slot {name} cannot be used: {defined.reason}")
         return slot, defined
 
-    def _mine(self, tx: Tx, name: str) -> Slot | None:
-        """The slot, if it may be written over REST."""
-        if name in self._book.names:
-            raise Conflict(f"slot {name} is defined in {self._book.config.file}; change it there")
+    def _editable(self, tx: Tx, name: str) -> Slot | None:
+        """The slot, if it may be changed over REST."""
+        if name in self._registry.names:
+            raise Conflict(f"slot {name} is defined in {self._registry.config.file}; change it there")
         return _lock(tx, name)
 
     def _refuse_too_many(self, tx: Tx, name: str) -> None:
-        most = self._book.config.quota.slots_max
-        count = len({slot.name for slot in tx.slots.all()} | self._book.names)
+        most = self._registry.config.quota.slots_max
+        count = len({slot.name for slot in tx.slots.all()} | self._registry.names)
         if count >= most:
             message = f"there are {count} slots, and quota.slots_max is {most}; raise it, or remove one"
             raise Invalid(FieldError("name", message))
@@ -224,7 +223,7 @@ class Commands:
 
 
 def _hurry(tx: Tx, slot: Slot, now: Instant) -> bool:
-    """Bring the next attempt of its waiting run forward; False: it does not wait."""
+    """Bring the next attempt of its waiting run forward; False if it is not waiting."""
     run = None if slot.wake_run_id is None else tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
     if run is None or run.outcome != "waiting":
         return False

@@ -1,4 +1,4 @@
-"""Quota slots put together: what plugs into the kernel, and what edges ask for."""
+"""The quota feature: what plugs into the engine, and the operations used by REST and CLI."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ from wakeful.ports.handlers import EngineHooks, FeatureHooks
 from wakeful.ports.store import Store, Tx
 
 Guard: TypeAlias = Callable[[Slot | None], None]
-"""Looks at a slot as it is before it is written, and raises if it must not be."""
+"""Checks a slot before it is overwritten, and raises to refuse."""
 
 
 class Quota:
@@ -52,25 +52,25 @@ class Quota:
         self._store = store
         self._clock = clock
         self._ring_bell = ring_bell
-        self._book = SlotRegistry(config, make_provider, read_slot)
-        keeper = WakeRuns(self._book, store_id=store_id)
-        self._commands = Commands(self._book, keeper, _hooks(apply))
+        self._registry = SlotRegistry(config, make_provider, read_slot)
+        keeper = WakeRuns(self._registry, store_id=store_id)
+        self._commands = Commands(self._registry, keeper, _hooks(apply))
         sharing = Sharing()
         notes = ReadingRecorder(apply, self._commands.close_run)
-        action = WakeAction(self._book, notes, sharing, store, clock, ring_bell)
+        action = WakeAction(self._registry, notes, sharing, store, clock, ring_bell)
         self._plug = FeatureHooks(
             alarms=[
-                WakeAlarms(self._book),
-                PollAlarms(self._book, notes, sharing, clock),
-                StatsAlarms(self._book, sharing, clock),
+                WakeAlarms(self._registry),
+                PollAlarms(self._registry, notes, sharing, clock),
+                StatsAlarms(self._registry, sharing, clock),
             ],
             keepers=[keeper],
             actions={WakeSpec: action},
             gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
             besides=[self, SlotWatch(clock, self.check_up)],
-            ahead=[UpcomingWakes(self._book)],
-            whys={"slot": WhySlot(self._book)},
+            ahead=[UpcomingWakes(self._registry)],
+            whys={"slot": WhySlot(self._registry)},
         )
 
     def plug(self) -> FeatureHooks:
@@ -78,14 +78,14 @@ class Quota:
         return self._plug
 
     def _check(self, tx: Tx, definition: Definition) -> Sequence[FieldError]:
-        """A slot that is not there never holds a run back, and has no resets."""
+        """Refuse unknown slots: they would never hold a run back, and have no resets."""
         timing = definition.timing
         named = [("slot", definition.slot)] if definition.slot is not None else []
         if isinstance(timing, AfterReset):
             named.append(("schedule.slot", timing.slot))
         if not named:
             return ()
-        known = sorted({*self._book.names, *(slot.name for slot in tx.slots.all())})
+        known = sorted({*self._registry.names, *(slot.name for slot in tx.slots.all())})
         cure = f"write one of {', '.join(known)}" if known else "there are none yet"
         return [
             FieldError(field, f"there is no slot {shown(name)}; {cure}, or add it under [slots]")
@@ -94,36 +94,36 @@ class Quota:
         ]
 
     async def start(self) -> None:
-        """Before the first tick: rows are brought in line with the settings, and everything is read once."""
+        """Before the first tick: synchronise rows with the settings, and read every quota once."""
         await self._store.write(partial(self._commands.sync, now=self._now(), is_start=True))
 
     async def stop(self) -> None:
-        await self._book.close()
+        await self._registry.close()
 
     async def change(self, config: Config) -> None:
-        """Other settings: both sides of every slot follow at once."""
-        self._book.change(config)
+        """Apply changed settings to all slots immediately."""
+        self._registry.change(config)
         await self._store.write(partial(self._commands.sync, now=self._now(), is_start=False))
         self._ring_bell()
 
     async def check_up(self) -> None:
-        """Start again what is stuck."""
+        """Restart what is stuck."""
         if await self._store.write(partial(self._commands.check_up, now=self._now())):
             self._ring_bell()
 
-    # --- what edges ask for ------------------------------------------------------------------------------------------
+    # --- operations --------------------------------------------------------------------------------------------------
 
     async def all(self) -> list[dict[str, Any]]:
-        return await self._store.read(partial(queries.all_slots, book=self._book, now=self._now()))
+        return await self._store.read(partial(queries.all_slots, registry=self._registry, now=self._now()))
 
     async def get(self, name: str) -> dict[str, Any]:
-        return await self._store.read(partial(queries.one_slot, book=self._book, name=name, now=self._now()))
+        return await self._store.read(partial(queries.one_slot, registry=self._registry, name=name, now=self._now()))
 
     async def troubles(self) -> list[queries.SlotFinding]:
-        return await self._store.read(partial(queries.troubles, book=self._book, now=self._now()))
+        return await self._store.read(partial(queries.troubles, registry=self._registry, now=self._now()))
 
     async def put(self, name: str, data: Mapping[str, Any], *, guard: Guard | None = None) -> bool:
-        """Write a slot; answers whether it is new."""
+        """Write a slot; returns whether it is new."""
         is_new = await self._store.write(
             partial(self._commands.put, name=name, data=data, now=self._now(), guard=guard or _unguarded)
         )
@@ -162,10 +162,10 @@ class _NoOrphans:
 
 
 def _hooks(apply: Apply) -> EngineHooks:
-    """What ending a run by a command needs of the kernel: whoever applies its effects."""
+    """What ending a run by a command needs from the engine: the applier of its effects."""
     appliers: dict[type[Any], Any] = dict.fromkeys(get_args(Effect), apply)
     return EngineHooks(alarms=(), keepers={}, actions={}, appliers=appliers, orphans=_NoOrphans())
 
 
 def _unguarded(_: Slot | None) -> None:
-    """Whatever is there may be written over."""
+    """Allows overwriting anything."""

@@ -1,4 +1,4 @@
-"""The quota gate: a run whose slot is used up waits for the reset, never lost and never run twice."""
+"""The quota gate: a run whose slot is exhausted waits for the reset, never lost and never run twice."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -11,11 +11,11 @@ from wakeful.ports.store import Tx
 QUOTA: Final = "quota"
 
 SlotOf: TypeAlias = Callable[[Tx, Run], str | None]
-"""The slot that a run's schedule names."""
+"""The slot named by a run's schedule."""
 
 
 class QuotaGate:
-    """Asked before a schedule's run starts. A person who asks for one is told at once."""
+    """Checked before a schedule's run starts. A manual run is refused immediately instead of waiting."""
 
     def __init__(self, slot_of: SlotOf) -> None:
         self._slot_of = slot_of

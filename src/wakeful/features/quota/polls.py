@@ -1,4 +1,4 @@
-"""The poll side: its alarms ask for errands that read the quota, or statistics, and note what was found."""
+"""Polling: alarms start side tasks that read the quota or statistics and record the result."""
 
 import json
 from functools import partial
@@ -21,18 +21,18 @@ POLL_TIMEOUT: Final[Duration] = 30 * SECOND
 STATS_TIMEOUT: Final[Duration] = 60 * SECOND
 CLAIM_MARGIN: Final[Duration] = 30 * SECOND
 UNUSABLE_EVERY: Final[Duration] = MINUTE
-"""A slot that cannot be worked with here is looked at this often: another node may know it."""
+"""How often a slot that is unusable on this node is checked again: another node may know it."""
 
 
 class PollAlarms:
-    """Rings the poll side."""
+    """Handles poll alarms."""
 
     kind = ALARM_POLL
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, book: SlotRegistry, notes: ReadingRecorder, sharing: Sharing, clock: Clock) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry, notes: ReadingRecorder, sharing: Sharing, clock: Clock) -> None:
+        self._registry = registry
         self._notes = notes
         self._sharing = sharing
         self._clock = clock
@@ -44,26 +44,26 @@ class PollAlarms:
         return RingResult((), len(slots), side_tasks)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The wake side does it for both: they share the row."""
+        """Done by `WakeAlarms` for both: they share the row."""
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Whoever was reading is gone with its process."""
+        """Release the polls of dead processes."""
         slots = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
         for slot in slots.values():
-            defined = self._book.of(slot)
+            defined = self._registry.of(slot)
             if isinstance(defined, Defined):
                 after = slot_polls.recovered(slot)
                 save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
 
     def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             tx.alarms.move_many(ALARM_POLL, [(slot.slot_id, now + UNUSABLE_EVERY)])
             return None
         has_statistics = defined.provider.has_statistics
         due_at = poll_due_at(slot, defined.rules, now=now)
-        if due_at is None or due_at > now:  # a stale alarm: put it where the facts say
+        if due_at is None or due_at > now:  # a stale alarm: recompute it
             save(tx, slot, defined.rules, now=now, has_statistics=has_statistics)
             return None
         claim = claimed(slot, until=now + POLL_TIMEOUT + CLAIM_MARGIN)
@@ -75,15 +75,15 @@ class PollAlarms:
         provider = defined.provider
         try:
             found = await self._sharing.ask(("read", provider.mark), lambda: provider.read("background-quota-poll"))
-        except Exception as error:  # a provider's mistake is this slot's trouble, and counts as such
+        except Exception as error:  # a provider's bug affects this slot only, and counts as an error
             found = ReadFailure("unreadable", f"{type(error).__name__}: {error}")
         return partial(self._note, slot_id=slot_id, fence=fence, found=found, began_at=began_at)
 
     def _note(self, tx: Tx, *, slot_id: int, fence: int, found: Reading | ReadFailure, began_at: Instant) -> None:
         slot = tx.slots.lock([slot_id]).get(slot_id)
         if slot is None or slot.poll_fence != fence:
-            return  # removed, another key by now, or taken for lost
-        defined = self._book.of(slot)
+            return  # removed, its key changed, or presumed lost
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             return
         self._notes.note_poll(
@@ -98,19 +98,19 @@ class PollAlarms:
 
 
 class StatsAlarms:
-    """Rings statistics: for people to look at, at a pace of their own. Nothing depends on them."""
+    """Handles statistics alarms. Statistics are for display only; nothing depends on them."""
 
     kind = ALARM_STATS
     is_always_asked = False
     brings_runs = False
 
-    def __init__(self, book: SlotRegistry, sharing: Sharing, clock: Clock) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry, sharing: Sharing, clock: Clock) -> None:
+        self._registry = registry
         self._sharing = sharing
         self._clock = clock
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Claim all statistics that are due."""
+        """Claim every statistics read that is due."""
         slots = tx.slots.due(ALARM_STATS, now=due_by, limit=limit)
         side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
         return RingResult((), len(slots), side_tasks)
@@ -119,10 +119,10 @@ class StatsAlarms:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """The poll side does it for both."""
+        """Done by `PollAlarms` for both."""
 
     def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable) or not defined.provider.has_statistics:
             tx.alarms.move_many(ALARM_STATS, [(slot.slot_id, None)])
             return None
@@ -146,10 +146,10 @@ class StatsAlarms:
         now = self._clock.read().now
         if slot is None or slot.key_mark != key_mark:
             return
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             return
-        # A failure keeps what was known: the charts have a gap, and the next try is at its usual pace.
+        # A failure keeps the earlier values: the charts have a gap, and the next read is at the usual interval.
         after = slot._replace(stats_at=now, stats_until=None, stats=slot.stats if stats is None else stats)
         save(tx, after, defined.rules, now=now)
         tell(tx, after, "statistics", "quota-poller.statistics", isKept=stats is not None)

@@ -1,4 +1,4 @@
-"""Slots as they stand, for people and programs."""
+"""Queries on slots, for people and programs."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ HISTORY_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class SlotFinding:
-    """Something amiss with a slot, and its cure."""
+    """A problem with a slot, and its cure."""
 
     slot: str
     level: Literal["warn", "bad"]
@@ -30,27 +30,27 @@ class SlotFinding:
     cure: str
 
 
-def all_slots(tx: Tx, book: SlotRegistry, *, now: Instant) -> list[dict[str, Any]]:
-    """Every slot, in the order of their names."""
-    return [view(tx, book, slot, now=now) for slot in tx.slots.all()]
+def all_slots(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[dict[str, Any]]:
+    """All slots, by name."""
+    return [view(tx, registry, slot, now=now) for slot in tx.slots.all()]
 
 
-def one_slot(tx: Tx, book: SlotRegistry, name: str, *, now: Instant) -> dict[str, Any]:
+def one_slot(tx: Tx, registry: SlotRegistry, name: str, *, now: Instant) -> dict[str, Any]:
     """One slot."""
     slot = tx.slots.by_names([name]).get(name)
     if slot is None:
         raise NotFound(f"there is no slot {shown(name)}")
-    return view(tx, book, slot, now=now)
+    return view(tx, registry, slot, now=now)
 
 
-def troubles(tx: Tx, book: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
-    """What is amiss, slot by slot."""
-    found = (trouble_of(slot, book.of(slot), now=now) for slot in tx.slots.all())
+def troubles(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
+    """The problems of all slots."""
+    found = (trouble_of(slot, registry.of(slot), now=now) for slot in tx.slots.all())
     return [trouble for trouble in found if trouble is not None]
 
 
 def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> SlotFinding | None:
-    """One clear sentence about what is wrong with a slot, the gravest first."""
+    """The most severe problem of a slot, in one sentence; None if there is none."""
     name = slot.name
     if isinstance(defined, Unusable):
         return SlotFinding(
@@ -62,37 +62,37 @@ def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> Slot
         sentence = f"slot {name} is disabled after {slot.quota_errors} errors in a row, the last: {slot.error}"
         return SlotFinding(name, "bad", sentence, f"correct the key or the address, then: wakeful slots resume {name}")
     if slot.wake_disabled_at is not None:
-        sentence = f"slot {name} is not woken any more after {slot.wake_errors} wake errors: {slot.wake_error}"
+        sentence = f"slot {name} is no longer woken after {slot.wake_errors} wake errors: {slot.wake_error}"
         return SlotFinding(name, "bad", sentence, wake_cure(name))
     if slot.unsent:
         tries = "once" if slot.unsent == 1 else f"{slot.unsent} times"
         sentence = f"the wake of slot {name} could not be sent, tried {tries}: {slot.wake_error}"
-        return SlotFinding(name, "warn", sentence, "check the network; it is sent again by itself until it arrives")
+        return SlotFinding(name, "warn", sentence, "check the network; it is resent automatically until it arrives")
     if slot.unreachable_since is not None:
         since = format_instant(slot.unreachable_since)
-        sentence = f"the quota of slot {name} cannot be reached since {since}: {slot.error}"
-        return SlotFinding(name, "warn", sentence, "check the network and the address; it is read again by itself")
+        sentence = f"the quota of slot {name} has been unreachable since {since}: {slot.error}"
+        return SlotFinding(name, "warn", sentence, "check the network and the address; polling continues")
     if slot.error is not None:
         count = f" ({slot.quota_errors} errors in a row)" if slot.quota_errors else ""
         sentence = f"the quota of slot {name} cannot be read{count}: {slot.error}"
-        return SlotFinding(name, "warn", sentence, "correct the key or the address; it is read again by itself")
+        return SlotFinding(name, "warn", sentence, "correct the key or the address; polling continues")
     if slot.wake_errors:
         sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
-        return SlotFinding(name, "warn", sentence, "wait for the next try, or see that the key can be used")
+        return SlotFinding(name, "warn", sentence, "wait for the next attempt, or check that the key is usable")
     if defined.rules.after_reset is not None and slot.last_reset_at is None and slot.read_at is not None:
         sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset has no time"
         return SlotFinding(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
     return None
 
 
-def view(tx: Tx, book: SlotRegistry, slot: Slot, *, now: Instant) -> dict[str, Any]:
-    """A slot as REST shows it."""
-    defined = book.of(slot)
+def view(tx: Tx, registry: SlotRegistry, slot: Slot, *, now: Instant) -> dict[str, Any]:
+    """The JSON shape of a slot."""
+    defined = registry.of(slot)
     history = [_point(read) for read in tx.slots.readings(slot.slot_id, since=now - HISTORY_SHOWN, limit=HISTORY_MAX)]
     trouble = trouble_of(slot, defined, now=now)
     shared = {
         "name": slot.name,
-        "source": "settings" if slot.name in book.names else "store",
+        "source": "settings" if slot.name in registry.names else "store",
         **_status(slot, defined, trouble, now),
         **_quota(slot, now),
         **_errors(slot),

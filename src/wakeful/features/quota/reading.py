@@ -1,4 +1,4 @@
-"""Readings, noted: what a provider told becomes the slot's state, in one transaction with all that follows from it."""
+"""Records readings: a provider's response becomes the slot's state, in one transaction with its consequences."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -15,14 +15,14 @@ from wakeful.ports.store import Tx
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
 GOOD_NEEDED: Final = 1
-"""Wakes that have to show, or readings, before the incident of a slot is over: windows last for hours."""
+"""How many confirmed wakes or readings end a slot's incident: windows last for hours."""
 
 CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
-"""Closes the run whose wake was looked for, and answers the slot without it."""
+"""Closes the run whose wake was being confirmed, and returns the slot without it."""
 
 
 class ReadingRecorder:
-    """Writes down what was read."""
+    """Records what was read."""
 
     def __init__(self, apply: Apply, close_run: CloseRun) -> None:
         self._apply = apply
@@ -39,7 +39,7 @@ class ReadingRecorder:
         now: Instant,
         has_statistics: bool,
     ) -> None:
-        """A poll has ended. The caller holds the slot and knows that the claim still stands."""
+        """A poll has ended. The caller holds the slot's lock and has checked that the claim is still valid."""
         after = polled(slot, rules, found, began_at=began_at, now=now)
         if isinstance(found, Reading):
             self._tell_reading(tx, slot, after, now)
@@ -62,7 +62,7 @@ class ReadingRecorder:
         return self._finish(tx, slot, after, rules, now, has_statistics)
 
     def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
-        after = self._look_at_wake(tx, before, after, now)
+        after = self._confirm_wake(tx, before, after, now)
         save(tx, after, rules, now=now, has_statistics=has_statistics)
         effects: list[Effect] = [
             *replanned(before, after),
@@ -73,12 +73,12 @@ class ReadingRecorder:
             self._apply(tx, effect, now)
         return after
 
-    def _look_at_wake(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> Slot:
-        """Whether the wake that was sent shows by now; its run ends with it."""
+    def _confirm_wake(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> Slot:
+        """Check whether the sent wake is confirmed by now; its run ends with it."""
         if before.pending_at is None:
             return after
         if after.pending_at is None and after.wake_disabled_at == before.wake_disabled_at:
-            text = f"slot {after.name}: wake confirmed, the window runs until {at_text(after.reset_at)}"
+            text = f"slot {after.name}: wake confirmed, the window is open until {at_text(after.reset_at)}"
             tell(tx, after, "confirmed", "quota-poller.wake-confirmed", text, resetAt=at_text(after.reset_at))
             tell(tx, after, "pendingCleared", "wake.pending-cleared")
             return self._close_run(tx, after, Done("finished", output="confirmed"), now)
@@ -96,7 +96,7 @@ class ReadingRecorder:
         if after.wake_disabled_at is not None:
             tell_wake_disabled(tx, after)
         if before.is_forced:
-            return self._close_run(tx, after, Unconfirmed(after.wake_error or "it does not show"), now)
+            return self._close_run(tx, after, Unconfirmed(after.wake_error or "it is not confirmed"), now)
         return after
 
     def _tell_reading(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> None:
@@ -133,19 +133,19 @@ class ReadingRecorder:
 
 
 def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
-    """Waking ended by itself."""
+    """Report that waking was disabled after errors."""
     text = f"slot {slot.name}: waking disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
     tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
 
 
 def wake_disabled(slot: Slot, now: Instant) -> Observed:
-    """Waking was switched off: a person is told at once, unless they know of its trouble."""
-    said = f"it is not woken any more after {slot.wake_errors} errors, the last: {slot.wake_error}"
+    """Waking was disabled: alert people immediately, unless its incident is already open."""
+    said = f"it is no longer woken after {slot.wake_errors} errors, the last: {slot.wake_error}"
     return Observed(slot_incident(slot.name), False, now, slot.sent_run_id, said, is_urgent=True)
 
 
 def unread(before: Slot, after: Slot, found: ReadFailure, now: Instant) -> Observed:
-    """The quota could not be read; if reading was switched off for that, a person is told at once."""
+    """The quota could not be read; if that disabled polling, people are alerted immediately."""
     name, is_off = after.name, after.disabled_at is not None and before.disabled_at is None
     said = f"its quota cannot be read: {found.error}"
     if is_off:
@@ -154,13 +154,13 @@ def unread(before: Slot, after: Slot, found: ReadFailure, now: Instant) -> Obser
 
 
 def wake_cure(name: str) -> str:
-    """How to get a slot woken again whose wakes were refused or did not show."""
+    """The cure for a slot whose wakes were refused or never confirmed."""
     return f"check that its key is valid and its plan allows requests, then: wakeful slots resume {name}"
 
 
 def _recoveries(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
-    """A wake shows, or the quota can be read again and no wake failed; `resume` forgets the counts, but not what was
-    wrong."""
+    """A wake was confirmed, or the quota can be read again and no wake failed; `resume` resets the counts, but not the
+    incident."""
     is_read_again = before.error is not None and after.error is None and after.wake_error is None
     is_woken = before.pending_at is not None and after.pending_at is None
     if after.wake_disabled_at is None and (is_read_again or is_woken):
@@ -169,6 +169,6 @@ def _recoveries(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
 
 
 def _alerts(before: Slot, after: Slot, now: Instant) -> tuple[Effect, ...]:
-    """What a person should know, once."""
+    """Alerts, each sent once."""
     is_news = after.wake_disabled_at is not None and before.wake_disabled_at is None
     return (wake_disabled(after, now),) if is_news else ()

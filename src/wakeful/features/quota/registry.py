@@ -1,4 +1,4 @@
-"""What is written about slots: in the settings, which count first, or in the store by a person over REST."""
+"""Slot definitions: from the settings, which take precedence, or from the store, written over REST."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ from wakeful.ports.quota import QuotaProvider
 
 MakeProvider: TypeAlias = Callable[[str, AnySlot], QuotaProvider]
 ReadSlot: TypeAlias = Callable[[str, Mapping[str, Any]], AnySlot]
-"""Reads what was written about a slot over REST; raises `Invalid` with every fault."""
+"""Parses a slot written over REST; raises `Invalid` with every error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the settings say about quota."""
+    """The quota part of the settings."""
 
     slots: Mapping[str, AnySlot] = field(default_factory=dict)
     quota: Quota = field(default_factory=Quota)
-    zone: str = "UTC"  # what `local` means
+    zone: str = "UTC"  # the zone that `local` means
     file: str = "wakeful.toml"
 
 
 class Defined:
-    """A slot that can be worked with: its rules, and the provider behind it."""
+    """A usable slot: its rules and its provider."""
 
     __slots__ = ("is_from_settings", "provider", "rules", "written")
 
@@ -40,13 +40,13 @@ class Defined:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A stored slot that cannot be worked with (its variable is gone, say): it is its own trouble alone (L9)."""
+    """A stored slot that is unusable (e.g. its variable is missing); it affects no other slot (L9)."""
 
     reason: str
 
 
 class SlotRegistry:
-    """Every slot's definition, made ready for use once."""
+    """The compiled definition of every slot."""
 
     def __init__(self, config: Config, make_provider: MakeProvider, read_slot: ReadSlot) -> None:
         self._make = make_provider
@@ -62,11 +62,11 @@ class SlotRegistry:
 
     @property
     def names(self) -> frozenset[str]:
-        """The slots of the settings."""
+        """The names of the slots in the settings."""
         return frozenset(self._settings)
 
     def change(self, config: Config) -> None:
-        """Other settings count from now on. A provider that is under way goes on until it has ended."""
+        """Apply changed settings. A provider in use finishes its request first."""
         before, self._settings = self._settings, self._from_settings(self._settings, config)
         kept = {id(one.provider) for one in self._settings.values()}
         self._retired += [one.provider for one in before.values() if id(one.provider) not in kept]
@@ -74,13 +74,13 @@ class SlotRegistry:
         self._forget_stored()
 
     def of(self, slot: Slot) -> Defined | Unusable:
-        """What counts for this slot now."""
+        """The current definition of this slot."""
         known = self._settings.get(slot.name)
         if known is not None:
             return known
         if slot.definition is None:
-            return Unusable("the settings here do not define it")
-        # The key of a row and of its text: a slot that was removed and made anew counts its versions anew.
+            return Unusable("it is not defined in this process's settings")
+        # Keyed by row and text: a slot that was removed and recreated restarts its version numbers.
         key = (slot.slot_id, slot.version, slot.definition)
         kept = self._stored.get(slot.name)
         if kept is None or kept[0] != key:
@@ -90,12 +90,12 @@ class SlotRegistry:
         return kept[1]
 
     def define(self, name: str, data: Mapping[str, Any]) -> Defined:
-        """What a person wrote, checked; raises `Invalid`. Nothing is kept of it."""
+        """Check a definition without storing it; raises `Invalid`."""
         written = self._read(name, data)
         return Defined(written, self._rules(written, self._config), self._make(name, written), False)
 
     async def close(self) -> None:
-        """Let go of all providers."""
+        """Close all providers."""
         self._forget_stored()
         for provider in [*self._retired, *(one.provider for one in self._settings.values())]:
             await provider.close()
@@ -115,7 +115,7 @@ class SlotRegistry:
             return self.define(name, json.loads(definition))
         except Invalid as invalid:
             return Unusable("; ".join(map(str, invalid.errors)))
-        except Exception as error:  # whatever a stored text can do wrong, it is this slot's trouble alone
+        except Exception as error:  # a bad stored text affects only this slot
             return Unusable(str(error) or type(error).__name__)
 
     def _forget_stored(self) -> None:

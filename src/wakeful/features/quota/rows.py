@@ -1,4 +1,4 @@
-"""A slot's row and its alarms, always written together: the alarms are derived, and both are under the row's lock."""
+"""A slot's row and its alarms, always written together under the row's lock; the alarms are derived."""
 
 import json
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ STREAM: Final = "slots"
 HISTORY_KEPT: Final[Duration] = 30 * DAY
 OWNER: Final = "slot:"
 WAKE: Final = "wake"
-"""The kind of run that a wake is."""
+"""The run kind of a wake."""
 
 
 class SlotAlarmTimes(NamedTuple):
-    """When each alarm of a slot rings."""
+    """When each alarm of a slot is due."""
 
     wake_at: Instant | None
     poll_at: Instant | None
@@ -28,13 +28,13 @@ class SlotAlarmTimes(NamedTuple):
 
 
 def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> SlotAlarmTimes:
-    """Where the facts put its alarms."""
+    """The alarm times that follow from its row."""
     stats_at = stats_due_at(slot, rules) if has_statistics else None
     return SlotAlarmTimes(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
 
 
 def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> None:
-    """Write the slot back, and its alarms where the facts put them. The caller holds it."""
+    """Write the slot and its derived alarms. The caller holds its lock."""
     tx.slots.save_many([slot])
     tx.alarms.set_many(alarms_of(slot, sides(slot, rules, now=now, has_statistics=has_statistics)))
 
@@ -45,30 +45,30 @@ def alarms_of(slot: Slot, at: SlotAlarmTimes) -> Sequence[Alarm]:
 
 
 def silence(tx: Tx, slot: Slot) -> None:
-    """None of its alarms rings any more."""
+    """Remove its alarms."""
     for kind in SLOT_ALARMS:
         tx.alarms.remove_many(kind, [slot.slot_id])
 
 
 def owner_of(tx: Tx, name: str) -> int:
-    """The id that the wakes of a slot carry in the ledger."""
+    """The owner id of a slot's wakes in the ledger."""
     return tx.owners.named(f"{OWNER}{name}")
 
 
 def slot_named(owner: str) -> str | None:
-    """The slot whose runs an owner's name stands for."""
+    """The slot named by an owner; None if it is not a slot's."""
     return owner.removeprefix(OWNER) if owner.startswith(OWNER) else None
 
 
 def keep_history(tx: Tx, slot: Slot, *, now: Instant) -> None:
-    """The reading just taken goes to the charts: without the statistics that came with it."""
+    """Add the latest reading to the chart history, without its statistics."""
     kept: dict[str, Any] = json.loads(slot.reading or "{}")
     kept.pop("limits", None)
     tx.slots.keep_reading(Read(slot.slot_id, now, json.dumps(kept)), since=now - HISTORY_KEPT)
 
 
 def replanned(before: Slot, after: Slot) -> tuple[Replan, ...]:
-    """What schedules that wait for the reset have to know."""
+    """The effects for schedules that wait for the reset."""
     return () if before.last_reset_at == after.last_reset_at else (Replan(after.name, after.last_reset_at),)
 
 
@@ -82,7 +82,7 @@ def tell(
     level: Literal["debug", "info", "warn", "error"] = "info",
     **data: Any,
 ) -> None:
-    """Report a moment of a slot under the name the log has for it."""
+    """Report a slot event under its log name."""
     reading = decode_reading(slot.reading)
     facts = {
         "slot": slot.name,
@@ -98,5 +98,5 @@ def tell(
 
 
 def at_text(at: Instant | None) -> str | None:
-    """An instant in JSON."""
+    """The JSON form of an instant."""
     return None if at is None else format_instant(at)

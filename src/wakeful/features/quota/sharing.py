@@ -1,4 +1,4 @@
-"""One request per distinct key: what several slots ask of the same key at the same time is asked once."""
+"""One request per distinct key: concurrent identical requests of several slots are sent once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -16,13 +16,13 @@ class _Flight(Generic[T]):
 
 
 class Sharing:
-    """Requests under way, by what they ask of whom."""
+    """Requests in flight, by key."""
 
     def __init__(self) -> None:
         self._flights: dict[tuple[str, ...], _Flight[Any]] = {}
 
     async def ask(self, key: tuple[str, ...], request: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The answer of the request under way for this key, or of a new one. It ends when nobody waits any more."""
+        """The result of the request in flight for this key, or of a new one. It is cancelled when no caller waits."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.ensure_future(request()))
@@ -41,5 +41,5 @@ async def _unless_cancelled(flight: _Flight[T]) -> T:
     except asyncio.CancelledError:
         if flight.waiting == 1 and not flight.task.done():
             flight.task.cancel()
-            await asyncio.gather(flight.task, return_exceptions=True)  # whoever is told it ended, it has
+            await asyncio.gather(flight.task, return_exceptions=True)  # do not return before it has ended
         raise

@@ -1,4 +1,4 @@
-"""The wakes of slots that are to come, and the one that waits to be sent again."""
+"""Upcoming wakes of slots, including one that waits to be resent."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,26 +15,26 @@ from wakeful.ports.store import Tx
 
 
 class UpcomingWakes:
-    """Lists them; slots are few, so all of them are looked at."""
+    """Lists them; there are few slots, so all are read."""
 
-    def __init__(self, book: SlotRegistry) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry) -> None:
+        self._registry = registry
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
         found = [one for slot in tx.slots.all() for one in self._of(tx, slot, now=now, until=until, limit=limit)]
         return sorted(found)[:limit]
 
     def _of(self, tx: Tx, slot: Slot, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if not isinstance(defined, Defined):
             return []
-        # A run that is to send its wake is listed among those that wait; what follows goes by that.
+        # A run that has yet to send its wake is listed among the waiting runs; later wakes depend on it.
         sent = (one for one in fates(tx, slot, defined.rules, now=now, until=until) if one.skipped is None)
         return [Upcoming(one.at, f"{OWNER}{slot.name}", one.at, "wake") for one in islice(sent, limit)]
 
 
 def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:
-    """The wakes that will come due, after the one that is being sent."""
+    """The upcoming wakes, after the one being sent."""
     run = sending_run(tx, slot)
     if run is not None:
         slot = woken(slot, rules, max(run.next_attempt_at or now, now))

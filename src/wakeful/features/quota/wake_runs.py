@@ -1,4 +1,4 @@
-"""The keeper of wakes: what to send, and what an ending means for the run and for its slot."""
+"""Manages the runs of wakes: what to send, and what a result means for the run and its slot."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -61,21 +61,21 @@ class WakeSpec(NamedTuple):
     """What the wake action performs."""
 
     slot: str
-    reads_first: bool  # the pre-check needs a reading of its own
-    action: str  # what the log calls it
+    reads_first: bool  # whether the pre-check needs a fresh reading
+    action: str  # its name in the log
 
 
 class WakeRuns:
-    """The keeper of wakes."""
+    """Manages the runs of wakes."""
 
     kind = WAKE
 
-    def __init__(self, book: SlotRegistry, *, store_id: str) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry, *, store_id: str) -> None:
+        self._registry = registry
         self._store_id = store_id
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Slot]:
-        """The slots, by the id their runs carry."""
+        """The slots, by the owner id of their runs."""
         names = _slots_of(tx, runs)
         known = tx.slots.by_names(names.values())
         held = tx.slots.lock([slot.slot_id for slot in known.values()])
@@ -97,7 +97,7 @@ class WakeRuns:
         settled: list[Settled] = []
         for run, ending in ended:
             slot = slots.get(run.schedule_id)
-            defined = None if slot is None else self._book.of(slot)
+            defined = None if slot is None else self._registry.of(slot)
             if slot is None or not isinstance(defined, Defined):
                 settled.append(Settled(_alone(run, ending, now)))
                 continue
@@ -120,11 +120,11 @@ class WakeRuns:
     def _may_start(self, run: Run, slot: Slot | None, now: Instant) -> Decision:
         if slot is None:
             return Skip("removed")
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             return Skip("invalid")
         if slot.pending_at is not None and slot.sent_run_id == run.run_id and slot.is_forced:
-            return Skip(UNCONFIRMED)  # its last wake was sent, and no reading shows it
+            return Skip(UNCONFIRMED)  # its last wake was sent and is unconfirmed
         if run.trigger == "manual":
             return ADMIT
         if not defined.rules.enabled or slot.disabled_at is not None or slot.wake_disabled_at is not None:
@@ -133,7 +133,7 @@ class WakeRuns:
 
     def _job(self, run: Run, slot: Slot | None) -> Job | str:
         if slot is None:
-            return "its slot is gone"
+            return "its slot was removed"
         # A provider that deduplicates must not drop the forced retry as a repeat of the first wake.
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}{'-forced' if is_second(slot, run.run_id) else ''}"
         slug = f"slot:{slot.name}"
@@ -141,14 +141,14 @@ class WakeRuns:
             run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, run.attempt + 1, key, None
         )
         is_manual = run.trigger == "manual"
-        # Whoever tries again, after a failure or a crash, looks first: the wake may have arrived.
+        # A retry after a failure or a crash reads the quota first: the wake may have arrived.
         reads_first = not is_manual and (run.attempt > 0 or must_read_first(slot, run.next_attempt_at or run.due_at))
         action = "manual-wake" if is_manual else "scheduled-wake"
         return Job(WakeSpec(slot.name, reads_first, action), fire, WAKE_TIMEOUT, "retry")
 
 
 def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now: Instant) -> tuple[Settled, Slot]:
-    """One ending: what becomes of the run, and of the slot."""
+    """Settle one run: the resulting settlement and slot."""
     match ending:
         case Done(output="sent"):
             return _was_sent(tx, run, slot, rules, now)
@@ -178,7 +178,7 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
 
 
 def _observed(run: Run, settlement: Settlement, slot: str) -> tuple[Effect, ...]:
-    """What a wake that ended, or was not sent, means for the incident of its slot."""
+    """The observation for the slot's incident after a wake ended or was not sent."""
     if run.trigger == "manual":
         return ()
     if isinstance(settlement, Wait):
@@ -204,13 +204,13 @@ def _was_sent(tx: Tx, run: Run, slot: Slot, rules: SlotRules, now: Instant) -> t
 
 
 def _did_not_arrive(tx: Tx, run: Run, slot: Slot, error: str, now: Instant) -> tuple[Settled, Slot]:
-    """The same run sends it again until it arrives; a person who asked for it is told at once."""
+    """The same run resends it until it arrives; a manual wake fails immediately."""
     if run.trigger == "manual":
         tell(tx, slot, "wakeFailed", "wake.scheduler.wake-attempt-failed", _failed_text(slot, error), level="warn")
         return Settled(Close("failed", run.rung, error, UNREACHABLE)), slot
     after = not_arrived(slot, error)
     again_at = send_again_at(after, now=now)
-    text = f"{_failed_text(slot, error)}; it is sent again at {format_instant(again_at)}"
+    text = f"{_failed_text(slot, error)}; it will be sent again at {format_instant(again_at)}"
     data = {"error": error, "unsent": after.unsent, "again": format_instant(again_at)}
     tell(tx, after, "wakeFailed", "wake.scheduler.wake-attempt-failed", text, level="warn", **data)
     return Settled(Wait(again_at, UNREACHABLE, "failed", run.rung, error)), after
@@ -242,7 +242,7 @@ def _was_not_sent(
 
 
 def _not_sent(run: Run, slot: Slot) -> Close:
-    """The window runs: because of what this run had sent before, or without it."""
+    """Close the run because the window is open, whether by this run's earlier attempt or not."""
     if slot.sent_run_id != run.run_id:
         return Close("skipped", run.rung, None, WARM)
     return (
@@ -265,7 +265,7 @@ def _dropped(slot: Slot, rules: SlotRules, reason: str, now: Instant) -> Slot:
 
 
 def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
-    """A run by itself: its node was lost or stopped, it hangs, or its slot is gone."""
+    """Settle without the slot: the node was lost or stopped, the run hangs, or the slot was removed."""
     match ending:
         case Lost(reason=reason, error=error, is_over=is_over):
             return _lost(run, reason, error, is_over, now)
@@ -290,7 +290,7 @@ def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
 
 
 def _lost(run: Run, reason: str, error: str, is_over: bool, now: Instant) -> Settlement:
-    """One more attempt, which looks first whether the wake arrived."""
+    """Retry once; the attempt first checks whether the wake arrived."""
     fate = "unknown"
     if is_over:
         is_manual = run.trigger == "manual"
@@ -306,6 +306,6 @@ def _failed_text(slot: Slot, error: str) -> str:
 
 
 def _slots_of(tx: Tx, runs: Sequence[Run]) -> dict[int, str]:
-    """Names of slots by the id their runs carry."""
+    """Slot names by the owner id of their runs."""
     owners = tx.owners.names({run.schedule_id for run in runs})
     return {owner: found for owner, name in owners.items() if (found := slot_named(name)) is not None}

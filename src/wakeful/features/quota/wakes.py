@@ -1,4 +1,4 @@
-"""When the alarms of the wake side ring: what is due becomes one run of kind `wake`, or a row that says why not."""
+"""Handles wake alarms: due wakes become one run of kind `wake`, or a ledger row saying why not."""
 
 from collections.abc import Sequence
 
@@ -19,36 +19,36 @@ from wakeful.ports.store import Tx
 
 
 class WakeAlarms:
-    """Rings the wake side."""
+    """Handles wake alarms."""
 
     kind = ALARM_WAKE
     is_always_asked = False
     brings_runs = True
 
-    def __init__(self, book: SlotRegistry) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry) -> None:
+        self._registry = registry
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Decide every slot whose wake alarm was due."""
+        """Decide every slot whose wake alarm is due."""
         slots = tx.slots.due(ALARM_WAKE, now=due_by, limit=limit)
         due = [one for slot in slots if (one := self._decide(tx, slot, now, gap_reason)) is not None]
         return RingResult(due, len(slots))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """Nothing of either side was done on a clock that ran ahead."""
+        """The clock was set back: replan polls and wakes that were planned on a clock that ran ahead."""
         ids = sorted(slot.slot_id for slot in tx.slots.all() if slot.slot_id > after_id)[:limit]
         for slot in tx.slots.lock(ids).values():
-            defined = self._book.of(slot)
+            defined = self._registry.of(slot)
             if isinstance(defined, Defined):
                 after = poll_turned_back(turned_back(slot, now=now), now=now)
                 save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
         return ids[-1] if ids else None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Wakes are runs: the rescue looks after them."""
+        """Wakes are runs: the engine recovers them."""
 
     def _decide(self, tx: Tx, slot: Slot, now: Instant, gap_reason: str) -> Due | None:
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Unusable):
             tx.alarms.move_many(ALARM_WAKE, [(slot.slot_id, now + UNUSABLE_EVERY)])
             return None
@@ -79,12 +79,12 @@ def _run(tx: Tx, slot: Slot, wake: Wake, now: Instant) -> Run:
         trigger=trigger,
         lane=None,
     )
-    # Not the instant: two modes may plan the same one, and the slot's markers decide what happens once.
+    # Not the instant: two modes may plan the same one, and the slot's markers ensure that it happens once.
     return run._replace(occurrence=unplanned(run_id, wake.planned_at))
 
 
 def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Instant) -> Slot:
-    """Write instants that brought no wake; one that only goes on where the newest row ended grows that row."""
+    """Write instants without a wake; one that continues the newest row extends that row."""
     owner = owner_of(tx, after.name)
     last = None if before.last_row_id is None else tx.runs.lock([before.last_row_id]).get(before.last_row_id)
     for gap in gaps:

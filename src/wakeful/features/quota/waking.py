@@ -1,4 +1,4 @@
-"""The wake action: look whether a wake is needed, send it, and say how far it got."""
+"""The wake action: checks whether a wake is needed, sends it, and reports its progress."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,14 +26,14 @@ class WakeAction:
 
     def __init__(
         self,
-        book: SlotRegistry,
+        registry: SlotRegistry,
         notes: ReadingRecorder,
         sharing: Sharing,
         store: Store,
         clock: Clock,
         on_read: Callable[[], None],
     ) -> None:
-        self._book = book
+        self._registry = registry
         self._notes = notes
         self._sharing = sharing
         self._store = store
@@ -50,9 +50,9 @@ class WakeAction:
         wanted: WakeSpec = spec
         provider = await self._store.read(lambda tx: self._provider(tx, wanted.slot))
         if provider is None:
-            return Failed("its slot is gone, or cannot be used any more", permanent=True, output=REFUSED)
+            return Failed("its slot was removed or is no longer usable", permanent=True, output=REFUSED)
         if not provider.can_wake:
-            return Failed(f"slot {wanted.slot} does not say how it is woken", permanent=True, output=REFUSED)
+            return Failed(f"slot {wanted.slot} has no wake configured", permanent=True, output=REFUSED)
         if wanted.reads_first:
             ended = await self._look(wanted, provider)
             if ended is not None:
@@ -62,10 +62,10 @@ class WakeAction:
         return _result(failure)
 
     async def close(self) -> None:
-        """Providers belong to the book."""
+        """Providers are closed by the registry."""
 
     async def _look(self, wanted: WakeSpec, provider: QuotaProvider) -> Result | None:
-        """The pre-check: an ending if no wake is to be sent. What cannot be read is woken anyway."""
+        """The pre-check: a result if no wake is needed, else None. A quota that cannot be read is woken anyway."""
         found = await self._sharing.ask(("read", provider.mark), lambda: provider.read(PRE_CHECK))
         if isinstance(found, ReadFailure):
             return Failed(found.error, permanent=True, output=REFUSED) if found.kind == "refused" else None
@@ -79,7 +79,7 @@ class WakeAction:
         slot = None if known is None else tx.slots.lock([known.slot_id]).get(known.slot_id)
         if slot is None or slot.key_mark != mark:
             return
-        defined = self._book.of(slot)
+        defined = self._registry.of(slot)
         if isinstance(defined, Defined):
             has_statistics = defined.provider.has_statistics
             now = self._clock.read().now
@@ -87,7 +87,7 @@ class WakeAction:
 
     def _provider(self, tx: Tx, name: str) -> QuotaProvider | None:
         slot = tx.slots.by_names([name]).get(name)
-        defined = None if slot is None else self._book.of(slot)
+        defined = None if slot is None else self._registry.of(slot)
         return defined.provider if isinstance(defined, Defined) else None
 
 

@@ -1,8 +1,8 @@
-"""The health check of slots: it notices what is stuck, and starts it again.
+"""The health check of slots: finds what is stuck, and restarts it.
 
-Everything a slot does hangs on three alarms and, at times, on one run. All are derived from its row, so whatever is
-missing or out of place can be told by deriving it anew; nothing of ours should ever bring that about, but a database
-that was repaired, edited by hand or brought back from a copy may.
+A slot depends on three alarms and sometimes on one run. All are derived from its row, so anything missing or wrong is
+found by deriving it again. Our own code should never cause that, but a database that was repaired, edited by hand or
+restored may.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ OUT_OF_PLACE: Final[Duration] = MINUTE
 
 
 def restarted(tx: Tx, slot: Slot, defined: Defined, *, now: Instant) -> Slot | None:
-    """The slot as it goes on, if something of it is stuck; None: nothing is."""
+    """The corrected slot if something is stuck; None if nothing is."""
     after = slot
     if slot.wake_run_id is not None:
         run = tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
         if run is None or not (run.is_open or run.stuck):
-            after = after._replace(wake_run_id=None)  # it ended without the slot hearing of it
+            after = after._replace(wake_run_id=None)  # it ended without updating the slot
     at = sides(after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
     wanted = {ALARM_WAKE: at.wake_at, ALARM_POLL: at.poll_at}
     for kind, due_at in wanted.items():
@@ -42,7 +42,7 @@ def restarted(tx: Tx, slot: Slot, defined: Defined, *, now: Instant) -> Slot | N
 
 
 class SlotWatch:
-    """Looks after slots now and then, beside the clock."""
+    """Checks slots periodically in the background."""
 
     def __init__(self, clock: Clock, check_up: Callable[[], Awaitable[None]]) -> None:
         self._clock = clock
@@ -65,6 +65,6 @@ class SlotWatch:
             try:
                 await self._check_up()
             except StoreUnavailable as error:
-                log.warning("slots could not be looked after: %s", error)
+                log.warning("slot health check failed: %s", error)
             except Exception:
-                log.exception("slots could not be looked after")
+                log.exception("slot health check failed")

@@ -1,4 +1,4 @@
-"""Why a slot stands as it does, what became of a wake, and what will: one sentence of cause, and the facts."""
+"""Explains a slot's state, a past wake or an upcoming one: one sentence, and the facts."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -22,19 +22,19 @@ LOOK_AHEAD: Final[Duration] = 32 * DAY
 SAME_MINUTE: Final[Duration] = MINUTE
 
 _SKIPPED: Final = {
-    WARM: "its window was running",
-    PENDING: "an earlier wake was not confirmed yet",
-    "disabled": "waking was switched off",
+    WARM: "its window was open",
+    PENDING: "an earlier wake was still unconfirmed",
+    "disabled": "waking was disabled",
     "removed": "the slot was removed",
-    "invalid": "the slot could not be used",
+    "invalid": "the slot was unusable",
 }
 
 
 class WhySlot:
     """Explains `slot:NAME`."""
 
-    def __init__(self, book: SlotRegistry) -> None:
-        self._book = book
+    def __init__(self, registry: SlotRegistry) -> None:
+        self._registry = registry
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
         slot = tx.slots.by_names([name]).get(name)
@@ -43,14 +43,14 @@ class WhySlot:
             raise NotFound(f"there is no slot {shown(name)}")
         facts: dict[str, Any] = {"slug": f"{OWNER}{name}", "at": None if at is None else format_instant(at)}
         if slot is not None:
-            facts |= {key: value for key, value in view(tx, self._book, slot, now=now).items() if key != "history"}
+            facts |= {key: value for key, value in view(tx, self._registry, slot, now=now).items() if key != "history"}
         if at is not None and at <= now:
             row = None if owner is None else row_at(tx, owner, at)
             facts["run"] = None if row is None else _run(row)
             return _past(name, row, at), facts
         if slot is None:
-            return f"Slot {name} was removed, so nothing of it happens any more.", facts
-        defined = self._book.of(slot)
+            return f"Slot {name} was removed, so it is no longer woken or read.", facts
+        defined = self._registry.of(slot)
         return (self._now(tx, slot, defined, now) if at is None else self._ahead(tx, slot, defined, at, now)), facts
 
     def _now(self, tx: Tx, slot: Slot, defined: Defined | Unusable, now: Instant) -> str:
@@ -61,11 +61,11 @@ class WhySlot:
         if run is not None and run.outcome == "waiting":
             return _unsent(slot, run)
         if run is not None:
-            return f"Slot {slot.name} is being woken since {_at(run.claimed_at)} (run {run.run_id})."
+            return f"Slot {slot.name} is being woken (run {run.run_id}, started at {_at(run.claimed_at)})."
         if slot.pending_at is not None:
             return _pending(slot, now)
         following = self._next(tx, slot, defined, now)
-        return f"Slot {slot.name} {_standing(slot, now)}; {_next_wake(following, defined)}."
+        return f"Slot {slot.name} {_state(slot, now)}; {_next_wake(following, defined)}."
 
     def _ahead(self, tx: Tx, slot: Slot, defined: Defined | Unusable, at: Instant, now: Instant) -> str:
         halt = _halt(slot, defined, now)
@@ -83,7 +83,7 @@ class WhySlot:
         return f"Nothing is planned for {_at(at)}: {_next_wake(self._next(tx, slot, defined, at), defined)}."
 
     def _next(self, tx: Tx, slot: Slot, defined: Defined | Unusable, after: Instant) -> PlannedWake | None:
-        """The first wake after a time that will be sent."""
+        """The first wake after a time that will be sent, not skipped."""
         if isinstance(defined, Unusable):
             return None
         coming = fates(tx, slot, defined.rules, now=after, until=after + LOOK_AHEAD)
@@ -92,7 +92,7 @@ class WhySlot:
 
 def _halt(slot: Slot, defined: Defined | Unusable, now: Instant) -> str | None:
     if isinstance(defined, Defined) and not defined.rules.enabled:
-        return f"Slot {slot.name} is switched off (enabled = false), so it is neither woken nor read."
+        return f"Slot {slot.name} is disabled in the settings (enabled = false), so it is neither woken nor read."
     is_halted = isinstance(defined, Unusable) or slot.disabled_at is not None or slot.wake_disabled_at is not None
     trouble = trouble_of(slot, defined, now=now) if is_halted else None
     return None if trouble is None else f"{_capital(trouble.sentence)}; {trouble.cure}."
@@ -103,25 +103,26 @@ def _unsent(slot: Slot, run: Run) -> str:
     planned = f"The wake of slot {slot.name} planned for {_at(run.planned_at)}"
     if not run.attempt:
         return f"{planned} waits until {_at(run.next_attempt_at)} ({run.reason})."
-    return f"{planned} was tried {tries}, the last: {run.error}; it is sent again at {_at(run.next_attempt_at)}."
+    again = _at(run.next_attempt_at)
+    return f"{planned} was tried {tries} (last error: {run.error}); it will be sent again at {again}."
 
 
 def _pending(slot: Slot, now: Instant) -> str:
-    sent = f"A wake of slot {slot.name} was sent at {_at(slot.pending_at)} and does not show yet"
-    said = "" if slot.wake_error is None else f" ({slot.wake_error})"
+    sent = f"A wake of slot {slot.name} was sent at {_at(slot.pending_at)} and is not confirmed yet"
+    error = "" if slot.wake_error is None else f" ({slot.wake_error})"
     if slot.window_until is not None and slot.window_until > now:
-        again = "" if slot.is_forced else ", then it is sent once more"
-        return f"{sent}{said}; the quota is read every minute until {_at(slot.window_until)}{again}."
-    return f"{sent}{said}; after its forced retry it is looked for at every poll."
+        again = "" if slot.is_forced else ", then the wake is sent once more"
+        return f"{sent}{error}; the quota is read every minute until {_at(slot.window_until)}{again}."
+    return f"{sent}{error}; it was retried once, and every poll checks for it."
 
 
-def _standing(slot: Slot, now: Instant) -> str:
+def _state(slot: Slot, now: Instant) -> str:
     if slot.error is not None:
         since = "" if slot.unreachable_since is None else f" since {_at(slot.unreachable_since)}"
         return f"cannot be read{since}: {slot.error}"
     if is_warm(slot, now):
-        return f"is warm: its window runs until {_at(slot.reset_at)}"
-    return "has not been read yet" if slot.read_at is None else "is cold: no window runs"
+        return f"is warm: its window is open until {_at(slot.reset_at)}"
+    return "has not been read yet" if slot.read_at is None else "is cold: no window is open"
 
 
 def _next_wake(following: PlannedWake | None, defined: Defined | Unusable) -> str:
@@ -135,16 +136,15 @@ def _next_wake(following: PlannedWake | None, defined: Defined | Unusable) -> st
 def _fate(slot: Slot, fate: PlannedWake) -> str:
     if fate.skipped is None:
         return f"Slot {slot.name} will be woken at {_at(fate.at)} ({', '.join(fate.modes)})."
+    skipped = f"The wake of slot {slot.name} at {_at(fate.at)} will be skipped"
     if fate.skipped == PENDING:
-        return f"The wake of slot {slot.name} at {_at(fate.at)} will be skipped: an earlier one is not confirmed yet."
-    return (
-        f"The wake of slot {slot.name} at {_at(fate.at)} will be skipped: its window runs until {_at(fate.reset_at)}."
-    )
+        return f"{skipped}: an earlier one is still unconfirmed."
+    return f"{skipped}: its window is open until {_at(fate.reset_at)}."
 
 
 def _past(name: str, row: Run | None, at: Instant) -> str:
     if row is None:
-        return f"The ledger has nothing of slot {name} at or before {_at(at)}."
+        return f"The ledger has no entry for slot {name} at or before {_at(at)}."
     until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} times)"
     wake = f"The wake of slot {name} planned for {_at(row.planned_at)}{until}"
     tries = f" on attempt {row.attempt}" if row.attempt > 1 else ""

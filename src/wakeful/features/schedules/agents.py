@@ -1,4 +1,4 @@
-"""What the ledger knows of each agent: its last turn, and how many sessions it keeps for schedules."""
+"""Agents in the ledger: each agent's last turn, and how many sessions it keeps for schedules."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class AgentRecord:
 
 
 def agent_records(tx: Tx) -> dict[str, AgentRecord]:
-    """By the agent's name. Looks at the schedules (the first ten thousand) and at the newest runs, for those whose
-    schedule is gone."""
+    """Records by agent name. Reads the schedules (the first ten thousand), and the newest runs for agents whose
+    schedule was removed."""
     sessions: Counter[str] = Counter()
     newest: dict[str, Cadence] = {}
     for agent, cadence in _cadences(tx):
@@ -46,7 +46,7 @@ def agent_records(tx: Tx) -> dict[str, AgentRecord]:
 
 
 def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
-    """The agents of the schedules with a prompt, and where each schedule stands."""
+    """The agents of schedules with a prompt, each with the schedule's cadence."""
     found: list[tuple[str, Cadence]] = []
     after: str | None = None
     for _ in range(SCHEDULES_MAX // _PAGE):

@@ -1,4 +1,4 @@
-"""What happens when the alarms of schedules ring: instants get their fates, runs come forth, cadences move on."""
+"""Handles schedule alarms: decides due instants, creates runs, and advances cadences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -32,12 +32,12 @@ from wakeful.ports.live import Live
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
 KIND: Final = "schedule"
-# Gaps that repeat instant after instant grow one row instead of leaving one each.
+# Gaps that repeat instant after instant extend one row instead of adding one each.
 REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
 
 
 class ScheduleAlarms:
-    """Rings schedules, by the terms that hold at each ring."""
+    """Rings schedules under the terms current at each ring."""
 
     kind = ALARM_SCHEDULE
     is_always_asked = False
@@ -55,12 +55,11 @@ class ScheduleAlarms:
         compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
         all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
         due = record(tx, all_decided, now=now)
-        return RingResult(
-            due, len(cadences), effects=[seen for one in all_decided if (seen := _silence(one, now)) is not None]
-        )
+        effects = [seen for decision in all_decided if (seen := _silence(decision, now)) is not None]
+        return RingResult(due, len(cadences), effects=effects)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """Plan from now what was planned on a clock that ran ahead; gaps that lie ahead are void, what ran is kept."""
+        """Replan from now what was planned on a clock that ran ahead; future gaps are voided, completed runs kept."""
         cadences = tx.cadences.ahead_of(now, after_id=after_id, limit=limit)
         if not cadences:
             return None
@@ -80,10 +79,10 @@ class ScheduleAlarms:
         return cadences[-1].schedule_id
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Schedules have no errands."""
+        """Schedules have no side tasks."""
 
     def replan_zoned(self, tx: Tx, *, after_id: int, limit: int) -> int | None:
-        """The rules of time zones changed: put zoned alarms where the new rules have them; answers how far it got."""
+        """Time zone rules changed: recompute the alarms of zoned schedules; returns the last id processed."""
         schedules = tx.schedules.zoned(after_id=after_id, limit=limit)
         if not schedules:
             return None
@@ -106,12 +105,12 @@ class ScheduleAlarms:
         now: Instant,
         gap_reason: str,
     ) -> "list[RingDecision]":
-        """What ringing means for each. Those that stand alike under the same rules have the same fate, decided once."""
+        """The decision for each. Cadences in the same state under the same rules are decided once."""
         decided: list[RingDecision] = []
         fates: dict[tuple[Any, ...], RingDecision] = {}
         for cadence in cadences:
             known = compiled[cadence.schedule_id]
-            stand = _stand(cadence, known)
+            stand = _decision_key(cadence, known)
             fate = None if stand is None else fates.get(stand)
             if fate is None:
                 fate = self._decide(tx, cadence, known, now, gap_reason)
@@ -130,11 +129,11 @@ class ScheduleAlarms:
             return RingDecision(_invalid(cadence, compiled.reason, now), (), compiled)
         due = due_at(cadence, compiled.rules)
         if due is None or due > now:
-            return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: put it where the facts say
+            return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: recompute it
         try:
             rules = informed(tx, compiled.rules, cadence.next_at)
             plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
-        except Exception as error:  # a timing that cannot be reckoned must not stop the clock for the others (L9)
+        except Exception as error:  # a timing that cannot be computed must not stop the other schedules (L9)
             return RingDecision(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
         rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
@@ -144,7 +143,7 @@ class ScheduleAlarms:
         return RingDecision(after, rows, compiled, cadence)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled, now: Instant, gap_reason: str) -> Start | Gap:
-        """An instant that may not start, whatever else is the case."""
+        """Turn an instant that must not start into a gap."""
         if isinstance(row, Gap):
             return row
         at, hours = row.planned_at, compiled.definition.active_hours
@@ -152,7 +151,7 @@ class ScheduleAlarms:
         if reason is not None:
             return Gap(at, at, 1, "skipped", reason)
         if row.trigger == "catchUp" and hours is not None and not is_active(hours, now):
-            return Gap(at, at, 1, "missed", gap_reason)  # it lay inside the hours, and now is no time to catch it up
+            return Gap(at, at, 1, "missed", gap_reason)  # inside the hours then, outside now: no catch-up
         return row
 
     def _unwanted(self, planned_at: Instant, compiled: Compiled) -> str | None:
@@ -165,22 +164,22 @@ class ScheduleAlarms:
 
 
 class RingDecision(NamedTuple):
-    """A cadence after its alarm rang, and the ledger rows that came of it."""
+    """A cadence after its alarm rang, and the resulting ledger rows."""
 
     cadence: Cadence
     rows: Sequence[Start | Gap]
     compiled: Compiled | Broken
-    before: Cadence | None = None  # as it was when its alarm rang; None: anything may have changed
-    gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if it is not the cadence's own
+    before: Cadence | None = None  # the cadence when its alarm rang; None if anything may have changed
+    gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if not the cadence's own
 
 
 def decided(plan: Plan, compiled: Compiled, *, gaps_of: tuple[int, str] | None = None) -> RingDecision:
-    """A plan made outside the ring (resume, edit), ready to be recorded."""
+    """A plan made outside a ring (resume, edit), ready to be recorded."""
     return RingDecision(plan.cadence, plan.rows, compiled, None, gaps_of)
 
 
 def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list[Due]:
-    """Write what was decided, in a fixed number of statements; answers the runs that came forth, not yet written."""
+    """Write the decisions in a fixed number of statements; returns the new runs, not yet written."""
     grown = _grow(tx, all_decided)
     ids = iter(tx.runs.reserve_ids(sum(len(d.rows) for d in all_decided) - len(grown)))
     gaps: list[Run] = []
@@ -188,24 +187,24 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
     planned_only: list[Cadence] = []
     halted_or_not: list[Cadence] = []
     moves: list[tuple[int, Instant | None]] = []
-    for one in all_decided:
-        cadence = one.cadence
+    for decision in all_decided:
+        cadence = decision.cadence
         last_row_id, open_run_id, queued_run_id = cadence.last_row_id, cadence.open_run_id, cadence.queued_run_id
-        for row in one.rows[1:] if cadence.schedule_id in grown else one.rows:
+        for row in decision.rows[1:] if cadence.schedule_id in grown else decision.rows:
             last_row_id = run_id = next(ids)
             if isinstance(row, Gap):
-                gaps.append(_gap_row(run_id, one, row, now))
+                gaps.append(_gap_row(run_id, decision, row, now))
             elif row.behind is None:
                 open_run_id = run_id
-                due.append(Due(_run(run_id, row, one.compiled)))
+                due.append(Due(_run(run_id, row, decision.compiled)))
             else:
                 queued_run_id = run_id
-                due.append(Due(_run(run_id, row, one.compiled), rests=True))
-        if one.rows:
+                due.append(Due(_run(run_id, row, decision.compiled), rests=True))
+        if decision.rows:
             cadence = with_rows(cadence, open_run_id, queued_run_id, last_row_id)
-        is_planned_only = one.before is not None and one.before[:6] == cadence[:6]
+        is_planned_only = decision.before is not None and decision.before[:6] == cadence[:6]
         (planned_only if is_planned_only else halted_or_not).append(cadence)
-        moves.append((cadence.schedule_id, rings_at(cadence, one.compiled)))
+        moves.append((cadence.schedule_id, rings_at(cadence, decision.compiled)))
     if grown:
         tx.runs.save_many(sorted(grown.values()))
     if gaps:
@@ -219,17 +218,17 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
 
 
 def alarm_of(cadence: Cadence, compiled: Compiled | Broken) -> Alarm:
-    """The alarm of a schedule, derived from where it stands."""
+    """The alarm of a schedule, derived from its cadence."""
     return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at(cadence, compiled), 1, None, 0)
 
 
 def rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
-    """When the schedule's alarm is due; one that cannot be read never rings."""
+    """When the schedule's alarm is due; None for a broken definition."""
     return None if isinstance(compiled, Broken) else due_at(cadence, compiled.rules)
 
 
 def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
-    """Take back gaps beyond now: one that only reaches there is cut off, one that begins there never was."""
+    """Void gaps beyond now: one that reaches past now is shortened, one that starts after now is removed."""
     void: list[int] = []
     cut: list[Run] = []
     for row in tx.runs.gaps_ahead(cadence.schedule_id, after=now):
@@ -237,7 +236,7 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
         counted = None if timing is None else tally(timing, row.planned_at - 1, now)
         if row.planned_at > now or (counted is not None and counted.count == 0):
             void.append(row.run_id)
-        elif counted is not None:  # else nobody knows any more how many of its instants are past: it stays as it is
+        elif counted is not None:  # else the number of its past instants is no longer known, so it is kept
             cut.append(row._replace(planned_until=counted.last if counted.count > 1 else None, instants=counted.count))
     if void:
         tx.runs.remove_many(void)
@@ -246,7 +245,7 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
 
 
 def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
-    """The timing a gap was counted by: that of its own version. None: no copy of it is left."""
+    """The timing a gap was counted with, that of its version; None if no copy of it is left."""
     if row.version == compiled.version:
         return compiled.rules.timing
     text = row.definition or tx.runs.kept_definition(row.schedule_id, row.version)
@@ -255,11 +254,14 @@ def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
 
 
 def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
-    """For schedules whose newest row is the same kind of gap as the one to be written: that row, grown."""
+    """For schedules whose newest row is the same kind of gap as the one to write: that row, extended."""
     candidates = {
-        one.before.last_row_id: (one.before, one.rows[0])
-        for one in all_decided
-        if one.before is not None and one.rows and isinstance(one.rows[0], Gap) and _repeats(one.rows[0])
+        decision.before.last_row_id: (decision.before, decision.rows[0])
+        for decision in all_decided
+        if decision.before is not None
+        and decision.rows
+        and isinstance(decision.rows[0], Gap)
+        and _repeats(decision.rows[0])
     }
     if not candidates:
         return {}
@@ -276,13 +278,13 @@ def _repeats(gap: Gap) -> bool:
     return gap.reason in REPEATING or gap.reason.startswith(MINIMUM_INTERVAL)
 
 
-def _gap_row(run_id: int, one: RingDecision, gap: Gap, now: Instant) -> Run:
-    version, text = one.gaps_of or (one.cadence.version, None)
+def _gap_row(run_id: int, decision: RingDecision, gap: Gap, now: Instant) -> Run:
+    version, text = decision.gaps_of or (decision.cadence.version, None)
     row = stretch_of(
         gap,
         run_id=run_id,
         kind=KIND,
-        schedule_id=one.cadence.schedule_id,
+        schedule_id=decision.cadence.schedule_id,
         version=version,
         now=now,
     )
@@ -304,9 +306,9 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
     )
 
 
-def _stand(cadence: Cadence, known: Compiled | Broken) -> tuple[Any, ...] | None:
-    """All that the fate of its next instants depends on; None where that is something of its own: a run is open, it
-    catches up or holds off, some of its instants ran on a clock that came back, or it cannot be read."""
+def _decision_key(cadence: Cadence, known: Compiled | Broken) -> tuple[Any, ...] | None:
+    """Everything its next decision depends on; None if it cannot be shared with other schedules: a run is open, it is
+    catching up or in backoff, instants ran before the clock was set back, or its definition is broken."""
     if cadence[9:13] != _CLEAR or cadence.planned_through < cadence.ran_through or isinstance(known, Broken):
         return None
     definition = known.definition
@@ -318,20 +320,20 @@ _CLEAR: Final = (None, None, None, None)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
-    """One good instant after it was corrected ends its incident."""
+    """Mark it invalid. One good instant after it was corrected ends its incident."""
     trouble = max(cadence.trouble, RECOVERING)
     return cadence._replace(state="invalid", state_reason=reason, state_at=now, trouble=trouble)
 
 
-def _silence(one: RingDecision, now: Instant) -> Observed | None:
-    """Nothing will ring any more, and not because a person wanted it: that is reported at once."""
-    schedule_id, missed = one.cadence.schedule_id, _missed(one.rows)
-    alert = one.compiled.policy.alert if isinstance(one.compiled, Compiled) else None
-    if one.cadence.state == "invalid":
-        error, at = f"it cannot be read any more and does not run: {one.cadence.state_reason}", now
-    elif one.cadence.state == "done" and missed and not _starts(one.rows):
+def _silence(decision: RingDecision, now: Instant) -> Observed | None:
+    """Report immediately that nothing will ring any more, unless a person wanted it."""
+    schedule_id, missed = decision.cadence.schedule_id, _missed(decision.rows)
+    alert = decision.compiled.policy.alert if isinstance(decision.compiled, Compiled) else None
+    if decision.cadence.state == "invalid":
+        error, at = f"its definition can no longer be read, so it does not run: {decision.cadence.state_reason}", now
+    elif decision.cadence.state == "done" and missed and not _starts(decision.rows):
         error, at = (
-            f"its last time, {format_instant(missed[-1].last)}, was missed: {missed[-1].reason}",
+            f"its last planned time, {format_instant(missed[-1].last)}, was missed: {missed[-1].reason}",
             missed[-1].last,
         )
     else:
@@ -344,7 +346,7 @@ def _missed(rows: Sequence[Start | Gap]) -> list[Gap]:
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Instants that ran although they lie ahead of the border; only after the clock came back is there any."""
+    """Instants that already ran although they lie in the future; there are some only after the clock was set back."""
     if cadence.planned_through >= cadence.ran_through:
         return frozenset()
     return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

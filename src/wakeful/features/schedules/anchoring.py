@@ -1,8 +1,8 @@
-"""Grids whose anchor lies ahead because the clock was ahead when they were written.
+"""Corrects grids whose anchor lies in the future because the clock was ahead when they were written.
 
-`every` begins at its anchor, and without one at the moment it was written. If the clock was ahead at that moment and
-came back, the schedule would be silent until time has caught up (L3). So the anchor is moved back along its own grid;
-the grid stays what it was. An anchor that lay ahead when it was written was meant to, and stays.
+`every` starts at its anchor, or without one at the time it was written. If the clock was ahead then and was set back
+later, the schedule would be silent until that time (L3). So the anchor is moved back along its grid; the grid itself
+does not change. An anchor that was in the future when it was written is intended, and stays.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from wakeful.ports.store import Tx
 
 
 def anchored_behind(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> tuple[Cadence, Compiled]:
-    """The schedule with its anchor not after now, under a version of its own; as it is if that needs no change."""
+    """The schedule with its anchor not after now, as a new version; unchanged if it needs no correction."""
     timing = compiled.definition.timing
     if not isinstance(timing, Every) or timing.anchor is None or timing.anchor <= now:
         return cadence, compiled

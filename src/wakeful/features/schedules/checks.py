@@ -1,4 +1,4 @@
-"""What a definition must satisfy beyond being well formed: limits, and whether this process can do what it asks."""
+"""Checks of a well-formed definition: limits, and whether this process supports what it uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,17 +28,17 @@ FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLimits:
-    """How often things may happen."""
+    """Limits on how often schedules run."""
 
     agent_interval_min: Duration = HOUR
     every_min: Duration = 10 * SECOND
 
 
 class Checked(NamedTuple):
-    """A definition that may be written, with what its writer should know."""
+    """A definition that passed the checks, with warnings for its author."""
 
     definition: Definition
-    is_anchor_open: bool = False  # its writer left the anchor open: an edit keeps the grid it has
+    is_anchor_open: bool = False  # no anchor was given: an edit keeps the current grid
     warnings: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ def check(
     default_zone: str,
     also: Sequence[DefinitionCheck] = (),
 ) -> Checked:
-    """Fill in what was left open, refuse what cannot work here, clamp what is too often."""
+    """Fill in defaults, refuse what cannot work here, clamp intervals that are too short."""
     is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
     timing = resolve(definition.timing, now=now, default_zone=default_zone)
     if timing is not definition.timing:
@@ -70,13 +70,13 @@ def check(
 
 
 def refuse_past(definition: Definition, now: Instant) -> None:
-    """A single instant that already lies behind us would never happen."""
+    """Refuse a single instant in the past: it would never run."""
     if is_past(definition.timing, now):
-        raise Invalid(FieldError("schedule.at", f"lies in the past (now is {format_instant(now)}); give a later time"))
+        raise Invalid(FieldError("schedule.at", f"is in the past (now is {format_instant(now)}); give a later time"))
 
 
 def minimum_interval_text(minimum: Duration) -> str:
-    """The words clients of the session scheduler know."""
+    """The wording that clients of the session scheduler expect."""
     minutes = minimum // 60_000
     if minimum == HOUR:
         return f"{MINIMUM_INTERVAL}60 minutes (1 hour)"
@@ -88,7 +88,7 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
     action = actions.get(type(definition.action))
     if action is None:
         can = ", ".join(FIELD_OF_ACTION[kind] for kind in actions if kind in FIELD_OF_ACTION)
-        return [FieldError(field, f"nothing here performs it; this process performs {can}")]
+        return [FieldError(field, f"this process cannot perform it; it supports {can}")]
     problem = action.check(definition.action)
     if problem is None:
         return []
@@ -96,7 +96,7 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
 
 
 def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:
-    """A rung that can never be proven would never count as success."""
+    """Refuse a success rung that can never be proven."""
     action, success = actions.get(type(definition.action)), definition.success
     if action is None or success is None:
         return []
@@ -104,16 +104,18 @@ def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) 
     if rung_index(success) <= rung_index(proven):
         return []
     cure = f'write "{proven}", or leave it out'
-    return [FieldError("success", f"{success} can never be seen: its target proves no more than {proven}; {cure}")]
+    return [FieldError("success", f"{success} can never be proven: its target proves at most {proven}; {cure}")]
 
 
 def _check_effects(definition: Definition, applied: frozenset[EffectKind]) -> list[FieldError]:
-    """An effect nobody applies would be lost in silence."""
+    """Refuse effects that this process does not apply: they would be lost silently."""
     errors: list[FieldError] = []
     if definition.deliver is not None and Deliver not in applied:
-        errors.append(FieldError("deliver", "nothing here delivers; leave it out, or run with channels"))
+        errors.append(
+            FieldError("deliver", "delivery is not configured in this process; leave it out, or add channels")
+        )
     if isinstance(definition.action, Event) and RaiseEvent not in applied:
-        errors.append(FieldError("event", "nothing here takes events; run with the heartbeat"))
+        errors.append(FieldError("event", "events are not supported in this process; run with the heartbeat"))
     return errors
 
 

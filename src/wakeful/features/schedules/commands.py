@@ -1,5 +1,5 @@
-"""Commands on schedules: each is a function of a transaction, does all or nothing, and reads what it decides upon
-under the lock of the schedule's cadence."""
+"""Commands on schedules. Each is a function of a transaction, atomic, and reads what it decides on under the lock of
+the schedule's cadence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,18 +30,18 @@ from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
 
 
 class Put(NamedTuple):
-    """What became of a definition that was written."""
+    """The result of writing a definition."""
 
     schedule_id: int
     slug: str
     version: int
     is_created: bool
     is_changed: bool
-    compiled: Compiled | None = None  # of a new one: worth keeping once the commit is answered
+    compiled: Compiled | None = None  # of a new schedule: to be cached after the commit
 
 
 def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
-    """Write definitions: new ones in one batch, known ones as edits. One that is refused does not harm the others."""
+    """Write definitions: new ones in one batch, existing ones as edits. A refused one does not affect the others."""
     fates: dict[int, Put | Invalid] = {}
     for index, one in enumerate(checked):
         try:
@@ -62,7 +62,7 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Ins
             fates[index] = Put(schedule_id, new.slug, 1, True, True, compiled)
     if created:
         _begin_all(tx, created, now)
-    # A single instant may lie behind us by now, or a slot be gone, in what is already stored: then nothing is changed.
+    # In a stored definition a single instant may have passed, or a slot been removed; then nothing is changed.
     invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
     for index in sorted(known + invalid, key=lambda index: checked[index].definition.slug):
@@ -79,19 +79,19 @@ def change(
     now: Instant,
     if_version: int | None,
 ) -> Put:
-    """Edit one schedule by what it says now; refused if its version moved on meanwhile."""
+    """Edit one schedule based on its current definition; refused if its version has changed meanwhile."""
     schedule, _ = _hold(tx, slug)
     if if_version is not None and schedule.version != if_version:
         raise Conflict(f"{slug} is at version {schedule.version}, not {if_version}; read it again")
     checked = patch(schedule, now)
     put = _edit(tx, checked, hooks, now)
-    if checked.definition.enabled is True:  # as asked for with `resume`, and refused where that is
+    if checked.definition.enabled is True:  # same as `resume`, and refused in the same cases
         _refuse_done(slug, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id])
     return put
 
 
 def remove(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
-    """Take a schedule away. What runs ends under its copy of the definition; the ledger stays."""
+    """Remove a schedule. Its running run ends under a copy of the definition; the ledger stays."""
     schedule, cadence = _hold(tx, slug)
     cadence = _drop_waiting(tx, cadence, "removed", hooks, now)
     leave_copies(tx, cadence, schedule.definition)
@@ -103,17 +103,17 @@ def remove(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
 
 
 def pause(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant | None = None) -> None:
-    """Let nothing of it start until resumed; what runs, ends."""
+    """Start no run until it is resumed; a running one finishes."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state not in ("active", "paused"):
-        raise Conflict(f"{slug} is {cadence.state}, and only a schedule that is active can be paused")
+        raise Conflict(f"{slug} is {cadence.state}; only an active schedule can be paused")
     cadence = _drop_waiting(tx, cadence, "paused", hooks, now)
     paused_at = cadence.state_at if cadence.state == "paused" else now
     _save(tx, schedule, cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until))
 
 
 def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str = BY_PERSON) -> None:
-    """Switch it off until a person resumes it."""
+    """Disable it until a person resumes it."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "disabled":
         return
@@ -122,7 +122,7 @@ def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str 
 
 
 def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
-    """Let it go on from now: the halt is one row, nothing is caught up, the row of errors begins anew."""
+    """Resume from now: the halt becomes one ledger row, nothing is caught up, the error count is reset."""
     schedule, cadence = _hold(tx, slug)
     resume_incident(tx, failing(schedule.schedule_id))
     if cadence.state == "active":
@@ -136,7 +136,7 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
 
 
 def acknowledge(tx: Tx, slug: str, *, now: Instant) -> None:
-    """A person knows of its trouble: the incident is over, and a one-shot that failed is done."""
+    """Acknowledge its failure: close the incident; a failed one-shot is then done."""
     schedule, cadence = _hold(tx, slug)
     tx.cadences.save_many([cadence._replace(trouble=WELL)])
     end_incident(tx, failing(schedule.schedule_id), now=now)
@@ -144,11 +144,11 @@ def acknowledge(tx: Tx, slug: str, *, now: Instant) -> None:
 
 def _refuse_done(slug: str, cadence: Cadence) -> None:
     if cadence.state == "done":
-        raise Conflict(f"{slug} is done: no instant of it is left; give it a later time first")
+        raise Conflict(f"{slug} is done: it has no planned times left; give it a later time first")
 
 
 def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
-    """One attempt, at once, as a run of its own; the cadence stays as it is. Answers the run's id."""
+    """Run once now, as a separate run with one attempt; the cadence does not change. Returns the run's id."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "invalid":
         raise Conflict(f"{slug} cannot run: {cadence.state_reason}")
@@ -173,10 +173,10 @@ def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
 
 
 def force_once(tx: Tx, slug: str, *, now: Instant) -> int:
-    """One run at once because its owner moved `nextRun` into the past; answers its id. The cadence stays as it is.
+    """Run once now because its owner moved `nextRun` into the past; returns the run's id. The cadence does not change.
 
-    This stands in for the schedule's own firing, so one that is halted does not fire. A run that waits is what
-    `nextRun` named: it is not joined by another, its next attempt is brought forward."""
+    This replaces the schedule's own run, so a halted schedule does not run. If a run is waiting, `nextRun` named that
+    one: its next attempt is brought forward instead of adding another run."""
     _, cadence = _hold(tx, slug)
     if cadence.state not in ("active", "invalid"):
         raise Conflict(f"{slug} is {cadence.state}; enable it first, or run it by hand")
@@ -190,14 +190,14 @@ def force_once(tx: Tx, slug: str, *, now: Instant) -> int:
 
 
 def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
-    """Go on with this session of the agent from the next run; None: with a new one."""
+    """Continue with this agent session from the next run on; None starts a new one."""
     _, cadence = _hold(tx, slug)
     if cadence.session_id != session_id:
         tx.cadences.save_many([cadence._replace(session_id=session_id, session_node=None)])
 
 
 def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
-    """Write where each stands at first. Those of the same rules begin alike, and that is reckoned once."""
+    """Write the initial cadences. Schedules with the same rules start alike, so that is computed once."""
     beginnings: dict[tuple[int, bool | None], tuple[Cadence, Alarm]] = {}
     cadences: list[Cadence] = []
     alarms: list[Alarm] = []
@@ -235,7 +235,7 @@ def _edit_or_refuse(
 
 
 def prove_late(tx: Tx, run_id: int, ending: Ending, *, hooks: EngineHooks, now: Instant) -> bool:
-    """Late proof turns a run that was closed without any into what it was; False if there is nothing to turn."""
+    """Apply late proof to a run that was closed without proof; False if there is nothing to change."""
     found = tx.runs.lock([run_id]).get(run_id)
     if found is None or found.outcome not in ("unconfirmed", "unknown") or found.stuck:
         return False
@@ -249,7 +249,7 @@ def prove_late(tx: Tx, run_id: int, ending: Ending, *, hooks: EngineHooks, now: 
 
 
 def prove(tx: Tx, proof: Prove, now: Instant, *, hooks: EngineHooks) -> None:
-    """What a run had entrusted to another part of ours came to its end; one that was given up meanwhile stays so."""
+    """Settle a run that had handed its work to another feature; a run given up meanwhile stays closed."""
     ending: Ending = Done(reply=proof.reply)
     if proof.dropped is not None:
         ending = Dropped(proof.dropped)
@@ -292,14 +292,14 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
 
 
 def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
-    """What it names and nobody has would be waited for, or taken for granted, in vain."""
+    """Refuse references to things that do not exist, such as slots."""
     errors = [error for ask in hooks.stored_checks for error in ask(tx, definition)]
     if errors:
         raise Invalid(*errors)
 
 
 def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
-    """Writing the same `every` again without an anchor keeps the grid: registering at each start is harmless."""
+    """Writing the same `every` again without an anchor keeps the grid, so registering at each start is harmless."""
     definition = checked.definition
     if not checked.is_anchor_open or not isinstance(definition.timing, Every):
         return definition
@@ -312,11 +312,11 @@ def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
 
 
 def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
-    """Move the cadence to the new version; only a change of timing plans anew."""
+    """Move the cadence to the new version; only a changed timing is replanned."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     cadence = cadence._replace(version=compiled.version)
     if isinstance(before, Compiled) and agent_of(before) != agent_of(compiled):
-        # A session of the agent it had means nothing to another.
+        # A session of the previous agent is meaningless to another one.
         cadence = cadence._replace(session_id=None, session_node=None)
     if isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing:
         if cadence.state == "invalid":
@@ -338,7 +338,7 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
 
 
 def _refuse_past_edit(schedule: Schedule, compiled: Compiled, now: Instant) -> None:
-    """A single instant that is moved must not be moved behind us; one that stays where it was may lie there."""
+    """Refuse moving a single instant into the past; an unchanged one may lie there."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not (isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing):
         refuse_past(compiled.definition, now)
@@ -358,11 +358,11 @@ def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
 
 
 def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, hooks: EngineHooks, now: Instant) -> Cadence:
-    """Give up runs of it that wait for something: a halted schedule starts nothing, not even a retry."""
+    """Give up its waiting runs: a halted schedule starts nothing, not even a retry."""
     dropped = [run for run in tx.runs.lock(open_ids(cadence)).values() if run.outcome == "waiting"]
     if not dropped:
         return cadence
-    # The queued one first: else it would be promoted just to be given up.
+    # The queued one first: otherwise it would be promoted only to be given up.
     dropped.sort(key=lambda run: run.run_id != cadence.queued_run_id)
     for run in dropped:
         locked = tx.cadences.lock([cadence.schedule_id])

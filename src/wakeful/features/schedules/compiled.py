@@ -1,4 +1,4 @@
-"""Definitions made ready for use, kept by version so that a stored text is read once and not at every instant."""
+"""Compiled definitions, cached by version so that a stored text is parsed once and not at every instant."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -14,11 +14,11 @@ from wakeful.ports.store import Schedule, Tx
 
 KEPT_MAX: Final = 16_384
 AGENT_LANE: Final = "agent:"
-"""What the lane of an agent begins with; its name follows."""
+"""The prefix of an agent's lane; the agent's name follows."""
 
 
 class Compiled(NamedTuple):
-    """One version of one schedule, taken apart into what plans, what settles and what is performed."""
+    """One version of one schedule, split into rules for planning, for settling, and the action."""
 
     schedule_id: int
     version: int
@@ -29,13 +29,13 @@ class Compiled(NamedTuple):
 
 
 def agent_of(compiled: Compiled) -> str | None:
-    """The agent it prompts, if it does."""
+    """The agent it prompts, or None."""
     action = compiled.definition.action
     return action.agent if isinstance(action, Prompt) else None
 
 
 class Broken(NamedTuple):
-    """A stored definition that can no longer be read (its zone is gone, say)."""
+    """A stored definition that can no longer be read (e.g. its zone was removed)."""
 
     schedule_id: int
     version: int
@@ -43,7 +43,7 @@ class Broken(NamedTuple):
 
 
 def compile_definition(schedule_id: int, version: int, definition: Definition) -> Compiled:
-    """Take a definition apart."""
+    """Compile a definition."""
     lane = definition.lane
     if lane is None and isinstance(definition.action, Prompt):
         lane = f"{AGENT_LANE}{definition.action.agent}"
@@ -51,16 +51,16 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
 
 
 class Compilations:
-    """A bounded memory of compiled definitions, keyed by schedule and valid for one version."""
+    """A bounded cache of compiled definitions, keyed by schedule and valid for one version."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
-        # Two generations: a full one becomes the old one, and what is still used moves over. Forgetting costs nothing.
+        # Two generations: a full one becomes the old one, and entries still in use move over. Eviction costs nothing.
         self._kept: dict[int, Compiled | Broken] = {}
         self._older: dict[int, Compiled | Broken] = {}
         self._kept_max = kept_max // 2
 
     def of(self, tx: Tx, wanted: Iterable[tuple[int, int]]) -> dict[int, Compiled | Broken]:
-        """Compiled definitions for (schedule id, version); whatever is not kept is read in one query."""
+        """Compiled definitions for (schedule id, version); those not cached are read in one query."""
         kept = self._kept
         found: dict[int, Compiled | Broken] = {}
         missing: list[int] = []
@@ -78,13 +78,13 @@ class Compilations:
         return found
 
     def of_run(self, tx: Tx, run: Run) -> Compiled | Broken | None:
-        """The definition a schedule's run began with; None if nothing is left of it."""
+        """The definition a schedule's run started with; None if no copy is left."""
         if run.definition is not None:
             return read_stored(run.schedule_id, run.version, run.definition)
         return self.of(tx, [(run.schedule_id, run.version)]).get(run.schedule_id)
 
     def keep(self, compiled: Compiled | Broken) -> None:
-        """Remember it."""
+        """Cache it."""
         if len(self._kept) >= self._kept_max:
             self._older, self._kept = self._kept, {}
         self._kept[compiled.schedule_id] = compiled
@@ -96,10 +96,10 @@ class Compilations:
 
 
 def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
-    """Compile a stored text; a broken one harms only its own schedule (L9)."""
+    """Compile a stored text; a broken one affects only its own schedule (L9)."""
     try:
         return compile_definition(schedule_id, version, decode_definition(text))
-    except Exception as error:  # whatever a stored text can do wrong, it is this schedule's trouble alone
+    except Exception as error:  # a bad stored text affects only this schedule
         return Broken(schedule_id, version, str(error) or type(error).__name__)
 
 

@@ -1,12 +1,12 @@
-"""Copies of a definition on rows of the ledger, left when it changes."""
+"""Stores copies of a definition on ledger rows before it changes."""
 
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.ports.store import Tx
 
 
 def leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
-    """A run ends under the definition it began with: before that changes, open runs get a copy. So does the newest
-    row, because a clock that comes back asks by which timing a gap was counted."""
+    """A run ends under the definition it started with, so open runs get a copy before it changes. So does the newest
+    row, because after the clock is set back the timing of its gap is needed."""
     kept = {*open_ids(cadence), *([cadence.last_row_id] if cadence.last_row_id is not None else [])}
     rows = [
         run
@@ -18,5 +18,5 @@ def leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
 
 
 def open_ids(cadence: Cadence) -> list[int]:
-    """The runs of a schedule that are not over."""
+    """The open runs of a schedule."""
     return sorted(run_id for run_id in (cadence.open_run_id, cadence.queued_run_id) if run_id is not None)

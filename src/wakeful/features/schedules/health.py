@@ -1,7 +1,7 @@
-"""Is the clock alive, and is anything stuck? Facts for `/healthz`, `/metrics` and `doctor`, each with its cure.
+"""Health checks: is the clock alive, is anything stuck? Findings for `/healthz`, `/metrics` and `doctor`.
 
-Everything is looked up in one consistent read of bounded cost. Only whether the store can be written needs a write:
-`is_writable` asks for one that changes nothing of worth, and does not wait for ever.
+Everything comes from one consistent read of bounded cost. Only the check whether the store can be written needs a
+write: `is_writable` makes a harmless one, with a time limit.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ PROBE: Final = "health_probe"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at."""
+    """The result of one check."""
 
     name: str
     level: Level
     sentence: str
     cure: str | None = None
-    slugs: Sequence[str] = ()  # whom it concerns, the first few
+    slugs: Sequence[str] = ()  # the schedules concerned, the first few
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"name": self.name, "level": self.level, "sentence": self.sentence}
@@ -52,14 +52,14 @@ class Finding:
 
 
 def worst(findings: Sequence[Finding]) -> Level:
-    """The level of the worst of them."""
+    """The worst level among the findings."""
     levels = {finding.level for finding in findings}
     return "bad" if "bad" in levels else "warn" if "warn" in levels else "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How everything stands."""
+    """The result of all checks."""
 
     now: Instant
     findings: Sequence[Finding]
@@ -70,18 +70,18 @@ class Health:
     waiting: int
     stuck: int
     overdue: Duration
-    failing: int = 0  # schedules of this health, bounded
+    failing: int = 0  # number of failing schedules, bounded
     late: int = 0
-    incidents: int = 0  # that people were told of and that are open
+    incidents: int = 0  # open incidents that were reported
 
     @property
     def level(self) -> Level:
-        """The worst of the findings."""
+        """The worst level among the findings."""
         return worst(self.findings)
 
     @property
     def is_alive(self) -> bool:
-        """Whether something ticks."""
+        """Whether a node ticks."""
         return bool(self.nodes)
 
     def to_json(self) -> dict[str, Any]:
@@ -102,13 +102,13 @@ class Health:
 
 
 def health(tx: Tx, *, now: Instant) -> Health:
-    """Look at everything, at a cost that does not grow with what is well."""
+    """Run all checks, at a cost independent of the number of healthy schedules."""
     nodes = tx.nodes.all()
     live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
     held = tx.runs.of_nodes([node.node_id for node in nodes], limit=RUNS_MAX) if nodes else []
     waiting = tx.runs.page(limit=RUNS_MAX, outcome="waiting")
     stuck = [run for run in held if run.stuck]
-    # A receiver that is slow holds up its own deliveries; that is no lateness of the clock.
+    # A slow receiver delays only its own deliveries; that does not count as clock lag.
     due_at = tx.alarms.next_due_at(besides=[ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING])
     overdue = 0 if due_at is None else max(now - due_at, 0)
     last_tick_at = max((node.last_tick_at for node in nodes), default=None)
@@ -117,7 +117,7 @@ def health(tx: Tx, *, now: Instant) -> Health:
         _ticking(live, last_tick_at, now),
         _lagging(lag),
         _stuck(tx, stuck),
-        _left_behind(held, live),
+        _orphans(held, live),
         _overdue(overdue, live),
         _parked(tx, waiting),
         *(of_schedules := _schedules(tx, now)).findings,
@@ -143,7 +143,7 @@ def health(tx: Tx, *, now: Instant) -> Health:
 
 
 async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WITHIN) -> Finding:
-    """Whether a commit goes through, in a reasonable time."""
+    """Whether a commit succeeds in reasonable time."""
     now = clock.read().now
     ended = asyncio.Event()
 
@@ -158,7 +158,7 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
     if not ended.is_set():
         task.cancel()
     await asyncio.wait([task])
-    cure = "make room on the disk, check that the store's file or server can be reached and written"
+    cure = "free disk space, and check that the store's file or server is reachable and writable"
     if task.cancelled():
         return Finding("store", "bad", f"a write was not answered within {format_duration(within)}", cure)
     error = task.exception()
@@ -167,26 +167,26 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
     if error is not None:
         return Finding("store", "bad", f"a write failed: {type(error).__name__}: {error}", cure)
     if trouble := store.trouble():
-        cure = "look at the network and at whatever stands between here and the server; what failed is tried again"
+        cure = "check the network and any proxy in front of the server; failed operations are retried"
         return Finding("store", "warn", f"the store can be written, but {trouble}", cure)
     return Finding("store", "ok", "the store can be written")
 
 
 def _ticking(live: Sequence[Node], last_tick_at: Instant | None, now: Instant) -> Finding:
     if not live:
-        heard = "" if last_tick_at is None else f"; one was last heard of at {format_instant(last_tick_at)}"
-        return Finding("clock", "bad", f"no process is ticking{heard}", "start one: wakeful up")
+        seen = "" if last_tick_at is None else f"; last seen at {format_instant(last_tick_at)}"
+        return Finding("clock", "bad", f"no process is ticking{seen}", "start one: wakeful up")
     silent = now - max(node.last_tick_at for node in live)
     names = ", ".join(f"{node.name} (pid {node.pid})" for node in live[:NAMED_MAX])
     if silent > SILENT_MAX:
-        sentence = f"{names} holds the clock and was last heard of {_ago(silent)}"
-        return Finding("clock", "warn", sentence, "it may hang: look at server.log, or start it again")
-    return Finding("clock", "ok", f"{names} ticks, last heard of {_ago(silent)}")
+        sentence = f"{names} holds the clock but was last seen {_ago(silent)}"
+        return Finding("clock", "warn", sentence, "it may hang: check server.log, or restart it")
+    return Finding("clock", "ok", f"{names} ticks, last seen {_ago(silent)}")
 
 
 def _lagging(lag: Duration) -> Finding:
     if lag > LAG_MAX:
-        cure = "the machine or the store is too slow, or something blocks the event loop: look at its load"
+        cure = "the machine or the store is too slow, or something blocks the event loop: check the load"
         return Finding("lag", "warn", f"runs start {format_duration(lag)} late", cure)
     return Finding("lag", "ok", f"runs start on time ({format_duration(lag)} late at most)")
 
@@ -195,16 +195,16 @@ def _stuck(tx: Tx, stuck: Sequence[Run]) -> Finding:
     if not stuck:
         return Finding("stuck", "ok", "nothing is stuck")
     which = ", ".join(f"run {run.run_id}" for run in stuck[:NAMED_MAX])
-    sentence = f"{len(stuck)} could not be ended and keep their lane and their share of capacity: {which}"
-    return Finding("stuck", "bad", sentence, "end what they started, or start the node again", _slugs(tx, stuck))
+    sentence = f"{len(stuck)} could not be ended and still occupy their lane and capacity: {which}"
+    return Finding("stuck", "bad", sentence, "end the processes they started, or restart the node", _slugs(tx, stuck))
 
 
-def _left_behind(held: Sequence[Run], live: Sequence[Node]) -> Finding:
+def _orphans(held: Sequence[Run], live: Sequence[Node]) -> Finding:
     alive = {node.node_id for node in live}
     lost = [run for run in held if run.outcome == "running" and run.owner not in alive]
     if not lost:
-        return Finding("orphans", "ok", "every run under way has a node that is alive")
-    sentence = f"{len(lost)} runs belong to a node that is gone; whoever ticks next takes them over"
+        return Finding("orphans", "ok", "every running run belongs to a live node")
+    sentence = f"{len(lost)} runs belong to a dead node; the next node that ticks takes them over"
     cure = None if live else "start a process that ticks: wakeful up"
     return Finding("orphans", "warn", sentence, cure)
 
@@ -213,16 +213,16 @@ def _overdue(overdue: Duration, live: Sequence[Node]) -> Finding:
     if overdue <= OVERDUE_MAX:
         return Finding("overdue", "ok", "nothing is overdue")
     is_full = bool(live) and all(node.running >= node.capacity for node in live)
-    sentence = f"something should have rung {_ago(overdue)}"
+    sentence = f"an alarm was due {_ago(overdue)}"
     if is_full:
-        cure = "as many runs are under way as may be at once: raise limits.concurrency_max, or let them end"
-        return Finding("overdue", "warn", f"{sentence}, and there is no room for it", cure)
-    cure = "nobody is there to ring it: wakeful up" if not live else "the clock hangs: look at server.log"
+        cure = "raise limits.concurrency_max, or wait for runs to end"
+        return Finding("overdue", "warn", f"{sentence}, and the concurrency limit is reached", cure)
+    cure = "start a process that ticks: wakeful up" if not live else "the clock hangs: check server.log"
     return Finding("overdue", "bad", sentence, cure)
 
 
 def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
-    """A run that waits for a lane nobody holds would wait for ever."""
+    """Find runs that wait for a free lane: they would wait forever."""
     of_lanes = [run for run in waiting if run.lane is not None]
     holders = tx.lanes.holders() if of_lanes else {}
     alarms = tx.alarms.by_refs(ALARM_RUN, [run.run_id for run in of_lanes]) if of_lanes else {}
@@ -232,9 +232,9 @@ def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
         if run.lane not in holders and (alarm := alarms.get(run.run_id)) is not None and alarm.parked
     ]
     if not forgotten:
-        return Finding("lanes", "ok", "whatever waits for a lane waits for a run that holds it")
+        return Finding("lanes", "ok", "every run that waits for a lane waits for its holder")
     lanes = ", ".join(sorted({repr(run.lane) for run in forgotten})[:NAMED_MAX])
-    sentence = f"{len(forgotten)} runs wait for lanes that nobody holds: {lanes}"
+    sentence = f"{len(forgotten)} runs wait for lanes that are free: {lanes}"
     return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
 
 
@@ -245,7 +245,7 @@ class _Troubled(NamedTuple):
 
 
 def _schedules(tx: Tx, now: Instant) -> _Troubled:
-    """Which schedules are in trouble, by their health and why."""
+    """The schedules with problems, by kind."""
     troubled = queries.chosen(tx, queries.Choice(limit=TROUBLED_MAX, is_troubled=True), now=now).schedules
     invalid = [view.slug for view in troubled if view.status == "invalid"]
     disabled = [view.slug for view in troubled if view.status == "disabled"]
@@ -261,14 +261,14 @@ def _schedules(tx: Tx, now: Instant) -> _Troubled:
 
 
 def _incidents(count: int) -> Finding:
-    """What people were told is wrong and is not over."""
+    """Open incidents that were reported."""
     if count == 0:
         return Finding("alerts", "ok", "no incident is open")
     return Finding("alerts", "warn", f"open incidents: {count}", "see them: wakeful alerts")
 
 
 def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
-    """A node that died while others go on is no outage, but somebody should look at it."""
+    """A node that died while others continue is no outage, but someone should check it."""
     live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
     latest = {(node.host, node.name): node.started_at for node in sorted(live, key=lambda node: node.started_at)}
     died = [
@@ -277,16 +277,16 @@ def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
         if node.voided_at is not None
         and node.voided_at >= node.lease_until
         and now - node.voided_at < DIED_WITHIN
-        and latest.get((node.host, node.name), 0) <= node.last_tick_at  # else it was started again
+        and latest.get((node.host, node.name), 0) <= node.last_tick_at  # else it was restarted
     ]
     if not live or not died:
-        return Finding("nodes", "ok", "no node died while others went on")
+        return Finding("nodes", "ok", "no node died while others continued")
     named = ", ".join(f"{node.name} (pid {node.pid} on {node.host})" for node in died[:NAMED_MAX])
-    return Finding("nodes", "warn", f"died while others went on: {named}", "start it again, if it is still needed")
+    return Finding("nodes", "warn", f"died while others continued: {named}", "restart it, if it is still needed")
 
 
 def _terms(live: Sequence[Node]) -> Finding:
-    """Which node reports something must not decide how."""
+    """All nodes must report under the same rules."""
     if len({node.terms for node in live if node.terms}) <= 1:
         return Finding("settings", "ok", "all nodes have the same [alerts] and [budgets]")
     named = ", ".join(f"{node.name} on {node.host}" for node in live[:NAMED_MAX])

@@ -1,4 +1,4 @@
-"""Questions about schedules. Reading never changes what is planned (L1)."""
+"""Queries on schedules. Reading never changes what is planned (L1)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,29 +27,29 @@ from wakeful.ports.names import names_of, owner_of
 from wakeful.ports.store import ALARM_SCHEDULE, STORE_ID, Node, Schedule, Tx
 
 DURATIONS_MAX: Final = 10_000
-# A search looks at this many schedules at a time, and at this many in all: it costs the same however many there are.
+# A search reads this many schedules at a time, and this many in total, so its cost is bounded.
 SEARCH_STEP: Final = 200
 SEARCH_MAX: Final = 1_000
 STUCK_MAX: Final = 100
-# What is found without a walk over all of them.
+# Choices answered from an index instead of a scan.
 HALTED: Final = ("paused", "disabled", "invalid")
-# How many runs that wait, and alarms that are overdue, are looked at for what is late.
+# How many waiting runs and overdue alarms are read to find late schedules.
 LATE_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The record of one schedule."""
+    """Run statistics of one schedule."""
 
     since: datetime | None
     counts: dict[Outcome, int]
-    success_rate: float | None  # of runs that closed after starting
+    success_rate: float | None  # of the runs that started and closed
     p50_duration: Duration | None
     p95_duration: Duration | None
     streak: int  # successes in a row; negative: errors in a row
     next_run: datetime | None
     last_run: datetime | None
-    tokens: int | None = None  # None: no run told
+    tokens: int | None = None  # None if no run reported any
     cost: float | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -68,8 +68,8 @@ class Stats:
 
 
 class Choice(NamedTuple):
-    """Which schedules are meant: those after a slug, of one status or health, with a text in their slug or in what they
-    do, in trouble (failing or late), finished; or those of these slugs, as far as they are there."""
+    """Filters for schedules: after a slug, by status or health, with a text in the slug or action, in trouble (failing
+    or late), finished; or only these slugs, if they exist."""
 
     after: str | None = None
     limit: int = 100
@@ -82,21 +82,21 @@ class Choice(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some schedules, and the slug after which to go on; None: there are no more."""
+    """A page of schedules, and the slug to continue after; None if there are no more."""
 
     schedules: list[ScheduleView]
     next: str | None
 
 
 class Pulse(NamedTuple):
-    """Who is there, by name."""
+    """The nodes, and stuck runs."""
 
     nodes: list[Node]  # those that were not voided
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
 
 
 def get(tx: Tx, slug: str, *, now: Instant) -> ScheduleView:
-    """One schedule as it stands."""
+    """One schedule."""
     return _views(tx, [_find(tx, slug)], now)[0]
 
 
@@ -106,9 +106,9 @@ def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str |
 
 
 def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
-    """A page of schedules in slug order.
+    """A page of the schedules that match, in slug order.
 
-    A search looks at `SEARCH_MAX` at most: where few fit, a page is short or even empty, and its `next` leads on."""
+    A search reads `SEARCH_MAX` at most: if few match, a page is short or even empty, and its `next` continues."""
     after, limit, status, contains, slugs, is_troubled, health, is_finished = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
@@ -143,7 +143,7 @@ Step: TypeAlias = Callable[..., list[Schedule]]
 
 
 def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
-    """Where those that are meant can be found without a walk over all, if they can."""
+    """The source of matching schedules: an index where there is one, else a scan."""
     if choice.status in HALTED or choice.health == "failing":
         return tx.schedules.amiss
     if choice.health == "late":
@@ -163,7 +163,7 @@ def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
 
 
 def late(tx: Tx, now: Instant) -> list[Schedule]:
-    """Schedules that may be late, in slug order: something of theirs was due more than a minute ago, or waits."""
+    """Schedules that may be late, in slug order: an alarm or run was due over a minute ago, or a run waits."""
     cadences = tx.cadences.due(now=now - GRACE, limit=LATE_MAX)
     ids = {cadence.schedule_id for cadence in cadences}
     ids |= {run.schedule_id for run in _waiting(tx) if run.started_at is None and run.due_at < now - GRACE}
@@ -184,7 +184,7 @@ def _among(rows: Sequence[Schedule], *, after: str | None, limit: int) -> list[S
 
 
 def pulse(tx: Tx) -> Pulse:
-    """Who ticks, and what hangs."""
+    """The nodes, and stuck runs."""
     stuck = [run.run_id for run in tx.runs.page(limit=STUCK_MAX, outcome="unknown") if run.stuck]
     nodes = [node for node in tx.nodes.all() if node.voided_at is None]
     return Pulse(nodes, stuck)
@@ -193,8 +193,7 @@ def pulse(tx: Tx) -> Pulse:
 def runs(
     tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None, outcome: Outcome | None = None
 ) -> list[RunView]:
-    """Rows of the ledger, newest first, of one schedule (also one that was removed) or of all, of any outcome or of
-    one."""
+    """Ledger rows, newest first, of one schedule (or a removed one) or of all, optionally with one outcome."""
     schedule_id = None if slug is None else _recorded(tx, slug)
     rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
@@ -206,7 +205,7 @@ def runs(
 
 
 def run(tx: Tx, run_id: int) -> RunView:
-    """One row of the ledger."""
+    """One ledger row."""
     row = tx.runs.lock([run_id]).get(run_id)
     if row is None:
         raise NotFound(f"there is no run {run_id}")
@@ -215,14 +214,14 @@ def run(tx: Tx, run_id: int) -> RunView:
 
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
-    """What became of what these runs had to say to people."""
+    """The deliveries of these runs."""
     found = tx.deliveries.of_runs(run_ids)
     store_id = (tx.meta.get(STORE_ID) or "") if found else ""
     return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in found.items()}
 
 
 def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
-    """Counts, success rate, durations and streak since some time; of a schedule, or of another owner of runs."""
+    """Counts, success rate, durations and streak since a time, for a schedule or another owner of runs."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     owner_id = _recorded(tx, slug) if schedule is None else schedule.schedule_id
     tallied = tx.runs.tallied(owner_id, since=since, limit=DURATIONS_MAX)
@@ -246,8 +245,8 @@ def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
 
 
 def _recorded(tx: Tx, name: str) -> int:
-    """The id under which the ledger knows a name: a living schedule, another owner of runs, or the last schedule of
-    that slug that was removed."""
+    """The ledger id for a name: a current schedule, another owner of runs, or the last removed schedule with that
+    slug."""
     known = owner_of(tx, name)
     if known is None:
         known = next((row.schedule_id for row in tx.schedules.removed_by_slug(name, limit=1)), None)
@@ -264,7 +263,7 @@ def _find(tx: Tx, slug: str) -> Schedule:
 
 
 def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant) -> list[ScheduleView]:
-    """Views in a fixed number of queries, whatever the number of schedules."""
+    """Views in a fixed number of queries, however many schedules there are."""
     ids = [schedule.schedule_id for schedule in schedules]
     cadences = tx.cadences.lock(ids)
     alarms = tx.alarms.by_refs(ALARM_SCHEDULE, ids)
@@ -284,7 +283,7 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant) -> list[Schedule
 
 
 def _searched(view: ScheduleView) -> str:
-    """What a search looks through."""
+    """The text a search matches against."""
     return f"{view.slug} {'' if view.definition is None else _words(view.definition.action)}".casefold()
 
 

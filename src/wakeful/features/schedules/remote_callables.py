@@ -1,8 +1,8 @@
-"""Callables that only another node has: their runs are left to it, for a while.
+"""Callables that exist only on another node: their runs are left to it for a while.
 
-On a store that several nodes share, a callable registered by name lives in the processes that registered it. A node
-without it lets such a run wait a moment, so that one that has it can take it. If none came after half a minute, nobody
-is going to: the run is claimed after all, and fails with a sentence that names the callable.
+When several nodes share a store, a callable registered by name exists only in the processes that registered it. A node
+without it defers such a run briefly, so that a node with it can claim it. If none has after half a minute, the run is
+claimed anyway, and fails with an error that names the callable.
 """
 
 from collections.abc import Callable

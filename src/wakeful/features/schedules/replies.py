@@ -1,4 +1,4 @@
-"""What a run of a schedule has to say to a person."""
+"""The reply of a schedule's run to a person."""
 
 from typing import Final, NamedTuple
 
@@ -12,10 +12,10 @@ from wakeful.features.schedules.compiled import Broken, Compiled
 
 
 class Reply(NamedTuple):
-    """A reply on its way, if the schedule's owner wants to hear it."""
+    """The deliveries of a reply, if the schedule asks for any."""
 
     effects: tuple[Effect, ...] = ()
-    suppressed: str | None = None  # why there is nothing to deliver although it was asked for
+    suppressed: str | None = None  # why nothing is delivered although delivery was requested
 
 
 _NOT_WANTED: Final = Reply()
@@ -25,8 +25,8 @@ NO_REPLY: Final = "no reply could be read"
 
 
 def reply_of(run: Run, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:
-    """An agent's reply, or the output of another target, for each addressee. A missing reply is not an empty one: those
-    who were promised a reply are told, once per run, that none could be read."""
+    """An agent's reply, or another target's output, for each addressee. A missing reply is not an empty one: addressees
+    are notified, once per run, that none could be read."""
     if isinstance(own, Broken) or not isinstance(settlement, Close) or own.definition.deliver is None:
         return _NOT_WANTED
     definition = own.definition

@@ -1,9 +1,8 @@
-"""Schedules that wait for the reset of a quota slot: the fact they rest on comes from elsewhere, and is kept here.
+"""Schedules that wait for the reset of a quota slot; the reported resets are stored here.
 
-Whoever keeps slots reports each reset as a `Replan`. The newest one of every slot is kept in the store, and the
-schedules that wait for it get their next instant, under their own locks. The instant of a reset that has passed stays,
-also if it is not due yet by its offset: the newer reset is found when it has rung (`followed`), so each reset is served
-once, however late.
+The quota feature reports each reset as a `Replan`. The newest one of each slot is kept in the store, and the schedules
+that wait for it get their next instant, under their own locks. The instant of a past reset stays, even if its offset is
+not over yet: the newer reset is applied after it has rung (`followed`), so each reset is served once, however late.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ STEP: Final = 200
 
 
 def informed(tx: Tx, rules: Rules, next_at: Instant | None = None) -> Rules:
-    """The rules with the reset they rest on: the one of the instant that is planned, else the newest known."""
+    """The rules with their reset filled in: that of the planned instant, else the newest known."""
     timing = rules.timing
     if not isinstance(timing, AfterReset):
         return rules
@@ -30,7 +29,7 @@ def informed(tx: Tx, rules: Rules, next_at: Instant | None = None) -> Rules:
 
 
 def followed(tx: Tx, rules: Rules, cadence: Cadence) -> Cadence:
-    """The cadence with the instant of a reset that was reported while an earlier one was still to be decided."""
+    """The cadence with the instant of a reset that was reported while an earlier one was still undecided."""
     if not isinstance(rules.timing, AfterReset) or cadence.next_at is not None:
         return cadence
     return cadence._replace(next_at=next_after(informed(tx, rules).timing, cadence.planned_through))
@@ -43,7 +42,7 @@ class Resets:
         self._compilations = compilations
 
     def apply(self, tx: Tx, effect: Replan, now: Instant) -> None:
-        """Keep the reset, and plan every schedule that waits for it."""
+        """Store the reset, and plan every schedule that waits for it."""
         if effect.reset_at is None:
             return
         tx.meta.set(_name(effect.slot), str(effect.reset_at))

@@ -1,9 +1,8 @@
-"""Beginning with a copy: a store that was put back from a backup does nothing again that may have been done since.
+"""Starting from a restored backup: nothing is repeated that may have been done since the backup.
 
-A copy carries a mark of when it was made, and whoever opens it finds the mark. Whatever was open in the copy is
-`unknown`, because it went on elsewhere; the instants between the copy and now are one `missed(restored)` row for each
-schedule, because nobody knows which of them ran. Then the mark is taken away. All of it happens in small steps and may
-stop anywhere.
+A backup carries a marker with its time. Runs that were open in the backup become `unknown`, because they continued
+elsewhere; the instants between the backup and now become one `missed(restored)` row per schedule, because it is unknown
+which of them ran. Then the marker is removed. All of this happens in small steps and may be interrupted anywhere.
 """
 
 import logging
@@ -29,7 +28,7 @@ STEP: Final = 200
 
 
 class Adopted(NamedTuple):
-    """What a copy held that nobody knows the end of."""
+    """What was adopted from a backup: open runs and missed instants."""
 
     copied_at: Instant
     runs: int
@@ -37,13 +36,13 @@ class Adopted(NamedTuple):
 
 
 Forgo: TypeAlias = Callable[[Tx, Instant], int]
-"""Lets another feature forgo what it had planned since the copy; answers how many instants."""
+"""Makes another feature give up what it had planned since the backup; returns how many instants."""
 
 
 async def adopt_copy(
     store: Store, hooks: EngineHooks, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
 ) -> Adopted | None:
-    """Look for the mark of a copy, and begin with it; None if this is no copy."""
+    """Adopt the store if it carries a backup marker; None if it is no restored backup."""
     written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
     if not written:
         return None
@@ -62,7 +61,7 @@ async def adopt_copy(
     await store.write(partial(_clear, written))
     adopted = Adopted(copied_at, runs, instants)
     log.warning(
-        "this store is a copy made at %s: %d runs that were open are unknown, %d instants since are missed",
+        "this store was restored from a backup of %s: %d open runs are now unknown, %d instants since are missed",
         format_instant(copied_at),
         runs,
         instants,
@@ -71,7 +70,7 @@ async def adopt_copy(
 
 
 def _is_done(tx: Tx, written: str) -> bool:
-    """Whether another node, which adopted the same copy at the same time, is done: what is open by now is its own."""
+    """Whether another node has finished adopting the same backup: runs that are open now are its own."""
     return tx.meta.get(COPIED_AT) != written
 
 
@@ -85,7 +84,7 @@ def _clear(written: str, tx: Tx) -> None:
 
 
 def _close_open(tx: Tx, hooks: EngineHooks, written: str, now: Instant) -> int:
-    """One step: runs that were under way or waited when the copy was made."""
+    """One step: close runs that were running or waiting when the backup was made."""
     if _is_done(tx, written):
         return 0
     copied_at = int(written)
@@ -94,11 +93,11 @@ def _close_open(tx: Tx, hooks: EngineHooks, written: str, now: Instant) -> int:
     for row in rows:
         by_kind.setdefault(row.kind, []).append(row)
     closed = 0
-    ending = Forgotten(RESTORED, f"it was open in the copy of {format_instant(copied_at)}")
+    ending = Forgotten(RESTORED, f"it was open in the backup of {format_instant(copied_at)}")
     for kind, of_kind in by_kind.items():
         keeper = hooks.keepers.get(kind)
         if keeper is None:
-            continue  # nobody here knows this kind; whoever does will rescue it
+            continue  # no feature here handles this kind; a node that has it will recover the run
         locked = keeper.lock(tx, of_kind)
         held = tx.runs.lock([row.run_id for row in of_kind])
         conclude(tx, hooks, keeper, locked, [(held[row.run_id], ending) for row in of_kind], now=now)
@@ -107,7 +106,7 @@ def _close_open(tx: Tx, hooks: EngineHooks, written: str, now: Instant) -> int:
 
 
 def _forgo(tx: Tx, compilations: Compilations, written: str, after: str, now: Instant) -> tuple[str | None, int]:
-    """One step over the schedules in slug order; answers where to go on, and how many instants were missed."""
+    """One step over the schedules in slug order; returns where to continue, and how many instants were missed."""
     if _is_done(tx, written):
         return None, 0
     schedules = tx.schedules.page(after=after or None, limit=STEP)

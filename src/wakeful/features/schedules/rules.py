@@ -1,4 +1,4 @@
-"""What holds for all schedules, and may change while they run."""
+"""Terms for all schedules; they may change at runtime."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -13,19 +13,19 @@ AgentLane: TypeAlias = Literal["serial", "parallel"]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Read anew at every decision (`ports.live`)."""
+    """Read at every decision (`ports.live`)."""
 
     limits: ScheduleLimits = field(default_factory=ScheduleLimits)
-    default_zone: str = "UTC"  # of what is written without one
+    default_zone: str = "UTC"  # for definitions without a zone
     is_standby: bool = False  # every instant is skipped
     agent_lane: AgentLane = "serial"  # whether an agent works on one run at a time
 
     def is_lifted(self, lane: str) -> bool:
-        """Whether a lane holds nobody back: those of agents do not, once agents may work in parallel."""
+        """Whether a lane is not enforced: agent lanes are not once agents may work in parallel."""
         return self.agent_lane == "parallel" and lane.startswith(AGENT_LANE)
 
     def too_often(self, compiled: Compiled) -> str | None:
-        """Why a schedule asks its agent too often: the limit may have been raised after it was written."""
+        """Why a schedule prompts its agent too often, if it does: the limit may have changed since it was written."""
         if not isinstance(compiled.definition.action, Prompt):
             return None
         gap, least = shortest_gap(compiled.rules.timing), self.limits.agent_interval_min

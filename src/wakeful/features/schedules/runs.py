@@ -1,4 +1,4 @@
-"""Looking after the runs of schedules: what to perform, and what an ending means for the schedule."""
+"""Manages the runs of schedules: what to perform, and what a result means for the schedule."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailab
 
 log = logging.getLogger("wakeful.schedules")
 
-# Where a receipt for a run is to be posted; None: nobody listens.
+# The URL for a run's receipt; None if this process does not listen.
 ReceiptUrl: TypeAlias = Callable[[int], str | None]
 
 
 class ScheduleRuns:
-    """The keeper of runs that schedules bring forth."""
+    """Manages the runs of schedules."""
 
     kind = KIND
 
@@ -75,7 +75,7 @@ class ScheduleRuns:
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
                     if moved.state == "active":
                         promoted.append(moved.open_run_id)
-                    else:  # this very ending disabled it
+                    else:  # this result disabled the schedule
                         given_up[moved.open_run_id] = moved.state
                         moved = moved._replace(open_run_id=None)
                 cadences[run.schedule_id] = moved
@@ -92,17 +92,17 @@ class ScheduleRuns:
                 decision = gate(tx, run, now)
             except StoreUnavailable:
                 raise
-            except Exception as error:  # a gate that fails must not stop the clock for the others (L9)
-                log.exception("a gate failed for run %d", run.run_id)
+            except Exception as error:  # a failing gate must not stop other runs (L9)
+                log.exception("a gate raised for run %d", run.run_id)
                 return Defer(now + MINUTE, f"a gate failed: {type(error).__name__}: {error}")
             if not isinstance(decision, Admit):
                 return decision
         return ADMIT
 
     def _compiled(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Compiled | Broken]:
-        """For each run the definition it began with: its own copy if the schedule was edited under it."""
+        """The definition each run started with: its own copy if the schedule was edited meanwhile."""
         shared = self._compilations.of(tx, {(r.schedule_id, r.version) for r in runs if r.definition is None})
-        gone = Broken(0, 0, "its schedule is gone")
+        gone = Broken(0, 0, "its schedule was removed")
         return {
             run.run_id: shared.get(run.schedule_id, gone)
             if run.definition is None
@@ -137,7 +137,7 @@ class ScheduleRuns:
         changed = [after[key] for key in sorted(after) if after[key] is not before[key]]
         if not changed:
             return
-        # A session begins once and goes on for long: the node that began it is not written by every settling.
+        # A session starts once and lasts long: the node that started it is not written with every settlement.
         begun = [one for one in changed if one.session_node != before[one.schedule_id].session_node]
         tx.cadences.save_settled(changed)
         if begun:
@@ -161,7 +161,7 @@ def _settle(
     node: str | None,
     now: Instant,
 ) -> tuple[Settled, Cadence | None]:
-    """One run under the definition it began with; its schedule moves on under the one in force now."""
+    """Settle one run under the definition it started with; its schedule advances under the current one."""
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
@@ -170,7 +170,7 @@ def _settle(
         settlement = _not_again(run, settlement, cadence)
     session_id = session_of(ending)
     is_new = session_id is not None and session_id != cadence.session_id
-    if is_new and agent_of(own) == agent_of(current):  # else it was given to another agent meanwhile
+    if is_new and agent_of(own) == agent_of(current):  # else the schedule switched to another agent meanwhile
         cadence = cadence._replace(session_id=session_id, session_node=node)
     if not isinstance(settlement, Close):
         moved, observed = after_failed_attempt(cadence, current.rules, current.policy, run, settlement)
@@ -183,7 +183,7 @@ def _settle(
 
 
 def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
-    """A halted schedule starts nothing, not even another attempt: the run ends with what is known of it."""
+    """A halted schedule starts nothing, not even a retry: close the run with its last result."""
     reason = "removed" if cadence.state == "done" else cadence.state
     if wait.is_crash and rung_index(wait.rung) > 0:
         return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
@@ -193,7 +193,7 @@ def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
 def _settle_alone(
     run: Run, ending: Ending, own: Compiled | Broken, cadence: Cadence | None, now: Instant
 ) -> tuple[Settled, Cadence | None]:
-    """A run whose schedule is gone or unreadable: it ends, and plans nothing."""
+    """Settle a run whose schedule was removed or is unreadable; nothing is planned."""
     policy = _UNREADABLE if isinstance(own, Broken) else own.policy
     settlement = after_attempt(run, policy, ending, now=now, next_due_at=None)
     if isinstance(own, Broken) and isinstance(settlement, Close) and isinstance(ending, Failed):
@@ -205,19 +205,19 @@ def _settle_alone(
     return Settled(settlement, reply.effects, kept), cadence
 
 
-# How a run ends whose definition can no longer be read: as what it was, and for good.
+# Settlement rules for a run whose definition can no longer be read: no retries.
 _UNREADABLE: Final = Policy(NO_RETRY, "unknown", 0, None)
 
 
 def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
-    """Until when the same instant may be tried again: the next regular one, or a day where none follows.
+    """Until when the same instant may be retried: the next regular one, or a day if none follows.
 
-    Not the alarm's due time: in a backlog the alarm rests while a run is open."""
+    Not the alarm's due time: in a backlog the alarm is off while a run is open."""
     return run.due_at + DAY if cadence.next_at is None else cadence.next_at + compiled.rules.offset
 
 
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:
-    """The run that was queued behind the closed one is due now."""
+    """Make the run queued behind the closed one due now."""
     alarms = [
         Alarm(ALARM_RUN, run.run_id, max(run.due_at, now), run.priority, run.lane, 0)
         for run in sorted(tx.runs.lock(run_ids).values())
@@ -227,7 +227,7 @@ def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:
 
 
 def _skip_queued(tx: Tx, run_ids: Mapping[int, str], now: Instant) -> None:
-    """The run that was queued behind the closed one will not start: its schedule was just halted."""
+    """Skip the run queued behind the closed one: its schedule was just halted."""
     rows = [run for run in sorted(tx.runs.lock(sorted(run_ids)).values()) if run.outcome == "waiting"]
     halted = [closed(run, Close("skipped", run.rung, None, run_ids[run.run_id]), now=now, result=None) for run in rows]
     tx.runs.save_many(halted)

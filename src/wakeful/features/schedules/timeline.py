@@ -1,7 +1,7 @@
-"""Many schedules on one time axis: what became of each, and what is to come.
+"""Many schedules on one time axis: past runs and upcoming instants.
 
-A page costs as much as it is long: of every schedule at most `MARKS_MAX` rows of the ledger and `MARKS_MAX` instants
-ahead are looked at, however many there are. One that has more says up to where it is whole.
+The cost is bounded by the page size: at most `MARKS_MAX` ledger rows and `MARKS_MAX` future instants are read per
+schedule. A schedule with more says up to where its data is complete.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,14 +20,14 @@ MARKS_MAX: Final = 120
 
 
 class RecordedRuns(NamedTuple):
-    """Rows of the ledger since a time, newest first; `whole_since`: older ones were not looked at."""
+    """Ledger rows since a time, newest first; rows before `whole_since` were not read."""
 
     runs: list[Run]
     whole_since: Instant
 
 
 class UpcomingInstants(NamedTuple):
-    """Instants until a time, in order; `whole_until`: later ones were not looked at."""
+    """Instants until a time, in order; instants after `whole_until` were not computed."""
 
     instants: list[Instant]
     whole_until: Instant
@@ -83,7 +83,7 @@ class Other(NamedTuple):
 def others(
     tx: Tx, ahead: Iterable[Upcoming], *, since: Instant, until: Instant, whole_until: Instant, marks: int = MARKS_MAX
 ) -> list[Other]:
-    """Whatever is no schedule and has something planned, in the order of their names."""
+    """Everything else that has something planned, by name."""
     planned: dict[str, list[tuple[Instant, bool]]] = {}
     for one in sorted(ahead):
         planned.setdefault(one.slug, []).append((one.due_at, True))
@@ -98,7 +98,7 @@ def others(
 
 
 def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, list[Run]]:
-    """The newest rows of the ledger of each schedule, by slug, newest first."""
+    """The newest ledger rows of each schedule, by slug, newest first."""
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_slugs([view.slug for view in views]).values()}
     return {slugs[key]: rows for key, rows in tx.runs.latest(list(slugs), limit=limit).items()}
 
@@ -106,7 +106,7 @@ def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, li
 def rows(
     tx: Tx, views: Sequence[ScheduleView], *, now: Instant, since: Instant, until: Instant, marks: int = MARKS_MAX
 ) -> list[Row]:
-    """These schedules between two times, with at most so many marks on either side of now."""
+    """These schedules between two times, with at most `marks` marks on either side of now."""
     schedules = tx.schedules.by_slugs([view.slug for view in views])
     ids = [schedule.schedule_id for schedule in schedules.values()]
     cadences, alarms = tx.cadences.lock(ids), tx.alarms.by_refs(ALARM_SCHEDULE, ids)
@@ -118,7 +118,7 @@ def rows(
         ahead: list[tuple[Instant, bool]] = []
         compiled = read_stored(key, schedule.version, schedule.definition)
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
-            # Instants outside active hours are walked past, and count: a narrow window must not cost a search.
+            # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
             walked = islice(ahead_of(schedule, cadences[key], opened, now), marks + 1)
             ahead = [(shown_at(one, compiled.rules), is_started) for one, is_started in walked]
         waiting = opened.get(cadences[key].open_run_id or 0)

@@ -1,8 +1,8 @@
-"""What schedules are going to start, and when it will really run. Reading never changes what is planned (L1).
+"""Upcoming runs of schedules, at their actual times. Reading never changes what is planned (L1).
 
-Theory of operation: the alarms that ring first belong to the schedules that start first, so a list costs as much as it
-is long, however many schedules there are. An instant that will be skipped (it falls on a run that waits for its next
-attempt, or outside the active hours) is not listed; one that is held off by errors is listed for when the pause ends.
+Theory of operation: the alarms that are due first belong to the schedules that start first, so the cost of a list
+depends on its length and not on the number of schedules. An instant that will be skipped (because a run still waits
+for its next attempt, or outside the active hours) is not listed; one delayed by backoff is listed at its delayed time.
 """
 
 import heapq
@@ -22,16 +22,16 @@ from wakeful.features.schedules.resets import informed
 from wakeful.ports.names import names_of
 from wakeful.ports.store import ALARM_SCHEDULE, Schedule, Tx
 
-# Schedules looked at beyond as many as are asked for, and instants looked at in all.
+# How many extra schedules are read beyond the limit, and how many instants in total.
 SPARE: Final = 200
 STEPS_MAX: Final = 10_000
 
 
 def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> UpcomingPage:
-    """What all schedules are going to start until a time, in the order it is due.
+    """The upcoming runs of all schedules until a time, by due time.
 
-    Not all alarms start something (a pause may end): so if there are more of them than were looked at, only what lies
-    before the last of them is certain."""
+    Not every alarm starts a run (a pause may end). So if there are more alarms than were read, the list is certain only
+    up to the last one read."""
     cadences = tx.cadences.due(now=until, limit=limit + SPARE)
     ids = [cadence.schedule_id for cadence in cadences]
     certain = until
@@ -59,8 +59,8 @@ def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> UpcomingPag
 
 
 def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-    """Runs of any kind that wait for a time: for their next attempt, or to be let in. One that only waits for proof of
-    what it did (it tried, and nothing went wrong) is not going to start anything."""
+    """Runs of any kind that wait for a time: for their next attempt, or to be admitted. A run that only waits for proof
+    (it was tried without an error) will not start anything."""
     due = tx.runs.due(now=until, limit=limit)
     runs = [run for run in due if run.outcome == "waiting" and (run.error is not None or not run.attempt)]
     names = names_of(tx, {run.schedule_id for run in runs})
@@ -77,7 +77,7 @@ def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Up
 
 
 def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -> list[Instant]:
-    """When it will run next, strictly after a time. Of one that is halted: its planned times, if it were not."""
+    """Its next run times, strictly after a time. For a halted schedule: the times it would have if resumed."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     if schedule is None:
         raise NotFound(f"there is no schedule {slug!r}")
@@ -92,7 +92,7 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -
     opened = open_runs(tx, [cadence])
     waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
     settled_from = max(now, cadence.backoff_until or 0, 0 if waiting is None else waiting.next_attempt_at or 0)
-    if after >= settled_from:  # nothing that is known today holds off what comes then
+    if after >= settled_from:  # nothing known today delays what comes then
         hours = compiled.definition.active_hours
         walked = islice(_instants(rules, next_after(rules.timing, after)), STEPS_MAX)
         return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
@@ -103,12 +103,12 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -
 
 
 def shown_at(one: Upcoming, rules: Rules) -> Instant:
-    """The planned time, which people know it by; when it will run, if something delays it beyond its stagger."""
+    """The planned time, which people know; or the actual time, if more than its stagger delays it."""
     return one.due_at if one.due_at > one.planned_at + rules.offset else one.planned_at
 
 
 def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
-    """The runs these schedules have open, and those queued behind them, by id."""
+    """The open and queued runs of these schedules, by id."""
     wanted = [run_id for one in cadences for run_id in (one.open_run_id, one.queued_run_id) if run_id is not None]
     return tx.runs.lock(sorted(wanted)) if wanted else {}
 
@@ -116,7 +116,7 @@ def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
 def ahead_of(
     schedule: Schedule, cadence: Cadence, opened: Mapping[int, Run], now: Instant
 ) -> Iterator[tuple[Upcoming, bool]]:
-    """The instants one schedule is going to have, each with whether it starts then or is outside active hours."""
+    """The future instants of one schedule, each with whether it starts or is outside the active hours."""
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not isinstance(compiled, Compiled):
         return
@@ -124,7 +124,7 @@ def ahead_of(
     planned_at, rings_at = _first(cadence, rules, now)
     waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
     if waiting is not None and waiting.next_attempt_at is not None and planned_at is not None:
-        # Whatever comes before its next attempt falls on it: one instant may queue, the others are skipped.
+        # Instants before the next attempt of an open run: one may queue, the others are skipped.
         until = waiting.next_attempt_at
         queued = opened.get(cadence.queued_run_id or 0)
         first_due = planned_at + rules.offset if rings_at is None else rings_at
@@ -141,17 +141,17 @@ def ahead_of(
 
 
 def _first(cadence: Cadence, rules: Rules, now: Instant) -> tuple[Instant | None, Instant | None]:
-    """The first instant that may start, and when its alarm rings if that is not its own time."""
+    """The first instant that may start, and its alarm time if that differs."""
     rings_at, planned_at = due_at(cadence, rules), cadence.next_at
-    if cadence.state == "paused" and rings_at is not None:  # it only goes on then
+    if cadence.state == "paused" and rings_at is not None:  # it only resumes then
         return next_after(rules.timing, max(rings_at, now)), None
-    if planned_at is not None and rings_at is not None and rings_at > planned_at + rules.offset:  # held off
+    if planned_at is not None and rings_at is not None and rings_at > planned_at + rules.offset:  # delayed by backoff
         planned_at = latest_until(rules.timing, rings_at - rules.offset, since=planned_at - 1) or planned_at
     return planned_at, rings_at
 
 
 def _waiting(run: Run | None, now: Instant) -> Run | None:
-    """The run, if it waits for a time that lies ahead."""
+    """The run, if it waits for a future time."""
     is_ahead = run is not None and run.outcome == "waiting" and (run.next_attempt_at or 0) > now
     return run if is_ahead else None
 

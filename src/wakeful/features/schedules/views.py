@@ -1,4 +1,4 @@
-"""What people see of a schedule and of a run: values for Python, one JSON shape for everything else."""
+"""Views of schedules and runs: values for Python, one JSON shape for everything else."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from wakeful.ports.store import Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GLANCE_MAX: Final = 200
-"""Characters of an error that a glance at a run shows."""
+"""How many characters of an error the summary of a run shows."""
 
 
 def as_datetime(at: Instant | None) -> datetime | None:
@@ -43,16 +43,16 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True)
 class RunDelivery:
-    """What became of what a run had to say: a fact of its own, which never changes the run's outcome (L8)."""
+    """The state of a run's delivery; it never changes the run's outcome (L8)."""
 
     status: str  # pending, delivered, dead; suppressed: there was nothing to deliver
     id: str | None = None
     channel: str | None = None
     to: str | None = None
     attempts: int = 0
-    error: str | None = None  # or, for suppressed, the reason
+    error: str | None = None  # for suppressed: the reason
     ended_at: datetime | None = None
-    purpose: Purpose = "message"  # note: word that there is no reply
+    purpose: Purpose = "message"  # note: a notice that there is no reply
 
     def to_json(self) -> dict[str, Any]:
         if self.status == "suppressed":
@@ -70,7 +70,7 @@ class RunDelivery:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One row of the ledger."""
+    """One ledger row."""
 
     run_id: int
     slug: str
@@ -95,14 +95,14 @@ class RunView:
     session_id: str | None
     is_stuck: bool
     ladder: tuple[tuple[str, datetime], ...] = ()  # when each rung of the current attempt was reached
-    reasons: tuple[str, ...] = ()  # of a turn: everything that asked for it
+    reasons: tuple[str, ...] = ()  # of a turn: everything that requested it
     refused_tools: tuple[str, ...] = ()  # tools that the agent was not allowed to use
-    delivery: RunDelivery | None = None  # the first; None: nobody asked for its reply
+    delivery: RunDelivery | None = None  # the first one; None if no delivery was requested
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
 
     @property
     def cost(self) -> float | None:
-        """What it cost in US dollars; None: not known."""
+        """Its cost in US dollars; None if unknown."""
         return None if self.usage is None else self.usage["cost"]
 
     @property
@@ -155,7 +155,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """A schedule as it stands."""
+    """A schedule and its current state."""
 
     slug: str
     definition: Definition | None  # None: the stored one can no longer be read
@@ -178,12 +178,12 @@ class ScheduleView:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it was to run once, and that succeeded: there is nothing left to see to."""
+        """Whether it was a one-shot that succeeded."""
         is_once = self.definition is not None and isinstance(self.definition.timing, Once)
         return is_once and self.status == "done" and self.last_outcome == "succeeded"
 
     def to_json(self) -> dict[str, Any]:
-        """The definition, spelt out, with what is read back."""
+        """The full definition, with the read-only fields."""
         written = json.loads(self.stored) if self.definition is None else definition_to_json(self.definition, full=True)
         return {
             **written,
@@ -214,10 +214,10 @@ def view_schedule(
     *,
     now: Instant,
 ) -> ScheduleView:
-    """Put together what is known of a schedule."""
+    """Build the view of a schedule."""
     status = _status(cadence, compiled, open_run)
     waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
-    # Instants that come before a waiting run is tried again fall on it, and are skipped or queued behind it.
+    # Instants before the retry of a waiting run are skipped or queued behind it.
     next_at = rings_at if waiting_until is None else waiting_until
     reason = cadence.state_reason
     if cadence.state == "paused":
@@ -252,14 +252,14 @@ def view_schedule(
 
 
 def _after_pause(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
-    """The first instant that is not skipped any more, if the pause has an end."""
+    """The first instant after the pause, if the pause has an end."""
     if cadence.resume_at is None or isinstance(compiled, Broken):
         return None
     return next_after(compiled.rules.timing, cadence.resume_at)
 
 
 def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
-    """What became of a run's reply."""
+    """The view of a run's delivery."""
     return RunDelivery(
         delivery.status,
         public_id(store_id, delivery),
@@ -273,7 +273,7 @@ def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
 
 
 def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Sequence[RunDelivery] = ()) -> RunView:
-    """A row of the ledger with its attempts, the current one last."""
+    """A ledger row with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
     earlier = tuple(
         AttemptView(a.attempt, as_datetime(a.claimed_at), as_datetime(a.ended_at), a.outcome, a.rung, a.error)
@@ -282,7 +282,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Seque
     )
     current: tuple[AttemptView, ...] = ()
     if run.attempt and run.outcome != "waiting":
-        error = None if run.outcome == "running" else run.error  # while it runs, the row's error is of an earlier one
+        error = None if run.outcome == "running" else run.error  # the row's error is from an earlier attempt
         started_at, ended_at = as_datetime(run.claimed_at), as_datetime(run.ended_at)
         current = (AttemptView(run.attempt, started_at, ended_at, run.outcome, run.rung, error),)
     return RunView(
@@ -320,7 +320,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Seque
 
 
 def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDelivery | None:
-    """The reply itself before any word about it."""
+    """The reply itself before any notice about it."""
     if suppressed is not None:
         return RunDelivery("suppressed", error=suppressed)
     replies = [delivery for delivery in deliveries if delivery.purpose == "message"]
@@ -328,7 +328,7 @@ def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDeli
 
 
 def glance_json(run: Run) -> dict[str, Any]:
-    """What a mark on a strip or a time axis says of a run; all of it is at /api/runs/{id}."""
+    """The summary of a run for charts; the full run is at /api/runs/{id}."""
     out: dict[str, Any] = {
         "runId": str(run.run_id),
         "plannedAt": format_instant(run.planned_at),
@@ -346,7 +346,7 @@ def glance_json(run: Run) -> dict[str, Any]:
 
 
 def _reasons(run: Run) -> tuple[str, ...]:
-    """What asked for a turn. Other runs carry a definition, or nothing."""
+    """What requested a turn. Other runs carry a definition, or nothing."""
     if run.schedule_id > 0 or run.definition is None:
         return ()
     kept = json.loads(run.definition)
@@ -364,17 +364,17 @@ def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None)
 
 
 def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outcome | None, str | None]:
-    """When it last ran, how, the error: those of the last attempt, also while its run waits for the next one."""
+    """Time, outcome and error of the last attempt, even while its run waits for the next one."""
     is_tried = open_run is not None and open_run.outcome == "waiting" and open_run.error is not None
-    if open_run is not None and is_tried and open_run.reason != "quota":  # a limit that resets is no error
-        # A busy target did nothing: that is an error to be seen, and no run.
+    if open_run is not None and is_tried and open_run.reason != "quota":  # an exhausted limit is no error
+        # A busy target did nothing: shown as an error, but not as a run.
         began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
         return began_at, "failed", open_run.error
     return cadence.last_run_at, cadence.last_outcome, cadence.last_error
 
 
 def as_text(at: datetime | None) -> str | None:
-    """The instant as JSON has it."""
+    """The JSON form of the instant."""
     return None if at is None else format_instant(round((at - _EPOCH) / timedelta(milliseconds=1)))
 
 

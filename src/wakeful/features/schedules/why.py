@@ -1,7 +1,7 @@
-"""Why did it run, why did it not, why will it not? One sentence of cause for any schedule and any instant.
+"""`wakeful why`: explains in one sentence why a schedule ran, did not run or will not run.
 
-Reading (`why_reading`) and wording (`why_words`) are apart: the first looks everything up that bears on the question,
-in one consistent view; the second turns that into words and is a pure function. Nothing here changes anything (L1).
+`why_facts` reads everything relevant in one consistent view; `why_words` turns it into a sentence and is a pure
+function. Nothing here writes (L1).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from wakeful.ports.store import Tx
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The answer: a sentence for people, facts for programs."""
+    """An explanation: a sentence for people, facts for programs."""
 
     sentence: str
     facts: Mapping[str, Any]
@@ -38,19 +38,19 @@ def why(
     terms: Terms | None = None,
     ledger_days: int = 90,
 ) -> Why:
-    """Why it stands as it does (`at` left out), or what became, or will become, of an instant.
+    """Explain the current state (without `at`), or what happened or will happen at an instant.
 
-    `terms` are those that hold now; times of schedules without a zone are shown in theirs. Raises `NotFound` for a slug
-    that never was; one that was removed is still known.
+    `terms` are the current ones; times of schedules without a zone are shown in their default zone. Raises `NotFound`
+    for a slug that never existed; removed schedules are still found.
     """
-    case = read_case(tx, slug, at=at, now=now, circumstances=ProcessFacts(terms or Terms(), ledger_days))
+    case = read_case(tx, slug, at=at, now=now, process=ProcessFacts(terms or Terms(), ledger_days))
     return Why(sentence_of(case), facts_of(case))
 
 
 def facts_of(case: WhyCase) -> dict[str, Any]:
-    """What the sentence rests on."""
+    """The facts behind the sentence."""
     cadence = case.cadence
-    last = case.clockwork.last
+    last = case.nodes.last
     return {
         "cause": cause_of(case),
         "slug": case.slug,
@@ -62,7 +62,7 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
         "run": None if case.row is None else view_run(case.row, case.slug, case.attempts).to_json(),
         "blockedBy": _named(case.blocker),
         "laneHolder": _named(case.holder) if case.row is not None and case.row.outcome == "waiting" else None,
-        "daylightSaving": None if case.saving is None else case.saving.sentence,
+        "daylightSaving": None if case.dst is None else case.dst.sentence,
         "previous": _neighbour(case.before, case.offset),
         "next": _neighbour(case.after, case.offset),
         "nextRun": _text(case.next_due_at),
@@ -76,17 +76,17 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
         "plannedThrough": _text(cadence.planned_through),
         "createdAt": _text(case.schedule.created_at),
         "removedAt": _text(case.schedule.deleted_at),
-        "isTicking": bool(case.clockwork.live),
+        "isTicking": bool(case.nodes.live),
         "lastTick": None if last is None else _text(last.last_tick_at),
         "outage": _outage(case),
     }
 
 
 def _outage(case: WhyCase) -> dict[str, Any] | None:
-    """When nobody ticked around a missed instant, as far as the nodes that are still known tell."""
-    if case.row is None or case.row.outcome != "missed" or case.clockwork.down_until is None:
+    """When no node ticked around a missed instant, judging by the node rows that still exist."""
+    if case.row is None or case.row.outcome != "missed" or case.nodes.down_until is None:
         return None
-    return {"from": _text(case.clockwork.down_from), "until": _text(case.clockwork.down_until)}
+    return {"from": _text(case.nodes.down_from), "until": _text(case.nodes.down_until)}
 
 
 def _named(named: NamedRun | None) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""What daylight saving did to an instant, in words.
+"""What daylight saving time did to an instant, in words.
 
-The rules are those of `core.wallclock`: a fixed time inside a gap runs once right after it, a repeated one the first
-time only. Here they are only recognised again, so that people are told which of them was at work.
+The rules are in `core.time.wallclock`: a fixed time inside a gap runs once right after the gap, a repeated one runs
+the first time only. This module detects which rule applied so that `why` can name it.
 """
 
 from dataclasses import dataclass
@@ -18,28 +18,28 @@ Effect: TypeAlias = Literal["madeUp", "firstOfTwo", "secondOfTwo"]
 
 @dataclass(frozen=True, slots=True)
 class DstChange:
-    """An instant next to a change of the clock."""
+    """An instant affected by a DST transition."""
 
     effect: Effect
-    wall: str  # the wall time at issue, HH:MM (or HH:MM:SS)
+    wall: str  # the wall time affected, HH:MM (or HH:MM:SS)
     day: str  # YYYY-MM-DD
     zone: str
-    other_at: Instant | None = None  # the other instant at which the clock shows the same
+    other_at: Instant | None = None  # the other instant with the same wall time
 
     @property
     def sentence(self) -> str:
-        """Why the instant is where it is."""
+        """How the transition moved the instant."""
         match self.effect:
             case "madeUp":
                 return f"{self.wall} does not exist on {self.day} in {self.zone}, so it is due right after the gap"
             case "firstOfTwo":
-                return f"{self.wall} comes twice on {self.day} in {self.zone}, and it is due the first time only"
+                return f"{self.wall} occurs twice on {self.day} in {self.zone}, and only the first one counts"
             case "secondOfTwo":
-                return f"{self.wall} comes twice on {self.day} in {self.zone}, and it was due the first time only"
+                return f"{self.wall} occurs twice on {self.day} in {self.zone}, and only the first one counted"
 
 
-def saving_at(timing: Timing, at: Instant) -> DstChange | None:
-    """The effect of daylight saving on an instant, whether the timing has it or not; None where there is none."""
+def dst_change_at(timing: Timing, at: Instant) -> DstChange | None:
+    """The DST effect on an instant, whether or not the timing includes it; None if there is none."""
     if not isinstance(timing, Cron | Times) or timing.timezone is None:
         return None
     pattern, zone, second = wall_pattern(timing), timing.timezone, at // SECOND
@@ -58,7 +58,7 @@ def saving_at(timing: Timing, at: Instant) -> DstChange | None:
 
 
 def _after_gap(pattern: WallPattern, zone: str, segment: Segment) -> DstChange | None:
-    """The first instant after a gap stands for what the gap left out."""
+    """The first instant after a gap, if it makes up for times inside the gap."""
     closes, opens = segment.start + segment.before, segment.start + segment.offset
     if not pattern.makes_up or opens - closes > GAP_MAX or count_walls(pattern, closes, opens) == 0:
         return None

@@ -1,4 +1,4 @@
-"""What the store knows that bears on the question why. Reading only; the words are in `why_words`."""
+"""Reads from the store what `why` needs. The wording is in `why_words`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_un
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.why_dst import DstChange, saving_at
-from wakeful.features.schedules.why_ledger import covering, manual_in, reach, rows_around, under_way, walk
+from wakeful.features.schedules.why_dst import DstChange, dst_change_at
+from wakeful.features.schedules.why_ledger import covering, in_progress_at, manual_in, reach, rows_around, walk
 from wakeful.ports.names import names_of
 from wakeful.ports.store import Node, Schedule, Tx
 
-# How many schedules of one slug that were removed are looked at, the newest first.
+# How many removed schedules with the same slug are considered, newest first.
 REMOVED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What the asker knows and the store does not."""
+    """What the calling process knows and the store does not."""
 
-    terms: Terms  # those that hold now
+    terms: Terms  # the current ones
     ledger_days: int = 90
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """Who ticks."""
+    """Which nodes tick."""
 
     live: Sequence[Node]
-    last: Node | None  # the one heard of last, alive or not
-    down_from: Instant | None = None  # around the instant asked about nobody ticked, from here
+    last: Node | None  # the one seen last, alive or not
+    down_from: Instant | None = None  # no node ticked around the instant in question, from here
     down_until: Instant | None = None  # to here
 
     @property
     def is_full(self) -> bool:
-        """Whether every node that ticks has all it may have under way."""
+        """Whether every live node has reached its concurrency limit."""
         return bool(self.live) and all(node.running >= node.capacity for node in self.live)
 
 
@@ -55,7 +55,7 @@ class NamedRun:
 
 @dataclass(frozen=True, slots=True)
 class AdjacentInstant:
-    """A planned instant next to the one asked about, with its row if it has one."""
+    """A planned instant next to the one in question, with its row if it has one."""
 
     at: Instant
     row: Run | None
@@ -63,40 +63,40 @@ class AdjacentInstant:
 
 @dataclass(frozen=True, slots=True)
 class WhyCase:
-    """Everything known about one question."""
+    """Everything known that is relevant to one explanation."""
 
     slug: str
     now: Instant
-    asked_at: Instant | None  # None: about how it stands now
-    instant: Instant | None  # the planned instant, or manual request, the answer is about
+    asked_at: Instant | None  # None: explain the current state
+    instant: Instant | None  # the planned instant, or manual request, being explained
     zone: str
-    circumstances: ProcessFacts
+    process: ProcessFacts
     schedule: Schedule
     cadence: Cadence
     compiled: Compiled | Broken
-    timing: Timing | None  # in force at the instant; None: not known any more
+    timing: Timing | None  # in force at the instant; None if no longer known
     row: Run | None
     attempts: Sequence[Attempt]
-    blocker: NamedRun | None  # the run that a skipped one was blocked by, or that a queued one waits for
-    holder: NamedRun | None  # the run that holds the lane it waits for
+    blocker: NamedRun | None  # the run that blocked a skipped one, or that a queued one waits for
+    holder: NamedRun | None  # the run holding the lane it waits for
     is_parked: bool
-    meanwhile: Run | None  # what was under way at an instant that is none of its own
+    in_progress: Run | None  # the run in progress at an instant that was not planned
     before: AdjacentInstant | None
     after: AdjacentInstant | None
-    saving: DstChange | None
-    clockwork: NodeState
-    oldest_row_at: Instant | None  # the oldest instant the rows looked at speak of
+    dst: DstChange | None
+    nodes: NodeState
+    oldest_row_at: Instant | None  # the oldest instant in the rows that were read
 
     @property
     def subject_at(self) -> Instant:
-        """The time the answer is about."""
+        """The time being explained."""
         if self.instant is not None:
             return self.instant
         return self.now if self.asked_at is None else self.asked_at
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the instant lies beyond what is in the ledger."""
+        """Whether the instant is later than what the ledger covers."""
         return self.row is None and self.subject_at > self.cadence.planned_through
 
     @property
@@ -105,7 +105,7 @@ class WhyCase:
 
     @property
     def due_at(self) -> Instant:
-        """When the instant is due: its stagger is added."""
+        """When the instant is due, stagger included."""
         return self.subject_at + self.offset
 
     @property
@@ -114,7 +114,7 @@ class WhyCase:
 
     @property
     def next_due_at(self) -> Instant | None:
-        """When its alarm rings next."""
+        """When its alarm is due next."""
         return due_at(self.cadence, self.compiled.rules) if isinstance(self.compiled, Compiled) else None
 
     @property
@@ -123,18 +123,18 @@ class WhyCase:
         return hours is not None and not is_active(hours, self.subject_at)
 
 
-def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstances: ProcessFacts) -> WhyCase:
-    """Look everything up. Raises `NotFound` for a slug that never was."""
+def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, process: ProcessFacts) -> WhyCase:
+    """Read everything. Raises `NotFound` for a slug that never existed."""
     schedule = _find(tx, slug, at)
     cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     rows = rows_around(tx, schedule.schedule_id, now if at is None else at)
     timing = _timing_at(tx, schedule, compiled, rows, at)
     if at is None:
-        row, instant = _standing(tx, cadence, rows)
+        row, instant = _current(tx, cadence, rows)
     else:
         row, instant = _subject(timing, compiled, rows, at)
-        if row is None and cadence.ran_through > 0:  # the clock came back once: ids are out of order
+        if row is None and cadence.ran_through > 0:  # the clock was set back once, so ids are out of order
             rows = walk(tx, schedule.schedule_id)
             row, instant = _subject(timing, compiled, rows, at)
     parked = {} if row is None else tx.alarms.by_refs("run", [row.run_id])
@@ -146,8 +146,8 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstan
         now=now,
         asked_at=at,
         instant=instant,
-        zone=_zone_of(timing) or circumstances.terms.default_zone,
-        circumstances=circumstances,
+        zone=_zone_of(timing) or process.terms.default_zone,
+        process=process,
         schedule=schedule,
         cadence=cadence,
         compiled=compiled,
@@ -157,38 +157,38 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, circumstan
         blocker=_named(tx, _blocker_id(row, cadence)),
         holder=_named(tx, None if row is None or row.lane is None else tx.lanes.holders().get(row.lane)),
         is_parked=is_parked,
-        meanwhile=None if row is not None else under_way(rows, subject_at),
+        in_progress=None if row is not None else in_progress_at(rows, subject_at),
         before=before,
         after=after,
-        saving=None if timing is None else saving_at(timing, subject_at),
-        clockwork=_clockwork(tx, subject_at, now),
-        oldest_row_at=min((one.planned_at for one in rows), default=None),
+        dst=None if timing is None else dst_change_at(timing, subject_at),
+        nodes=_node_state(tx, subject_at, now),
+        oldest_row_at=min((row.planned_at for row in rows), default=None),
     )
 
 
 def _find(tx: Tx, slug: str, at: Instant | None) -> Schedule:
-    """The schedule of that name: the living one, or one that was removed if that is the one meant."""
-    living = tx.schedules.by_slugs([slug]).get(slug)
-    if living is not None and (at is None or at >= living.created_at):
-        return living
+    """The schedule with this slug: the current one, or a removed one if that is the one meant."""
+    current = tx.schedules.by_slugs([slug]).get(slug)
+    if current is not None and (at is None or at >= current.created_at):
+        return current
     removed = [
-        one
-        for one in tx.schedules.removed_by_slug(slug, limit=REMOVED_MAX)
-        if at is None or living is None or one.created_at <= at
+        schedule
+        for schedule in tx.schedules.removed_by_slug(slug, limit=REMOVED_MAX)
+        if at is None or current is None or schedule.created_at <= at
     ]
-    if living is not None:
-        lived_then = [one for one in removed if at is not None and one.created_at <= at <= (one.deleted_at or at)]
-        return lived_then[0] if lived_then else living
+    if current is not None:
+        existed_then = [row for row in removed if at is not None and row.created_at <= at <= (row.deleted_at or at)]
+        return existed_then[0] if existed_then else current
     if not removed:
         raise NotFound(f"there is no schedule {slug!r}")
-    lived_then = [one for one in removed if at is not None and one.created_at <= at]
-    return lived_then[0] if lived_then else removed[0 if at is None else -1]
+    existed_then = [row for row in removed if at is not None and row.created_at <= at]
+    return existed_then[0] if existed_then else removed[0 if at is None else -1]
 
 
 def _timing_at(
     tx: Tx, schedule: Schedule, compiled: Compiled | Broken, rows: Sequence[Run], at: Instant | None
 ) -> Timing | None:
-    """The timing in force at an instant: an edit may have changed it since."""
+    """The timing in force at an instant; an edit may have changed it since."""
     current = informed(tx, compiled.rules).timing if isinstance(compiled, Compiled) else None
     if at is None or schedule.version == 1 or at >= schedule.updated_at:
         return current
@@ -203,8 +203,8 @@ def _timing_at(
     return old.rules.timing if isinstance(old, Compiled) else None
 
 
-def _standing(tx: Tx, cadence: Cadence, rows: Sequence[Run]) -> tuple[Run | None, Instant | None]:
-    """How it stands now: its open run, else the newest row."""
+def _current(tx: Tx, cadence: Cadence, rows: Sequence[Run]) -> tuple[Run | None, Instant | None]:
+    """The row for the current state: its open run, else the newest row."""
     open_id = cadence.open_run_id
     row = tx.runs.lock([open_id]).get(open_id) if open_id is not None else (rows[0] if rows else None)
     return row, None if row is None else reach(row)
@@ -213,7 +213,7 @@ def _standing(tx: Tx, cadence: Cadence, rows: Sequence[Run]) -> tuple[Run | None
 def _subject(
     timing: Timing | None, compiled: Compiled | Broken, rows: Sequence[Run], at: Instant
 ) -> tuple[Run | None, Instant | None]:
-    """The instant meant and its row. People say 09:00 and mean the instant in that minute, or the time it was due."""
+    """The instant meant and its row. 09:00 may mean the instant in that minute, or the time it was due."""
     offset = compiled.rules.offset if isinstance(compiled, Compiled) else 0
     for start, end in ((at, at + 1), (at - offset, at - offset + 1), (at, at + _precision(at))):
         planned = None if timing is None else next_after(timing, start - 1)
@@ -229,7 +229,7 @@ def _subject(
 
 
 def _precision(at: Instant) -> int:
-    """How exactly a time was given, as far as it shows."""
+    """The precision a time was given with, judging by its trailing zeros."""
     return MINUTE if at % MINUTE == 0 else SECOND if at % SECOND == 0 else 1
 
 
@@ -267,10 +267,10 @@ def _named(tx: Tx, run_id: int | None) -> NamedRun | None:
     run = None if run_id is None else tx.runs.lock([run_id]).get(run_id)
     if run is None:
         return None
-    return NamedRun(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a schedule that is gone"))
+    return NamedRun(run, names_of(tx, [run.schedule_id]).get(run.schedule_id, "a removed schedule"))
 
 
-def _clockwork(tx: Tx, at: Instant, now: Instant) -> NodeState:
+def _node_state(tx: Tx, at: Instant, now: Instant) -> NodeState:
     nodes = tx.nodes.all()
     live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
     last = max(nodes, key=lambda node: node.last_tick_at, default=None)

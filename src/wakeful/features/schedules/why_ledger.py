@@ -1,10 +1,9 @@
-"""Finding the row of the ledger that speaks of an instant.
+"""Finding the ledger row that covers an instant.
 
-Theory of operation: rows of one schedule are written in the order of time, so their ids and their instants rise
-together, give or take a few neighbours (a pause is written at its end, after the manual runs made during it). So the
-row is found by halving the range of ids, a few dozen index seeks however long the ledger is, and looking at some
-neighbours on both sides. Only where a clock came back are the ids out of order over long stretches; then, and only
-then, the rows are walked through.
+Theory of operation: rows of one schedule are written in time order, so ids and instants increase together, apart from
+a few neighbours (a pause is written when it ends, after the manual runs made during it). The row is therefore found by
+binary search over the ids, a few dozen index seeks however long the ledger is, plus some neighbours on both sides. Ids
+are out of order over long stretches only if the clock was set back; only then are the rows scanned.
 """
 
 from collections.abc import Sequence
@@ -20,11 +19,11 @@ WALK_MAX: Final = 40
 
 
 def rows_around(tx: Tx, schedule_id: int, at: Instant) -> list[Run]:
-    """Rows near an instant, newest first: whatever speaks of it is among them."""
+    """Rows near an instant, newest first; any row that covers it is among them."""
     newest = tx.runs.page(schedule_id=schedule_id, limit=2 * NEIGHBOURS)
     if len(newest) < 2 * NEIGHBOURS or newest[-NEIGHBOURS].planned_at < at:
         return newest
-    low, high = 0, newest[-1].run_id  # the newest row below `low` begins by `at`, those from `high` on do not
+    low, high = 0, newest[-1].run_id  # the newest row below `low` starts by `at`, those from `high` on do not
     while low < high:
         middle = (low + high + 1) // 2
         below = tx.runs.page(schedule_id=schedule_id, before_id=middle, limit=1)
@@ -36,7 +35,7 @@ def rows_around(tx: Tx, schedule_id: int, at: Instant) -> list[Run]:
 
 
 def _both_sides(tx: Tx, schedule_id: int, border: int, last_id: int) -> list[Run]:
-    """Some rows below an id and some from it on."""
+    """Some rows before an id and some from it on."""
     older = tx.runs.page(schedule_id=schedule_id, before_id=border, limit=NEIGHBOURS)
     newer: list[Run] = []
     step = NEIGHBOURS
@@ -48,7 +47,7 @@ def _both_sides(tx: Tx, schedule_id: int, border: int, last_id: int) -> list[Run
 
 
 def walk(tx: Tx, schedule_id: int) -> list[Run]:
-    """All rows, newest first, up to a limit: for a ledger in which the clock once came back."""
+    """All rows, newest first, up to a limit: for a ledger written while the clock was set back."""
     rows: list[Run] = []
     before_id: int | None = None
     for _ in range(WALK_MAX):
@@ -61,18 +60,18 @@ def walk(tx: Tx, schedule_id: int) -> list[Run]:
 
 
 def covering(rows: Sequence[Run], start: Instant, end: Instant) -> Run | None:
-    """The row of the first planned instant in [start, end), if one of these is."""
-    found = [row for row in rows if row.trigger != "manual" and row.planned_at < end and reach(row) >= start]
-    return min(found, key=lambda row: (row.planned_at, row.run_id), default=None)
+    """The row of the first planned instant in [start, end), or None."""
+    candidates = [row for row in rows if row.trigger != "manual" and row.planned_at < end and reach(row) >= start]
+    return min(candidates, key=lambda row: (row.planned_at, row.run_id), default=None)
 
 
 def manual_in(rows: Sequence[Run], start: Instant, end: Instant) -> Run | None:
-    """A run that a person asked for in [start, end)."""
+    """A manual run requested in [start, end)."""
     return next((row for row in rows if row.trigger == "manual" and start <= row.planned_at < end), None)
 
 
-def under_way(rows: Sequence[Run], at: Instant) -> Run | None:
-    """A run that had started and not ended at an instant."""
+def in_progress_at(rows: Sequence[Run], at: Instant) -> Run | None:
+    """The run that had started and not ended at an instant."""
     for row in rows:
         if row.started_at is not None and row.started_at <= at and (row.ended_at is None or row.ended_at > at):
             return row
@@ -80,5 +79,5 @@ def under_way(rows: Sequence[Run], at: Instant) -> Run | None:
 
 
 def reach(row: Run) -> Instant:
-    """The last instant a row speaks of."""
+    """The last instant a row covers."""
     return row.planned_at if row.planned_until is None else row.planned_until

@@ -1,4 +1,4 @@
-"""What a row of the ledger says: how its run ended, what it waits for, why instants were skipped or missed."""
+"""Words for a ledger row: how its run ended, what it waits for, why instants were skipped or missed."""
 
 from typing import Final
 
@@ -11,26 +11,26 @@ from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, WhyC
 from wakeful.features.schedules.why_times import TimeFormat, length, shorten
 
 
-def _subject(case: WhyCase, dial: TimeFormat) -> str:
+def _subject(case: WhyCase, times: TimeFormat) -> str:
     row = case.row
     if row is not None and row.trigger == "manual":
-        return f"the run of {case.slug} that a person asked for at {dial.full(row.planned_at)}"
-    return f"the run of {case.slug} planned for {dial.full(case.subject_at)}"
+        return f"the manual run of {case.slug} requested at {times.full(row.planned_at)}"
+    return f"the run of {case.slug} planned for {times.full(case.subject_at)}"
 
 
-def ran(case: WhyCase, dial: TimeFormat) -> str:
-    return f"{_subject(case, dial)} {_how_it_ended(_row(case), dial)}{_lateness(case, dial)}"
+def ran(case: WhyCase, times: TimeFormat) -> str:
+    return f"{_subject(case, times)} {_how_it_ended(_row(case), times)}{_lateness(case, times)}"
 
 
-def _how_it_ended(row: Run, dial: TimeFormat) -> str:
+def _how_it_ended(row: Run, times: TimeFormat) -> str:
     took = "" if row.ended_at is None or row.started_at is None else length(row.ended_at - row.started_at)
     tries = "" if row.attempt <= 1 else f" on attempt {row.attempt}"
     error = _error(row)
     match row.outcome:
         case "succeeded":
             proven = "" if row.rung in ("finished", None) else f", proven as far as {row.rung}"
-            began = "" if row.started_at is None else f" (started {dial.brief(row.started_at)}, took {took})"
-            return f"succeeded{tries}{began}{proven}"
+            started = "" if row.started_at is None else f" (started {times.brief(row.started_at)}, took {took})"
+            return f"succeeded{tries}{started}{proven}"
         case "failed":
             why = _FAILED_WHY.get(row.reason or "", "")
             after = f" after {row.attempt} attempts" if row.attempt > 1 else ""
@@ -40,19 +40,19 @@ def _how_it_ended(row: Run, dial: TimeFormat) -> str:
         case "unconfirmed":
             return f"is unconfirmed{_got(row)}: {error}"
         case _:
-            return f"ended in a way nobody knows{tries}{_got(row)}: {error}"
+            return f"ended with an unknown result{tries}{_got(row)}: {error}"
 
 
 _FAILED_WHY: Final = {
     "busy": ", because its target stayed busy",
-    "throttled": ", because its target asked us to come back later",
+    "throttled": ", because its target asked to be retried later",
     "quota": ", because its agent's quota is used up",
     "crash": ", because the node that ran it died",
-    "shutdown": ", because it was shut down",
-    "paused": ", and was not tried again because the schedule was paused",
-    "disabled": ", and was not tried again because the schedule was disabled",
-    "removed": ", and was not tried again because the schedule was removed",
-    "invalid": ", because its definition cannot be read any more",
+    "shutdown": ", because its node was shut down",
+    "paused": ", and was not retried because the schedule was paused",
+    "disabled": ", and was not retried because the schedule was disabled",
+    "removed": ", and was not retried because the schedule was removed",
+    "invalid": ", because its definition can no longer be read",
 }
 
 
@@ -60,58 +60,57 @@ def _got(row: Run) -> str:
     return "" if row.rung is None else f" (it got as far as {row.rung})"
 
 
-def _lateness(case: WhyCase, dial: TimeFormat) -> str:
+def _lateness(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
     if row.started_at is None or row.trigger == "manual":
         return ""
     late = row.started_at - row.due_at
-    staggered = "" if row.due_at == row.planned_at else f", due at {dial.brief(row.due_at)}{_due_why(case)}"
+    staggered = "" if row.due_at == row.planned_at else f", due at {times.brief(row.due_at)}{_due_why(case)}"
     if row.trigger == "catchUp":
-        return f"{staggered}; it was caught up {length(late)} late, after nothing had rung at its time"
+        return f"{staggered}; it was caught up {length(late)} late because its planned time was missed"
     return f"{staggered}, {length(late)} late" if late > GRACE else staggered
 
 
 def _due_why(case: WhyCase) -> str:
     row = _row(case)
-    return " by its stagger" if row.due_at - row.planned_at == case.offset else " because of errors before it"
+    return " with its stagger" if row.due_at - row.planned_at == case.offset else " because of earlier errors"
 
 
-def running(case: WhyCase, dial: TimeFormat) -> str:
+def running(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
-    since = "" if row.claimed_at is None else f" since {dial.brief(row.claimed_at)}"
-    until = "" if row.deadline_at is None else f", and has until {dial.brief(row.deadline_at)}"
+    since = "" if row.claimed_at is None else f" since {times.brief(row.claimed_at)}"
+    until = "" if row.deadline_at is None else f", and must finish by {times.brief(row.deadline_at)}"
     tries = "" if row.attempt <= 1 else f" on attempt {row.attempt}"
-    return (
-        f"{_subject(case, dial)} is running{since}{tries}, has got as far as {row.rung}{until}{_lateness(case, dial)}"
-    )
+    progress = f"{since}{tries}, has got as far as {row.rung}{until}"
+    return f"{_subject(case, times)} has been running{progress}{_lateness(case, times)}"
 
 
-def stuck(case: WhyCase, dial: TimeFormat) -> str:
+def stuck(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
-    keeps = "" if row.lane is None else f", {_queue(row.lane)}"
+    queue = "" if row.lane is None else f" and {_queue(row.lane)}"
     return (
-        f"{_subject(case, dial)} is stuck: {_error(row)}; until it is seen to end it keeps its schedule{keeps} and its "
-        "share of capacity"
+        f"{_subject(case, times)} is stuck: {_error(row)}; it blocks its schedule{queue} and takes up capacity until "
+        "it is known to have ended"
     )
 
 
-def waiting(case: WhyCase, dial: TimeFormat) -> str:
-    return f"{_subject(case, dial)} is waiting {_for_what(case, _row(case), dial)}"
+def waiting(case: WhyCase, times: TimeFormat) -> str:
+    return f"{_subject(case, times)} is waiting {_for_what(case, _row(case), times)}"
 
 
-def _for_what(case: WhyCase, row: Run, dial: TimeFormat) -> str:
-    until = "" if row.next_attempt_at is None else dial.brief(row.next_attempt_at)
+def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
+    until = "" if row.next_attempt_at is None else times.brief(row.next_attempt_at)
     match row.reason:
         case "retry":
-            return f"to be tried again at {until}, because attempt {row.attempt} failed: {_error(row)}"
+            return f"to be retried at {until}, because attempt {row.attempt} failed: {_error(row)}"
         case "busy":
             return f"until {until}, because its target is busy: {_error(row)}"
         case "throttled":
-            return f"until {until}, because its target asked us to come back later: {_error(row)}"
+            return f"until {until}, because its target asked to be retried later: {_error(row)}"
         case "crash":
-            return f"to be tried again at {until}, because the node that ran it died"
+            return f"to be retried at {until}, because the node that ran it died"
         case "shutdown":
-            return f"to be tried again at {until}, because it was shut down under way"
+            return f"to be retried at {until}, because its node was shut down"
         case "quota":
             because = f"because {_used_up(case)}" if row.error is None else f"because {_error(row)}"
             return f"for quota until {until}, {because}"
@@ -122,11 +121,11 @@ def _for_what(case: WhyCase, row: Run, dial: TimeFormat) -> str:
             after = "" if case.holder is None else f", behind {named_run(case.holder, case)}"
             return f"in {_queue(row.lane or '')}{after}"
         case None | "lane":
-            if case.clockwork.is_full:
-                return "for room: as many runs are under way as may be at once"
-            return "for its turn, which is now"
+            if case.nodes.is_full:
+                return "to start: the concurrency limit is reached"
+            return "to start at the next tick"
         case reason:
-            return f"until {until}, because of this gate: {reason}"
+            return f"until {until}, deferred by a gate: {reason}"
 
 
 def _used_up(case: WhyCase) -> str:
@@ -135,7 +134,7 @@ def _used_up(case: WhyCase) -> str:
 
 
 def _queue(lane: str) -> str:
-    """What runs queue for, in the words of the settings: an agent, or a lane that schedules share."""
+    """The queue a run waits in, in the terms of the settings: an agent's, or that of a shared lane."""
     if lane.startswith(AGENT_LANE):
         return f"the queue of agent {lane.removeprefix(AGENT_LANE)}"
     return f"the queue of lane {lane}"
@@ -149,12 +148,12 @@ def named_run(named: NamedRun, case: WhyCase) -> str:
     return f"run {named.run.run_id}{of}"
 
 
-def skipped(case: WhyCase, dial: TimeFormat) -> str:
+def skipped(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
-    return f"{_gap_subject(case, dial, 'was skipped')} because {_why_skipped(case, row, dial)}"
+    return f"{_gap_subject(case, times, 'was skipped')} because {_why_skipped(case, row, times)}"
 
 
-def _why_skipped(case: WhyCase, row: Run, dial: TimeFormat) -> str:
+def _why_skipped(case: WhyCase, row: Run, times: TimeFormat) -> str:
     match row.reason:
         case "paused":
             return "the schedule was paused"
@@ -165,27 +164,27 @@ def _why_skipped(case: WhyCase, row: Run, dial: TimeFormat) -> str:
         case "removed":
             return "the schedule was removed"
         case "edited":
-            return "its timing was changed before it had rung"
+            return "its timing was changed before it started"
         case "backoff":
-            return f"the runs before it had failed, and the next was held off{_last_failure(case.before)}"
+            return f"earlier runs had failed, and the schedule was in backoff{_last_failure(case.before)}"
         case "blocked" if case.blocker is not None:
             ended = case.blocker.run.ended_at
-            until = "is still at it" if ended is None else f"was at it until {dial.brief(ended)}"
-            return f"{named_run(case.blocker, case)} {until}, and a schedule runs once at a time (overlap: skip)"
+            until = "is still open" if ended is None else f"was open until {times.brief(ended)}"
+            return f"{named_run(case.blocker, case)} {until}, and a schedule has one run at a time (overlap: skip)"
         case "blocked":
-            return "an earlier run was still open, and a schedule runs once at a time (overlap: skip)"
+            return "an earlier run was still open, and a schedule has one run at a time (overlap: skip)"
         case "coalesced":
-            return "a later instant was due in the same moment, and that one ran"
+            return "a later time was due at the same moment, and that one ran"
         case "standby":
             return "schedules were switched off (standby)"
         case "quota":
             return _used_up(case)
         case "outside active hours":
-            return "it lies outside the active hours"
+            return "it is outside the active hours"
         case str(reason) if reason.startswith(MINIMUM_INTERVAL):
-            return f"it asks its agent too often: {reason}"
+            return f"it prompts its agent too often: {reason}"
         case reason:
-            return f"a gate decided so: {reason}"
+            return f"a gate refused it: {reason}"
 
 
 def _last_failure(before: AdjacentInstant | None) -> str:
@@ -193,36 +192,36 @@ def _last_failure(before: AdjacentInstant | None) -> str:
     return "" if row is None or row.error is None else f": {_error(row)}"
 
 
-def missed(case: WhyCase, dial: TimeFormat) -> str:
+def missed(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
-    subject = _gap_subject(case, dial, "was missed")
+    subject = _gap_subject(case, times, "was missed")
     if row.reason == "clock":
-        return f"{subject} because the clock jumped over it, or the machine slept{_caught_up(case, dial)}"
+        return f"{subject} because the clock jumped past it, or the machine was asleep{_caught_up(case, times)}"
     if row.reason == "suspended":
-        return f"{subject} because the machine was suspended{_caught_up(case, dial)}"
+        return f"{subject} because the machine was suspended{_caught_up(case, times)}"
     if row.reason == "restored":
-        return f"{subject} because the store was put back from a copy (restored), and nobody knows what ran since then"
-    down, back = case.clockwork.down_from, case.clockwork.down_until
-    when = "" if down is None or back is None else f" between {dial.brief(down)} and {dial.brief(back)}"
-    return f"{subject} because no process was ticking{when}{_caught_up(case, dial)}"
+        return f"{subject} because the store was restored from a backup, and what ran after the backup is unknown"
+    down, back = case.nodes.down_from, case.nodes.down_until
+    when = "" if down is None or back is None else f" between {times.brief(down)} and {times.brief(back)}"
+    return f"{subject} because no process was ticking{when}{_caught_up(case, times)}"
 
 
-def _caught_up(case: WhyCase, dial: TimeFormat) -> str:
-    """What of an outage ran after all."""
+def _caught_up(case: WhyCase, times: TimeFormat) -> str:
+    """The catch-up run after an outage."""
     row = None if case.after is None else case.after.row
     if row is None or row.trigger != "catchUp" or row.started_at is None:
         return ""
-    return f", and {dial.brief(row.planned_at)} was caught up for all of them at {dial.brief(row.started_at)}"
+    return f", and {times.brief(row.planned_at)} was caught up for all of them at {times.brief(row.started_at)}"
 
 
-def _gap_subject(case: WhyCase, dial: TimeFormat, became: str) -> str:
+def _gap_subject(case: WhyCase, times: TimeFormat, outcome: str) -> str:
     row = _row(case)
-    subject = f"{case.slug} at {dial.full(case.subject_at)} {became}"
+    subject = f"{case.slug} at {times.full(case.subject_at)} {outcome}"
     if row.instants == 1:
         return subject
-    until = dial.brief(row.planned_until or row.planned_at)
-    others = "another one" if row.instants == 2 else f"{row.instants - 1} others"
-    return f"{subject}, with {others} from {dial.brief(row.planned_at)} to {until},"
+    until = times.brief(row.planned_until or row.planned_at)
+    others = "1 other" if row.instants == 2 else f"{row.instants - 1} others"
+    return f"{subject}, along with {others} from {times.brief(row.planned_at)} to {until},"
 
 
 def in_short(row: Run) -> str:
@@ -239,14 +238,14 @@ def in_short(row: Run) -> str:
         case "unconfirmed":
             return "is unconfirmed"
         case "unknown":
-            return "ended in a way nobody knows"
+            return "ended with an unknown result"
         case outcome:
             return str(outcome)
 
 
 def _row(case: WhyCase) -> Run:
     if case.row is None:
-        raise AssertionError("this answer is about a row of the ledger")
+        raise AssertionError("this sentence needs a ledger row")
     return case.row
 
 

@@ -1,4 +1,4 @@
-"""Times, lengths and errors as people read them."""
+"""Formats times, durations and errors for people."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ TEXT_MAX: Final = 300
 
 
 class TimeFormat:
-    """Shows times on one wall clock, shortly where the day is clear."""
+    """Formats times in one zone, without the date where it is clear."""
 
     def __init__(self, zone: str, day_of: Instant) -> None:
         self._zone = zone
@@ -31,7 +31,7 @@ class TimeFormat:
         return f"{day} {time} ({self._zone})"
 
     def brief(self, at: Instant) -> str:
-        """The time of day, with the day if it is another one."""
+        """The time of day, with the date if it differs."""
         day, time = self._wall(at)
         return time if day == self._day else f"{day} {time}"
 
@@ -42,7 +42,7 @@ class TimeFormat:
 
 
 def length(duration: Duration) -> str:
-    """A duration without figures that say nothing."""
+    """A duration without insignificant digits."""
     for unit, above in ((MINUTE, DAY), (SECOND, 10 * SECOND)):
         if duration >= above:
             duration -= duration % unit
@@ -50,6 +50,6 @@ def length(duration: Duration) -> str:
 
 
 def shorten(text: str | None) -> str:
-    """One line, not too long."""
+    """The text on one line, truncated."""
     words = " ".join((text or "no reason was given").split())
     return words if len(words) <= TEXT_MAX else f"{words[:TEXT_MAX]}…"

@@ -1,9 +1,8 @@
-"""One sentence of cause, from everything that is known. Pure: a case goes in, words come out.
+"""Builds the sentence of `why` from the facts. Pure.
 
-Theory of operation: the sentence is built from the subject outwards. First, if nothing ticks and something is still to
-happen, that (nothing else matters then). Then what became of the instant and why. Then, where it helps, what daylight
-saving, stagger or an outage had to do with it, and what comes next. Times are shown on the schedule's own wall clock,
-the first with its day and zone, later ones as short as they can be.
+Theory of operation: if nothing ticks and something is still to happen, the sentence starts with that. Then it says
+what happened at the instant and why; then, where it helps, what daylight dst, stagger or an outage had to do with
+it; then what comes next. Times are in the schedule's own zone, the first with date and zone, later ones abbreviated.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ from wakeful.features.schedules.why_times import TimeFormat, shorten
 
 
 def cause_of(case: WhyCase) -> str:
-    """The kind of answer, in one word for programs."""
+    """The kind of explanation, as one word for programs."""
     row = case.row
     if row is not None and not (case.asked_at is None and _is_halt_the_answer(case)):
         return {"running": "running", "waiting": "waiting", "skipped": "skipped", "missed": "missed"}.get(
@@ -45,15 +44,15 @@ def cause_of(case: WhyCase) -> str:
 
 def sentence_of(case: WhyCase) -> str:
     """The whole sentence."""
-    dial = TimeFormat(case.zone, case.subject_at)
+    times = TimeFormat(case.zone, case.subject_at)
     cause = cause_of(case)
-    parts = [_nothing_ticks(case, dial), _SAID[cause](case, dial)]
-    if case.saving is not None and cause != "notAnInstant":
-        parts.append(case.saving.sentence)
+    parts = [_nothing_ticks(case, times), _SENTENCES[cause](case, times)]
+    if case.dst is not None and cause != "notAnInstant":
+        parts.append(case.dst.sentence)
     if case.asked_at is None and _is_failed_for_good(case):
-        parts.append(f"no time of it is left, so it is not tried again; to try it now: wakeful run {case.slug}")
+        parts.append(f"it has no planned times left, so it will not be retried; to run it now: wakeful run {case.slug}")
     elif case.asked_at is None and cause not in ("removed", "done"):
-        parts.append(_what_is_next(case, dial))
+        parts.append(_what_is_next(case, times))
     return _sentence(case, parts)
 
 
@@ -63,7 +62,7 @@ def _sentence(case: WhyCase, parts: Iterable[str | None]) -> str:
 
 
 def _is_halt_the_answer(case: WhyCase) -> bool:
-    """Asked how it stands: a halt says more than the newest row, an open run says more than the halt."""
+    """Whether a halt explains the current state: it outranks the newest row, and an open run outranks it."""
     is_open = case.cadence.open_run_id is not None
     if _is_failed_for_good(case):
         return False
@@ -72,13 +71,13 @@ def _is_halt_the_answer(case: WhyCase) -> bool:
 
 
 def _is_failed_for_good(case: WhyCase) -> bool:
-    """Whether it is over, and its last run did not succeed: what went wrong is the answer, not that nothing is left."""
+    """Whether it is done and its last run failed: then the failure is the explanation, not that no times are left."""
     is_over = case.cadence.state == "done" and not case.is_removed and not isinstance(case.compiled, Broken)
     return is_over and case.row is not None and case.row.outcome in ERRORS
 
 
 def _is_after_pause(case: WhyCase) -> bool:
-    """Whether a pause that ends by itself will be over by then."""
+    """Whether a pause with an end will be over by then."""
     cadence = case.cadence
     return cadence.state == "paused" and cadence.resume_at is not None and case.subject_at > cadence.resume_at
 
@@ -86,138 +85,135 @@ def _is_after_pause(case: WhyCase) -> bool:
 # --- nothing ticks ---------------------------------------------------------------------------------------------------
 
 
-def _nothing_ticks(case: WhyCase, dial: TimeFormat) -> str | None:
-    if case.clockwork.live or case.is_removed:
+def _nothing_ticks(case: WhyCase, times: TimeFormat) -> str | None:
+    if case.nodes.live or case.is_removed:
         return None
     is_open = case.row is not None and case.row.outcome in ("running", "waiting")
     if not (is_open or case.is_undecided or case.asked_at is None):
         return None
-    last = case.clockwork.last
-    since = (
-        "no process has ever held the clock" if last is None else f"last heard of at {dial.brief(last.last_tick_at)}"
-    )
-    return f"no process is ticking ({since}), so nothing will ring until one is started"
+    last = case.nodes.last
+    since = "no process has ever ticked" if last is None else f"last seen at {times.brief(last.last_tick_at)}"
+    return f"no process is ticking ({since}), so nothing will run until one is started"
 
 
-# --- what has a row --------------------------------------------------------------------------------------------------
+# --- instants without a row ------------------------------------------------------------------------------------------
 
 
-# --- what has no row -------------------------------------------------------------------------------------------------
+def _before_it_existed(case: WhyCase, times: TimeFormat) -> str:
+    created = times.brief(case.schedule.created_at)
+    return f"{case.slug} did not exist at {times.full(case.subject_at)}: it was created at {created}"
 
 
-def _before_it_existed(case: WhyCase, dial: TimeFormat) -> str:
-    created = dial.brief(case.schedule.created_at)
-    return f"{case.slug} did not exist at {dial.full(case.subject_at)}: it was created at {created}"
-
-
-def _removed(case: WhyCase, dial: TimeFormat) -> str:
-    removed = dial.brief(case.schedule.deleted_at or 0)
+def _removed(case: WhyCase, times: TimeFormat) -> str:
+    removed = times.brief(case.schedule.deleted_at or 0)
     if case.asked_at is None:
-        return f"{case.slug} was removed at {removed}, so nothing of it happens any more{_last_words(case, dial)}"
-    return f"{case.slug} did not run at {dial.full(case.subject_at)} because it had been removed at {removed}"
+        return f"{case.slug} was removed at {removed}, so it no longer runs{_last_run(case, times)}"
+    return f"{case.slug} did not run at {times.full(case.subject_at)} because it had been removed at {removed}"
 
 
-def _invalid(case: WhyCase, dial: TimeFormat) -> str:
+def _invalid(case: WhyCase, times: TimeFormat) -> str:
     reason = case.compiled.reason if isinstance(case.compiled, Broken) else case.cadence.state_reason
-    return f"{case.slug} cannot run because its definition cannot be read: {reason}; write it anew"
+    return (
+        f"{case.slug} cannot run because its definition cannot be read: {reason}; correct it: wakeful edit {case.slug}"
+    )
 
 
-def _halted(case: WhyCase, dial: TimeFormat) -> str:
+def _halted(case: WhyCase, times: TimeFormat) -> str:
     cadence = case.cadence
     if case.asked_at is None:
-        return f"{case.slug} does not run because it {_halt(case, dial)}{_last_words(case, dial)}"
+        return f"{case.slug} does not run because it {_halt(case, times)}{_last_run(case, times)}"
     if case.subject_at <= case.now:
-        return f"{case.slug} did not run at {dial.full(case.subject_at)} because it {_halt(case, dial)}"
-    would = "" if cadence.state == "done" else ", unless it is resumed before"
-    return f"{case.slug} will not run at {dial.full(case.subject_at)} because it {_halt(case, dial)}{would}"
+        return f"{case.slug} did not run at {times.full(case.subject_at)} because it {_halt(case, times)}"
+    would = "" if cadence.state == "done" else ", unless it is resumed before then"
+    return f"{case.slug} will not run at {times.full(case.subject_at)} because it {_halt(case, times)}{would}"
 
 
-def _halt(case: WhyCase, dial: TimeFormat) -> str:
+def _halt(case: WhyCase, times: TimeFormat) -> str:
     cadence = case.cadence
-    since = dial.brief(cadence.state_at)
+    since = times.brief(cadence.state_at)
     match cadence.state:
         case "paused":
-            until = "" if cadence.resume_at is None else f" until {dial.brief(cadence.resume_at)}"
-            return f"is paused since {since}{until}"
+            until = "" if cadence.resume_at is None else f" (resumes at {times.brief(cadence.resume_at)})"
+            return f"has been paused since {since}{until}"
         case "disabled":
-            return f"is disabled since {since}: {cadence.state_reason}"
+            return f"has been disabled since {since}: {cadence.state_reason}"
         case _:
-            return f"is done since {since}: no instant of it is left"
+            return f"finished at {since}: it has no planned times left"
 
 
-def _not_an_instant(case: WhyCase, dial: TimeFormat) -> str:
+def _not_an_instant(case: WhyCase, times: TimeFormat) -> str:
     tense = "had" if case.subject_at <= case.now else "has"
     parts = [
-        f"{case.slug} {tense} no planned time at {dial.full(case.subject_at)}, because {_why_no_instant(case)}",
-        _meanwhile(case, dial),
-        _before(case, dial),
-        _after(case, dial),
+        f"{case.slug} {tense} no planned time at {times.full(case.subject_at)}, because {_why_no_instant(case)}",
+        _in_progress(case, times),
+        _before(case, times),
+        _after(case, times),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _meanwhile(case: WhyCase, dial: TimeFormat) -> str | None:
-    row = case.meanwhile
+def _in_progress(case: WhyCase, times: TimeFormat) -> str | None:
+    row = case.in_progress
     if row is None:
         return None
-    return f"at that moment run {row.run_id}, planned for {dial.brief(row.planned_at)}, was under way"
+    return f"run {row.run_id}, planned for {times.brief(row.planned_at)}, was in progress at that time"
 
 
 def _why_no_instant(case: WhyCase) -> str:
-    if case.saving is not None:
-        return case.saving.sentence
+    if case.dst is not None:
+        return case.dst.sentence
     match case.timing:
         case None:
-            return "its timing was another one then"
+            return "its timing was different then"
         case Manual():
-            return "it runs only when asked"
+            return "it runs only on request"
         case AfterReset(slot=slot, reset_at=None):
-            return f"no reset of the quota slot {slot!r} is known yet"
+            return f"no reset of quota slot {slot!r} is known yet"
         case timing:
             return f"it runs {describe(timing)}"
 
 
-def _before(case: WhyCase, dial: TimeFormat) -> str | None:
+def _before(case: WhyCase, times: TimeFormat) -> str | None:
     before = case.before
     if before is None or (before.row is None and before.at <= case.schedule.created_at):
         return None
     if before.row is None:
-        return f"the one before is {dial.brief(before.at)}"
-    return f"the one before, {dial.brief(before.at)}, {in_short(before.row)}"
+        return f"the previous one is {times.brief(before.at)}"
+    return f"the previous one, {times.brief(before.at)}, {in_short(before.row)}"
 
 
-def _after(case: WhyCase, dial: TimeFormat) -> str | None:
+def _after(case: WhyCase, times: TimeFormat) -> str | None:
     after = case.after
     if after is None:
-        return None if case.timing is None else "there is none after it"
-    return f"the next {'was' if after.at <= case.now else 'is'} {dial.brief(after.at)}" + (
+        return None if case.timing is None else "there is no later one"
+    return f"the next {'was' if after.at <= case.now else 'is'} {times.brief(after.at)}" + (
         "" if after.row is None else f", which {in_short(after.row)}"
     )
 
 
-def _pruned(case: WhyCase, dial: TimeFormat) -> str:
-    subject = f"{case.slug} at {dial.full(case.subject_at)}"
+def _pruned(case: WhyCase, times: TimeFormat) -> str:
+    subject = f"{case.slug} at {times.full(case.subject_at)}"
     if case.oldest_row_at is None or case.subject_at < case.oldest_row_at:
-        return f"what became of {subject} is not in the ledger any more: it keeps {case.circumstances.ledger_days} days"
-    return f"{subject} was not planned then: its timing was changed at {dial.brief(case.schedule.updated_at)}"
+        return f"the result of {subject} is no longer in the ledger, which keeps {case.process.ledger_days} days"
+    return f"{subject} was not planned: the timing was changed at {times.brief(case.schedule.updated_at)}"
 
 
-def _due(case: WhyCase, dial: TimeFormat) -> str:
-    """Its time has come, and it has not rung."""
-    subject = f"{case.slug} at {dial.full(case.subject_at)}"
+def _due(case: WhyCase, times: TimeFormat) -> str:
+    """It is due and has not started."""
+    subject = f"{case.slug} at {times.full(case.subject_at)}"
     cadence = case.cadence
     if cadence.backoff_until is not None and cadence.backoff_until > case.now:
-        return f"{subject} is held off until {dial.brief(cadence.backoff_until)}, {_after_errors(case)}"
+        return f"{subject} is delayed until {times.brief(cadence.backoff_until)} by backoff {_after_errors(case)}"
     if case.due_at > case.now:
-        return f"{subject} is due at {dial.brief(case.due_at)} by its stagger, and has not rung yet"
+        return f"{subject} is due at {times.brief(case.due_at)} with its stagger, and has not started yet"
     if case.blocker is not None and cadence.catch_up_until is not None and case.subject_at <= cadence.catch_up_until:
-        now = named_run(case.blocker, case)
-        return f"{subject} is still to be caught up: missed instants run one by one, and now {now} is at it"
-    if case.clockwork.is_full:
-        return f"{subject} is due and waits for room: as many runs are under way as may be at once"
-    if not case.clockwork.live:
-        return f"{subject} is due and has not rung"
-    return f"{subject} is due and rings with the next look of the clock"
+        blocker = named_run(case.blocker, case)
+        return f"{subject} has yet to be caught up: missed times run one at a time, and {blocker} is in progress"
+    if case.nodes.is_full:
+        return f"{subject} is due and waits: the concurrency limit is reached"
+    if not case.nodes.live:
+        return f"{subject} is due and has not started"
+    return f"{subject} is due and starts at the next tick"
 
 
 def _after_errors(case: WhyCase) -> str:
@@ -226,30 +222,30 @@ def _after_errors(case: WhyCase) -> str:
     return f"after {count}, the last: {shorten(case.cadence.last_error)}"
 
 
-def _planned(case: WhyCase, dial: TimeFormat) -> str:
-    """It is still to come."""
+def _planned(case: WhyCase, times: TimeFormat) -> str:
+    """It lies ahead."""
     cadence = case.cadence
-    at = dial.full(case.subject_at)
+    at = times.full(case.subject_at)
     unwanted = _unwanted(case)
     if unwanted is not None:
         return f"{case.slug} will not run at {at} because {unwanted}"
     if case.is_outside_active_hours:
-        return f"{case.slug} will be skipped at {at} because it lies outside the active hours"
+        return f"{case.slug} will be skipped at {at} because it is outside the active hours"
     if cadence.backoff_until is not None and cadence.backoff_until > case.due_at:
-        until = dial.brief(cadence.backoff_until)
-        return f"{case.slug} at {at} is held off until {until}, {_after_errors(case)}"
-    staggered = "" if case.offset == 0 else f", at {dial.brief(case.due_at)} by its stagger"
+        until = times.brief(cadence.backoff_until)
+        return f"{case.slug} at {at} is delayed until {until} by backoff {_after_errors(case)}"
+    staggered = "" if case.offset == 0 else f", at {times.brief(case.due_at)} with its stagger"
     is_paused = cadence.state == "paused" and cadence.resume_at is not None
-    paused = f", after its pause ends at {dial.brief(cadence.resume_at or 0)}" if is_paused else ""
+    paused = f", after its pause ends at {times.brief(cadence.resume_at or 0)}" if is_paused else ""
     return f"{case.slug} will run at {at}{staggered}{paused}{_unless(case)}"
 
 
 def _unwanted(case: WhyCase) -> str | None:
-    """Why no instant runs as things stand, whatever else is the case."""
-    if case.circumstances.terms.is_standby:
+    """Why no instant runs at present, regardless of anything else."""
+    if case.process.terms.is_standby:
         return "schedules are switched off (standby)"
-    too_often = None if isinstance(case.compiled, Broken) else case.circumstances.terms.too_often(case.compiled)
-    return None if too_often is None else f"it asks its agent too often: {too_often}"
+    too_often = None if isinstance(case.compiled, Broken) else case.process.terms.too_often(case.compiled)
+    return None if too_often is None else f"it prompts its agent too often: {too_often}"
 
 
 def _unless(case: WhyCase) -> str:
@@ -257,14 +253,14 @@ def _unless(case: WhyCase) -> str:
         return ""
     queues = not isinstance(case.compiled, Broken) and case.compiled.rules.overlap == "queue"
     instead = "then it waits in the queue" if queues else "then it is skipped"
-    return f", unless {named_run(case.blocker, case)} is still under way: {instead}"
+    return f", unless {named_run(case.blocker, case)} is still open: {instead}"
 
 
-def _idle(case: WhyCase, dial: TimeFormat) -> str:
+def _idle(case: WhyCase, times: TimeFormat) -> str:
     return f"{case.slug} has not run yet"
 
 
-def _what_is_next(case: WhyCase, dial: TimeFormat) -> str | None:
+def _what_is_next(case: WhyCase, times: TimeFormat) -> str | None:
     if case.cadence.state == "paused" and case.cadence.resume_at is not None and case.after is not None:
         return None
     if case.cadence.state != "active" or isinstance(case.compiled, Broken):
@@ -274,33 +270,32 @@ def _what_is_next(case: WhyCase, dial: TimeFormat) -> str | None:
         return f"nothing is planned: {_why_no_instant(case)}"
     unwanted = _unwanted(case)
     if unwanted is not None:
-        return f"it will not run at {dial.brief(following)} because {unwanted}"
+        return f"it will not run at {times.brief(following)} because {unwanted}"
     due = case.next_due_at
     if due is None:
-        return f"the next one, {dial.brief(following)}, follows when that run has ended"
+        return f"the next one, {times.brief(following)}, starts when that run ends"
     if _waits_beyond(case.row, due):
         queues = case.compiled.rules.overlap == "queue"
-        return f"the next one, {dial.brief(following)}, " + ("queues behind it" if queues else "falls on it: skipped")
+        return f"the next one, {times.brief(following)}, " + (
+            "will be queued behind it" if queues else "will be skipped because it is still open"
+        )
     if case.cadence.backoff_until is not None and due == case.cadence.backoff_until:
-        return f"the next run is held off until {dial.brief(due)}, {_after_errors(case)}"
-    staggered = "" if due == following else f", at {dial.brief(due)} by its stagger"
-    return f"it runs next at {dial.brief(following)}{staggered}"
+        return f"the next run is delayed until {times.brief(due)} by backoff {_after_errors(case)}"
+    staggered = "" if due == following else f", at {times.brief(due)} with its stagger"
+    return f"it runs next at {times.brief(following)}{staggered}"
 
 
 def _waits_beyond(run: Run | None, at: Instant) -> bool:
-    """Whether the run is still open then, because it waits for later."""
+    """Whether the run will still be waiting then."""
     return run is not None and run.outcome == "waiting" and run.next_attempt_at is not None and run.next_attempt_at > at
 
 
-def _last_words(case: WhyCase, dial: TimeFormat) -> str:
+def _last_run(case: WhyCase, times: TimeFormat) -> str:
     row = case.row
-    return "" if row is None else f"; its last row, {dial.brief(row.planned_at)}, {in_short(row)}"
+    return "" if row is None else f"; its last run, {times.brief(row.planned_at)}, {in_short(row)}"
 
 
-# --- small words -----------------------------------------------------------------------------------------------------
-
-
-_SAID: Final = {
+_SENTENCES: Final = {
     "ran": ran,
     "running": running,
     "stuck": stuck,

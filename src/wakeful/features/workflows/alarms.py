@@ -1,8 +1,8 @@
-"""What happens when the alarm of a workflow rings: its session goes on, or begins, or ends, and a handler runs.
+"""Handles workflow alarms: a session starts, continues or ends, and a handler runs.
 
-A session of kind `schedule` runs the producers that were due when it began, `manual` all of them, `event` none; then
-consumers run, the one that has waited longest first, until there is nothing to do or the session is full. One handler
-at a time: while a run is open the alarm rests, and closing the run sets it again.
+A session of kind `schedule` runs the producers that were due when it started, `manual` all of them, `event` none; then
+consumers run, the longest-waiting one first, until there is nothing to do or the session is full. One handler at a
+time: while a run is open the alarm is off, and closing the run sets it again.
 """
 
 import json
@@ -51,8 +51,8 @@ PRUNE_PAUSE: Final = SECOND
 PRUNE_STEP: Final = 500
 
 
-class _Begun(NamedTuple):
-    """What ringing one workflow came to: where it stands, and the handler that is to run."""
+class _Step(NamedTuple):
+    """The next step of one workflow: its state, and the handler to run."""
 
     flow: WorkflowState
     session: Session | None = None
@@ -63,7 +63,7 @@ class WorkflowAlarms:
     """Rings workflows."""
 
     kind = ALARM_WORKFLOW
-    is_always_asked = True  # it also clears away what removed workflows left behind
+    is_always_asked = True  # it also prunes what removed workflows left behind
     brings_runs = True
 
     def __init__(self, compilations: Compilations) -> None:
@@ -71,7 +71,7 @@ class WorkflowAlarms:
         self._prune_at: Instant = 0
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Let every workflow whose alarm was due by `due_by` take its next step, at most `limit` of them."""
+        """Advance every workflow whose alarm was due by `due_by`, at most `limit` of them."""
         if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
             self._prune(tx, now)
         workflows = tx.workflows.due(now=due_by, limit=limit)
@@ -80,52 +80,52 @@ class WorkflowAlarms:
         flows = read_flows(tx, workflows)
         oldest = _by_workflow(tx.messages.oldest(flows))
         sessions = tx.sessions.by_ids([one.session_id for one in workflows if one.session_id is not None])
-        begun: list[_Begun] = []
+        steps: list[_Step] = []
         for flow in flows.values():
             session = sessions.get(flow.workflow.session_id or 0)
             known = self._compilations.of(flow.workflow)
-            begun.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
-        starts = [self._start(one, now, gap_reason) for one in begun]
+            steps.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
+        starts = [self._start(step, now, gap_reason) for step in steps]
         due, after = _runs(tx, [one for one in starts if isinstance(one, _Started)], now)
-        after |= {one.flow.workflow.workflow_id: one.flow for one in starts if isinstance(one, _Begun)}
+        after |= {one.flow.workflow.workflow_id: one.flow for one in starts if isinstance(one, _Step)}
         save_flows(tx, [(flows[key], after[key]) for key in flows], now)
-        # An alarm that rang for nothing is put where the facts say as well.
+        # An alarm that rang without effect is recomputed as well.
         touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
         return RingResult(due, len(workflows))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The clock came back: what was planned beyond now is planned from now."""
+        """The clock was set back: replan from now what was planned in the future."""
         workflows = tx.workflows.after(after_id, limit=limit)
         if not workflows:
             return None
         flows = read_flows(tx, workflows)
         pairs = [
-            (flow, _nearer_or_as_it_is(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()
+            (flow, _replanned_or_unchanged(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()
         ]
         save_flows(tx, pairs, now)
         return workflows[-1].workflow_id
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Workflows have no errands; what a dead node left of their runs, the rescue settles."""
+        """Workflows have no side tasks; the engine recovers the runs of dead nodes."""
 
     def _prune(self, tx: Tx, now: Instant) -> None:
-        """Forget one small step of what the ledger has forgotten: by its clock, which is trusted, and not by ours."""
+        """Delete a small batch of what the ledger has pruned, by the ledger's trusted clock and not by ours."""
         gone = tx.sessions.prune(limit=PRUNE_STEP) + tx.workflows.forget_deleted(limit=PRUNE_STEP)
         self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
-    def _start(self, begun: _Begun, now: Instant, gap_reason: str) -> "_Begun | _Started":
-        """How its handler's run begins, if one does."""
-        if begun.handler is None:
-            return begun
+    def _start(self, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
+        """How its handler's run starts, if one does."""
+        if step.handler is None:
+            return step
         try:
-            return _Started(begun, _start(begun, self._compilations.of(begun.flow.workflow), now, gap_reason))
-        except Exception as error:  # a schedule that cannot be reckoned must not stop the clock for the others (L9)
-            said = f"{begun.handler.name}: its next time cannot be reckoned ({type(error).__name__}: {error})"
-            return _Begun(with_workflow(begun.flow, error=said, error_at=now))
+            return _Started(step, _start(step, self._compilations.of(step.flow.workflow), now, gap_reason))
+        except Exception as error:  # a schedule that cannot be computed must not stop the others (L9)
+            said = f"{step.handler.name}: its next time cannot be computed ({type(error).__name__}: {error})"
+            return _Step(with_workflow(step.flow, error=said, error_at=now))
 
 
 class _Start(NamedTuple):
-    """How a handler's run begins."""
+    """How a handler's run starts."""
 
     planned_at: Instant
     due_at: Instant
@@ -135,21 +135,21 @@ class _Start(NamedTuple):
 
 
 class _Started(NamedTuple):
-    """A handler's run that comes forth."""
+    """A new run of a handler."""
 
-    begun: _Begun
+    step: _Step
     start: _Start
 
 
 def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, WorkflowState]]:
-    """The runs that come forth, with the rows of instants that were jumped over on the way to them."""
+    """The new runs, with the ledger rows of instants skipped before them."""
     ids = iter(tx.runs.reserve_ids(sum(2 if one.start.gap is not None else 1 for one in started)))
     due: list[Due] = []
     gaps: list[Run] = []
     rows: list[HandlerRun] = []
     after: dict[int, WorkflowState] = {}
     for (flow, session, handler), start in started:
-        if session is None or handler is None:  # only those that begin are here
+        if session is None or handler is None:  # only new runs are here
             continue
         workflow = flow.workflow
         if start.gap is not None:
@@ -163,7 +163,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
             planned_at=start.planned_at,
             due_at=start.due_at,
             trigger=start.trigger,
-            lane=None,  # the workflow's own row is the lane: one open run
+            lane=None,  # the workflow's own row acts as the lane: one open run
         )
         due.append(Due(run._replace(occurrence=unplanned(run_id, start.planned_at))))
         rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
@@ -173,7 +173,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
         tx.runs.add_many(gaps)
     if rows:
         tx.sessions.add_runs(rows)
-        tx.sessions.save_many([one.begun.session for one in started if one.begun.session is not None])
+        tx.sessions.save_many([one.step.session for one in started if one.step.session is not None])
     return due, after
 
 
@@ -184,12 +184,12 @@ def _begin(
     known: Known,
     oldest: Mapping[tuple[str, str], Instant],
     now: Instant,
-) -> _Begun:
+) -> _Step:
     """The next step of one workflow."""
     if not is_startable(flow.workflow):
-        return _Begun(flow)
+        return _Step(flow)
     if isinstance(known, Broken):
-        return _Begun(with_workflow(flow, error=f"its definition cannot be read: {known.reason}", error_at=now))
+        return _Step(with_workflow(flow, error=f"its definition cannot be read: {known.reason}", error_at=now))
     if session is not None:
         going_on = _next_in(tx, flow, session, known, oldest, now)
         if going_on is not None:
@@ -199,10 +199,10 @@ def _begin(
     due = due_producers(flow, now)
     kind: SessionKind = "schedule" if due else "event"
     if not due and next_consumer(flow, oldest, now) is None:
-        return _Begun(flow)
+        return _Step(flow)
     flow, session = open_session(tx, flow, kind, due, now)
-    begun = _next_in(tx, flow, session, known, oldest, now)
-    return _Begun(flow) if begun is None else begun
+    step = _next_in(tx, flow, session, known, oldest, now)
+    return _Step(flow) if step is None else step
 
 
 def _next_in(
@@ -212,14 +212,14 @@ def _next_in(
     known: Compiled,
     oldest: Mapping[tuple[str, str], Instant],
     now: Instant,
-) -> _Begun | None:
-    """Which handler runs next in a session; None: it is over."""
+) -> _Step | None:
+    """The handler that runs next in a session; None if the session is over."""
     left: list[str] = json.loads(session.producers_left)
     while left:
         name = left.pop(0)
-        # One that is held off is tried when that is over; one that is unknown, a newer definition has no more.
+        # A handler in backoff is tried later; an unknown one was removed by a newer definition.
         if name in flow.handlers and not is_held(flow.handlers[name], now):
-            return _Begun(flow, session._replace(producers_left=json.dumps(left)), flow.handlers[name])
+            return _Step(flow, session._replace(producers_left=json.dumps(left)), flow.handlers[name])
     if session.consumers_run >= CONSUMERS_MAX:
         return None
     consumer = next_consumer(flow, oldest, now)
@@ -228,16 +228,16 @@ def _next_in(
     if consumer in known.looping:
         flow = _counted(tx, flow, consumer, now)
     session = session._replace(producers_left="[]", consumers_run=session.consumers_run + 1)
-    return _Begun(flow, session, flow.handlers[consumer])
+    return _Step(flow, session, flow.handlers[consumer])
 
 
 def _counted(tx: Tx, flow: WorkflowState, consumer: str, now: Instant) -> WorkflowState:
-    """The flow after a run of a consumer whose messages may lead back to it: too many in a minute, and it waits."""
+    """Count a run of a consumer whose messages may lead back to it: after too many in a minute it waits."""
     flow = flow._replace(workflow=counted(flow.workflow, now))
     if is_limited(flow.workflow, now):
         said = (
-            f"{consumer} publishes to a topic that leads back to it and ran {LOOP_RUNS_MAX} times within a minute; "
-            "its consumers wait for the next one"
+            f"{consumer} publishes to a topic that leads back to it, and ran {LOOP_RUNS_MAX} times within a minute; "
+            "consumers wait until the minute is over"
         )
         tell(tx, flow.workflow, "limited", said, level="warn", data={"handler": consumer})
     return flow
@@ -246,7 +246,7 @@ def _counted(tx: Tx, flow: WorkflowState, consumer: str, now: Instant) -> Workfl
 def open_session(
     tx: Tx, flow: WorkflowState, kind: SessionKind, producers: Sequence[str], now: Instant
 ) -> tuple[WorkflowState, Session]:
-    """A session begins."""
+    """Start a session."""
     left = json.dumps(list(producers))
     session_id = tx.sessions.add(NewSession(flow.workflow.workflow_id, kind, now, left))
     tell(tx, flow.workflow, "session-started", data={"sessionId": str(session_id), "kind": kind})
@@ -254,11 +254,11 @@ def open_session(
     return with_workflow(flow, session_id=session_id), session
 
 
-def _start(begun: _Begun, known: Known, now: Instant, gap_reason: str) -> _Start:
-    """When the run was planned, and what was jumped over on the way to it."""
-    flow, session, handler = begun
+def _start(step: _Step, known: Known, now: Instant, gap_reason: str) -> _Start:
+    """When the run was planned, and which times were skipped before it."""
+    flow, session, handler = step
     if handler is None or session is None:
-        raise AssertionError("nothing begins")
+        raise AssertionError("no handler to start")
     if handler.kind == CONSUMER:
         since = handler.wake_at if handler.wake_at is not None and handler.wake_at <= now else now
         return _Start(since, since, "wake", 0, None)
@@ -273,15 +273,15 @@ def _start(begun: _Begun, known: Known, now: Instant, gap_reason: str) -> _Start
     latest = latest_until(producer.timing, now, due_at) if isinstance(producer, Producer) else None
     if latest is None or not isinstance(producer, Producer):
         return _Start(due_at, due_at, trigger, queued, None)
-    # Several times have come: one run serves them all, as of the latest, and the others are counted in one row.
-    gap = _jumped(producer, handler, latest, ("skipped", "coalesced") if was_busy else ("missed", gap_reason))
+    # Several times are due: one run, planned for the latest, serves them all; the others are counted in one row.
+    gap = _skipped_times(producer, handler, latest, ("skipped", "coalesced") if was_busy else ("missed", gap_reason))
     is_on_time = was_busy or handler.tries or trigger == "manual"
     return _Start(latest, latest, trigger if is_on_time else "catchUp", queued, gap)
 
 
-def _jumped(producer: Producer, handler: Handler, latest: Instant, why: tuple[Outcome, str]) -> Gap | None:
-    """The times from the one that was due to the last one before the latest; the first of them, if the producer could
-    not be reached then, has a run of its own."""
+def _skipped_times(producer: Producer, handler: Handler, latest: Instant, why: tuple[Outcome, str]) -> Gap | None:
+    """The times from the one that was due to the last one before the latest; if the producer could not be reached, the
+    first of them has its own run."""
     first = handler.next_at or latest
     instants = tally(producer.timing, first, latest).count
     if handler.tries:
@@ -313,15 +313,15 @@ def _handler_run(
     )  # fmt: skip
 
 
-def _nearer_or_as_it_is(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
+def _replanned_or_unchanged(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
     try:
-        return _nearer(flow, known, now)
-    except Exception:  # one that cannot be reckoned says so when it rings; the others must not suffer for it (L9)
+        return _replanned(flow, known, now)
+    except Exception:  # reported when it rings; the others must not be affected (L9)
         return flow
 
 
-def _nearer(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
-    """Planned from now: no producer later than its next time, no consumer later than it may sleep."""
+def _replanned(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
+    """Replan from now: no producer later than its next time, no consumer later than its longest sleep."""
     for handler in flow.handlers.values():
         next_at, wake_at = handler.next_at, handler.wake_at
         producer = None if isinstance(known, Broken) else known.handlers.get(handler.name)

@@ -1,4 +1,4 @@
-"""What persons do with workflows: one function of a transaction each, under the lock of the workflow."""
+"""Commands on workflows. Each is a function of a transaction, under the workflow's lock."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias, get_args
@@ -43,11 +43,11 @@ CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 STEP: Final = 500
 
 Guard: TypeAlias = Callable[[Workflow | None], None]
-"""Looks at the workflow, held, before it is written; raises to refuse."""
+"""Checks the locked workflow before it is written; raises to refuse."""
 
 
 def hold(tx: Tx, name: str) -> Workflow | None:
-    """The living workflow of this name, held; None if there is none."""
+    """The workflow with this name, locked; None if there is none."""
     found = tx.workflows.by_names([name]).get(name)
     if found is None:
         return None
@@ -57,7 +57,7 @@ def hold(tx: Tx, name: str) -> Workflow | None:
 
 
 def held(tx: Tx, name: str) -> WorkflowState:
-    """The living workflow of this name, held, with all that is in it. Raises `NotFound`."""
+    """The workflow with this name, locked, with its full state. Raises `NotFound`."""
     workflow = hold(tx, name)
     if workflow is None:
         raise NotFound(f"there is no workflow {shown(name)}")
@@ -65,7 +65,7 @@ def held(tx: Tx, name: str) -> WorkflowState:
 
 
 def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard: Guard | None = None) -> None:
-    """Take a workflow away: a run under way ends, one that waits is given up, the ledger stays."""
+    """Remove a workflow: a running run ends, a waiting one is given up, the ledger stays."""
     before = held(tx, name)
     if guard is not None:
         guard(before.workflow)
@@ -77,11 +77,11 @@ def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard
     tx.alarms.remove_many(ALARM_WORKFLOW, [flow.workflow.workflow_id])
     for incident in (stop_incident(name), *_incidents(flow)):
         end_incident(tx, incident, now=now)
-    tell(tx, flow.workflow, "removed", "it is removed")
+    tell(tx, flow.workflow, "removed", "removed")
 
 
 def run_now(tx: Tx, name: str, *, now: Instant) -> int:
-    """A manual session: all producers, then what follows; answers its id."""
+    """Start a manual session: all producers, then the consumers; returns its id."""
     before = held(tx, name)
     workflow = before.workflow
     if workflow.status != "active" or workflow.error is not None:
@@ -89,7 +89,7 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
         raise Conflict(f"workflow '{name}' {stands}; resume it first")
     known = None if workflow.session_id is None else tx.sessions.by_ids([workflow.session_id]).get(workflow.session_id)
     if workflow.open_run_id is not None or (known is not None and known.producers_left != "[]"):
-        raise Conflict(f"workflow '{name}' is at work; wait until it has ended")
+        raise Conflict(f"workflow '{name}' is already running; wait until it has finished")
     flow = end_session(tx, _unheld(before, [one.name for one in before.producers]), "completed", None, now)
     flow, session = open_session(tx, flow, "manual", [one.name for one in before.producers], now)
     save_flows(tx, [(before, flow)], now)
@@ -97,13 +97,13 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
 
 
 def pause(tx: Tx, name: str, *, now: Instant) -> None:
-    """Let nothing of it start until it is resumed; a handler under way ends."""
+    """Start no handler until it is resumed; a running one finishes."""
     set_status(tx, held(tx, name), "paused", now)
 
 
 def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int | None, now: Instant) -> None:
-    """Let it go on: a person has acted. Producers go on from now, consumers with pending messages are looked at, those
-    that could not be reached are tried at once. `tried_version`: the version that passed a dry prepare just now."""
+    """Resume it after a person has acted. Producers continue from now, consumers with pending messages run, handlers
+    that could not be reached are tried now. `tried_version`: the version that just passed a dry prepare."""
     before = held(tx, name)
     flow = with_workflow(before, status="active", updated_at=now)
     if tried_version is not None:
@@ -114,7 +114,7 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int 
     save_flows(tx, [(before, flow)], now)
     for incident in _incidents(flow):
         resume_incident(tx, incident)
-    tell(tx, flow.workflow, "resumed", "it is resumed")
+    tell(tx, flow.workflow, "resumed", "resumed")
 
 
 def _incidents(flow: WorkflowState) -> list[str]:
@@ -123,8 +123,8 @@ def _incidents(flow: WorkflowState) -> list[str]:
 
 
 def set_status(tx: Tx, before: WorkflowState, status: Status, now: Instant, *, is_tried: bool = False) -> WorkflowState:
-    """Another status, set by a person; an open run that waits rests with it, and goes on with it. `is_tried`: its
-    handlers passed a dry prepare just now."""
+    """Set the status; an open run that waits is suspended and resumed with it. `is_tried`: its handlers just passed a
+    dry prepare."""
     flow = with_workflow(before, tried_version=before.workflow.version) if is_tried else before
     if before.workflow.status == status:
         save_flows(tx, [(before, flow)], now)
@@ -139,13 +139,13 @@ def set_status(tx: Tx, before: WorkflowState, status: Status, now: Instant, *, i
         flow = flag_pending(tx, _after_pause(tx, before, flow, Compilations().of(flow.workflow), now))
     save_flows(tx, [(before, flow)], now)
     what: Final = {"paused": "paused", "active": "resumed"}.get(status, status)
-    tell(tx, flow.workflow, what, f"it is {status}", data={"status": status})
+    tell(tx, flow.workflow, what, f"status is now {status}", data={"status": status})
     return flow
 
 
 def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -> WorkflowState:
-    """A person has acted: the error is over, handlers that were held off are tried, and a run that waited for that goes
-    on. One whose side effect is uncertain stays until it is resolved."""
+    """A person has acted: clear the error, retry handlers in backoff, and continue a run that waited for that. A run
+    whose side effect is uncertain stays until it is resolved."""
     flow = _unheld(flow, flow.handlers)
     run = _open_run(tx, flow)
     own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
@@ -166,7 +166,7 @@ def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -
 
 
 def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
-    """Times that passed in a pause are not caught up: they are counted in one row, and the next one is ahead."""
+    """Times that passed during a pause are not caught up: they are counted in one row."""
     if before.workflow.status == "active" or isinstance(known, Broken):
         return flow
     for handler in before.producers:
@@ -174,7 +174,7 @@ def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Know
         if not isinstance(producer, Producer) or handler.next_at is None or handler.next_at > now:
             continue
         if handler.last_run_id is None and before.workflow.status != "paused":
-            continue  # it has never run: it is due at once, as with a deploy
+            continue  # it has never run: due immediately, as after a deploy
         jumped = tally(producer.timing, handler.next_at, now)
         (run_id,) = tx.runs.reserve_ids(1)
         row = stretch(
@@ -196,7 +196,7 @@ def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Know
 
 
 def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
-    """Stop every active workflow until a person has looked at it; answers how many. One that has stopped stays so."""
+    """Stop every active workflow until a person has checked it; returns how many. Stopped ones are unchanged."""
     stopped, after_id = 0, 0
     while workflows := tx.workflows.after(after_id, limit=STEP):
         after_id = workflows[-1].workflow_id
@@ -211,7 +211,7 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
 
 
 def flag_pending(tx: Tx, flow: WorkflowState) -> WorkflowState:
-    """Each consumer with pending messages is to be looked at once, from its oldest message on."""
+    """Make each consumer with pending messages run once, from its oldest message on."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
     waiting = {one.consumer for one in flow.subscriptions.values() if one.is_active and _key(flow, one) in pending}
     handlers = {
@@ -226,13 +226,13 @@ def _key(flow: WorkflowState, subscription: Subscription) -> SubscriptionKey:
 
 
 def _unheld(flow: WorkflowState, names: Iterable[str]) -> WorkflowState:
-    """Handlers that could not be reached are tried again at once: a person wants them to be."""
+    """Retry handlers that could not be reached now: a person requested it."""
     held = [flow.handlers[name] for name in names if flow.handlers[name].held_until is not None]
     return flow._replace(handlers={**flow.handlers, **{one.name: one._replace(held_until=None) for one in held}})
 
 
 def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant) -> list[Put]:
-    """A person publishes into a topic that has a consumer."""
+    """Publish messages manually into a topic that has a consumer."""
     before = held(tx, name)
     for one in messages:
         _must_be_read(before, one.topic)
@@ -255,9 +255,9 @@ def _must_be_read(flow: WorkflowState, topic: str) -> None:
 def skip_messages(
     tx: Tx, name: str, topic: str, message_ids: Sequence[str], consumer: str | None, *, now: Instant
 ) -> int:
-    """A person skips pending messages, for one consumer of the topic or for all; returns how many rows that changed.
+    """Skip pending messages, for one consumer of the topic or for all; returns how many rows changed.
 
-    All of them or none: one that is unknown, reserved or consumed refuses the whole."""
+    All or nothing: an unknown, reserved or consumed message refuses the whole request."""
     flow = held(tx, name)
     if topic not in flow.topics:
         raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
@@ -276,29 +276,29 @@ def skip_messages(
         rows += pending
     if rows:
         tx.messages.save_many([_skipped_row(flow, row, now) for row in rows])
-        said = f"{len(rows)} messages of {topic} are skipped" if len(rows) > 1 else f"a message of {topic} is skipped"
+        said = f"{len(rows)} messages of {topic} were skipped" if len(rows) > 1 else f"a message of {topic} was skipped"
         tell(tx, flow.workflow, "skipped", said, data={"topic": topic, "count": len(rows)})
     return len(rows)
 
 
 def _skipped_row(flow: WorkflowState, row: Message, now: Instant) -> Message:
-    """Skipped for good. It names the run that was shown it last, and is forgotten with that one."""
+    """The skipped row. It names the run that saw it last, and is pruned with that run."""
     consumer = flow.handlers.get(row.consumer)
     run_id = None if consumer is None else consumer.last_run_id
     return row._replace(status="skipped", run_id=run_id, updated_at=now)
 
 
 def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilations, *, now: Instant) -> None:
-    """A person says what became of a side effect nobody was sure of."""
+    """Resolve an uncertain side effect: a person says what happened."""
     if choice not in CHOICES:
-        raise Invalid(FieldError("choice", f"{shown(choice)} is none of {', '.join(CHOICES)}"))
+        raise Invalid(FieldError("choice", f"{shown(choice)} is not one of {', '.join(CHOICES)}"))
     before = held(tx, name)
     run = _open_run(tx, before)
     own = tx.sessions.runs([run_id]).get(run_id)
     if own is None or own.workflow_id != before.workflow.workflow_id:
         raise NotFound(f"workflow '{name}' has no run {run_id}")
     if run is None or run.run_id != run_id or own.awaits is None:
-        raise Conflict(f"run {run_id} does not wait for a person; it is {own.phase}")
+        raise Conflict(f"run {run_id} does not need to be resolved; its phase is {own.phase}")
     flow = with_workflow(before, error=None, error_at=None)
     match choice:
         case "retry":
@@ -319,7 +319,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
         tx,
         flow.workflow,
         "resolved",
-        f"run {run_id} is resolved: {choice}",
+        f"run {run_id} was resolved: {choice}",
         data={"runId": str(run_id), "choice": choice},
     )
 
@@ -327,7 +327,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
 def _skipped(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, compilations: Compilations, now: Instant
 ) -> tuple[WorkflowState, HandlerRun]:
-    """Its messages are not to be tried again: `next` is told so, unless it is `next` itself that cannot end."""
+    """Do not retry its messages: `next` is called with that result, unless `next` itself cannot finish."""
     known = compilations.of(flow.workflow)
     is_there = not isinstance(known, Broken) and own.handler in known.handlers
     if own.phase == "mutating" and is_there:
@@ -340,7 +340,7 @@ def _skipped(
 def _give_up_waiting(
     tx: Tx, flow: WorkflowState, compilations: Compilations, reason: str, now: Instant
 ) -> WorkflowState:
-    """An open run that waits will not be tried again."""
+    """Give up an open run that waits."""
     run = _open_run(tx, flow)
     if run is None or run.outcome != "waiting":
         return flow

@@ -1,4 +1,4 @@
-"""Definitions of workflows made ready for use, kept by version: a stored text is read once and not at every run."""
+"""Compiled workflow definitions, cached by version: a stored text is parsed once and not at every run."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ class Compiled(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A stored definition that can no longer be read (its zone is gone, say)."""
+    """A stored definition that can no longer be read (e.g. its zone was removed)."""
 
     version: int
     reason: str
@@ -30,14 +30,14 @@ Known: TypeAlias = Compiled | Broken
 
 
 class Compilations:
-    """A bounded memory of compiled definitions, keyed by workflow and valid for one version."""
+    """A bounded cache of compiled definitions, keyed by workflow and valid for one version."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
-        # Two generations: a full one becomes the old one, and what is still used moves over.
+        # Two generations: a full one becomes the old one, and entries still in use move over.
         self._kept: dict[int, Known] = {}
         self._older: dict[int, Known] = {}
         self._kept_max = kept_max // 2
-        self.read = 0  # how many texts were read, for those who look whether any is read twice
+        self.read = 0  # how many texts were parsed; tests check that none is parsed twice
 
     def of(self, workflow: Workflow) -> Known:
         """The definition of this workflow in this version."""
@@ -55,11 +55,11 @@ class Compilations:
         self.read += 1
         try:
             return compiled(workflow.version, decode_workflow(workflow.definition))
-        except Exception as error:  # whatever a stored text can do wrong, it is this workflow's trouble alone (L9)
+        except Exception as error:  # a bad stored text affects only this workflow (L9)
             return Broken(workflow.version, str(error) or type(error).__name__)
 
 
 def compiled(version: int, definition: WorkflowDefinition) -> Compiled:
-    """Take a definition apart."""
+    """Compile a definition."""
     handlers = {one.name: one for one in definition.handlers}
     return Compiled(version, definition, handlers, looping(definition.consumers))

@@ -1,4 +1,4 @@
-"""What a `prepare` is shown, and what is left to be shown to it afterwards."""
+"""Which messages a `prepare` gets, and which remain for the next one."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from wakeful.ports.store import Tx
 
 
 class ConsumerView(NamedTuple):
-    """What a consumer is shown, and where it and its subscriptions stood then."""
+    """The messages a consumer gets, with its state and subscriptions at that time."""
 
-    consumer: Handler | None  # None: a newer definition has it no more
+    consumer: Handler | None  # None if a newer definition removed it
     subscribe: Sequence[str]
     page: Page
     messages: Mapping[str, Sequence[Message]]
     published: Mapping[str, int]  # of its subscriptions
-    has_news: bool  # something was published for it since its last look
+    has_news: bool  # something was published for it since its last run
 
     @property
     def state(self) -> str | None:
@@ -26,12 +26,12 @@ class ConsumerView(NamedTuple):
 
     @property
     def ends(self) -> dict[str, int]:
-        """The place of the last message shown, of each topic that was shown a full page of."""
+        """The position of the last message shown, for each topic with a full page."""
         return {topic: shown[-1].place for topic, shown in self.messages.items() if len(shown) >= PEEK_MAX}
 
 
 def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> ConsumerView:
-    """The page that is due, and the state: one view of the store, so that nothing slips in between."""
+    """The due page and the state, from one consistent read."""
     rows = tx.workflows.handlers([workflow_id]).get(workflow_id, ())
     consumer = next((row for row in rows if row.name == name), None)
     page = HEADS if consumer is None else page_due(consumer, subscribe)
@@ -49,7 +49,7 @@ def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Consu
 def pick(
     tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Message]]:
-    """The pending ones of these messages, which a `prepare` asked to be shown."""
+    """The pending ones among the messages that a `prepare` requested."""
     found = tx.messages.by_ids(workflow_id, [(topic, one) for topic, ids in wanted.items() for one in ids])
     rows = [by_consumer[name] for by_consumer in found.values() if name in by_consumer]
     pending = sorted((row for row in rows if row.status == "pending"), key=lambda row: row.place)
@@ -57,14 +57,14 @@ def pick(
 
 
 def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: ConsumerView, *, woke: bool) -> Handler:
-    """The consumer after a look: the page that is left for the next one, if any is. `woke`: its wakeAt was due."""
+    """The consumer after it was shown a page, with the next page if there is one. `woke`: its wakeAt was due."""
     was = consumer if seen.consumer is None else seen.consumer
     is_new_lap = seen.has_news or woke or was.is_flagged not in (0, FOLLOWING)
     left = page_left(was, seen.subscribe)
     if is_new_lap:
         consumer = with_lap(consumer, seen.page)
         shown = seen.page
-    elif was.is_flagged:  # the heads once more, in the middle of a lap or behind it
+    elif was.is_flagged:  # start from the first page again
         shown = left if left is not None else HEADS
         if left is None:
             return with_page(consumer, None)
@@ -78,7 +78,7 @@ def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: ConsumerView, *, w
 
 
 def _following(tx: Tx, workflow_id: int, name: str, seen: ConsumerView, shown: Page) -> Page:
-    """The page behind one that was shown; behind the last one come the heads again."""
+    """The page after the one shown; after the last one the first again."""
     ends = seen.ends
     topics = list(seen.subscribe) if shown == HEADS else list(seen.subscribe)[seen.subscribe.index(shown.topic) :]
     for topic in topics:
@@ -93,5 +93,5 @@ def _has_more(tx: Tx, workflow_id: int, name: str, topic: str, place: int) -> bo
 
 
 def is_woken(consumer: Handler | None, planned_at: Instant) -> bool:
-    """Whether a run that was planned for then began because of its wakeAt."""
+    """Whether a run planned for that time started because of its wakeAt."""
     return consumer is not None and consumer.wake_at is not None and consumer.wake_at <= planned_at

@@ -1,4 +1,4 @@
-"""Deploying a definition that was checked: what stays where it is, what is due at once, what is gone."""
+"""Deploys a checked definition: what keeps its state, what is due immediately, what is removed."""
 
 from typing import Literal, NamedTuple
 
@@ -18,12 +18,12 @@ from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 
 
 class Deployed(NamedTuple):
-    """What became of a definition."""
+    """The result of a deployment."""
 
     workflow: Workflow
     is_created: bool
     is_changed: bool
-    warnings: tuple[str, ...] = ()  # what its writer should know
+    warnings: tuple[str, ...] = ()  # warnings for its author
 
 
 def deploy(
@@ -37,8 +37,8 @@ def deploy(
     now: Instant,
     guard: Guard | None = None,
 ) -> Deployed:
-    """Write a definition that was checked. An identical one changes nothing but the status it asks for. `is_tried`: its
-    handlers passed a dry prepare."""
+    """Write a checked definition. An identical one changes only the requested status. `is_tried`: its handlers passed a
+    dry prepare."""
     workflow = hold(tx, definition.name)
     if guard is not None:
         guard(workflow)
@@ -63,7 +63,7 @@ def deploy(
         tx,
         flow.workflow,
         "deployed",
-        f"version {flow.workflow.version} is deployed",
+        f"version {flow.workflow.version} was deployed",
         data={"version": flow.workflow.version},
     )
     for warning in warnings:
@@ -85,7 +85,7 @@ def _create(
     new = NewWorkflow(definition.name, owner_id, encode_workflow(definition), origin, status, now)
     workflow_id = tx.workflows.add(new)
     if workflow_id is None:
-        raise Conflict(f"workflow '{definition.name}' was written by another at this moment; try again")
+        raise Conflict(f"workflow '{definition.name}' was written by someone else at the same time; try again")
     workflow = tx.workflows.lock([workflow_id])[workflow_id]
     tx.alarms.set_many([Alarm(ALARM_WORKFLOW, workflow_id, None, 1, None, 0)])
     before = WorkflowState(workflow, {}, {}, {})
@@ -93,16 +93,16 @@ def _create(
     if is_tried:
         flow = with_workflow(flow, tried_version=workflow.version)
     save_flows(tx, [(before, flow)], now)
-    tell(tx, workflow, "deployed", "version 1 is deployed", data={"version": 1})
+    tell(tx, workflow, "deployed", "version 1 was deployed", data={"version": 1})
     return Deployed(flow.workflow, True, True)
 
 
 def _rearranged(
     tx: Tx, flow: WorkflowState, definition: WorkflowDefinition, known: WorkflowDefinition | None, now: Instant
 ) -> tuple[WorkflowState, list[str]]:
-    """Handlers, topics and subscriptions as the new definition has them, and what its writer should know. Producers
-    that are new or have another schedule are due at once, the others keep their time; every consumer is to be looked
-    at; what handlers remember stays."""
+    """Handlers, topics and subscriptions under the new definition, and warnings for its author. Producers that are new
+    or have a changed schedule are due immediately, the others keep their time; every consumer runs once; handler state
+    is kept."""
     workflow_id = flow.workflow.workflow_id
     timings = {one.name: one.timing for one in known.producers} if known is not None else {}
     handlers: dict[str, Handler] = {}
@@ -123,7 +123,7 @@ def _rearranged(
 
 
 def _first_at(producer: Producer, now: Instant) -> Instant | None:
-    """When a newly deployed producer runs first: at once, unless its time is a single one, or a person's."""
+    """When a newly deployed producer first runs: immediately, unless it runs once or only manually."""
     match producer.timing:
         case Manual():
             return None
@@ -136,5 +136,5 @@ def _first_at(producer: Producer, now: Instant) -> Instant | None:
 def _read(workflow: Workflow) -> WorkflowDefinition | None:
     try:
         return decode_workflow(workflow.definition)
-    except Exception:  # what cannot be read any more is replaced whole
+    except Exception:  # an unreadable definition is replaced as a whole
         return None

@@ -1,4 +1,4 @@
-"""Rehearsing: everything about a workflow is tried before any of it is written."""
+"""Dry run: tries the handlers of a workflow before its definition is written."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from wakeful.ports.action import Fire, Process
 
 
 class _Unrecorded:
-    """A ladder for what has no line in the ledger."""
+    """A ladder for calls without a ledger row."""
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None: ...
 
@@ -20,7 +20,7 @@ class _Unrecorded:
 async def rehearse(definition: WorkflowDefinition, states: Mapping[str, Any], answers: Answers, *, force: bool) -> None:
     """Call each `prepare` once, dry and without messages. Raises `Invalid` naming every handler that fails.
 
-    `force` lets a handler pass that cannot be reached; one that answers the wrong shape never does."""
+    `force` accepts a handler that cannot be reached; one that returns the wrong shape is always refused."""
     errors: list[FieldError] = []
     for handler in definition.handlers:
         kind = "producers" if isinstance(handler, Producer) else "consumers"
@@ -46,10 +46,10 @@ async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: A
     except HandlerFailure as trouble:
         if force and trouble.is_transient:
             return None
-        cure = "; deploy with force to let it pass" if trouble.is_transient else ""
+        cure = "; deploy with force to skip this check" if trouble.is_transient else ""
         return f"its dry prepare failed: {trouble}{cure}"
     except WrongAnswer as wrong:
         return f"its dry prepare {wrong}"
     if prepared.size:
-        return "its dry prepare reserved messages although it was shown none; reserve what you are shown"
+        return "its dry prepare reserved messages although it got none; reserve only messages you were given"
     return None

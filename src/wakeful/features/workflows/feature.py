@@ -1,4 +1,4 @@
-"""The feature as the rest sees it: what it plugs into the kernel, and what persons ask of it."""
+"""The workflows feature: what it plugs into the engine, its commands and its queries."""
 
 import json
 import logging
@@ -41,23 +41,23 @@ log = logging.getLogger("wakeful.workflows")
 T = TypeVar("T")
 
 RECOVER_STEP: Final = 200
-RESTORED: Final = "the store is a copy that was put back; look at what is pending, then resume the workflow"
+RESTORED: Final = "the store was restored from a backup; check the pending messages, then resume the workflow"
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
 
 class Workflows:
-    """Everything about workflows, over one store. Made before the store is open: `plug` opens it."""
+    """All workflows of one store. Created before the store is open: `plug` connects it."""
 
     def __init__(self, *, modules: Sequence[str] = (), folder: Path | None = None) -> None:
         self._modules = modules
-        self._folder = folder  # where modules are looked for besides
+        self._folder = folder  # an extra folder to search for modules
         self.faults: Sequence[Fault] = ()  # modules that could not be loaded
         self._functions = Functions()
         self._is_open = False
         self._is_python_only = False
 
     def declare(self, name: str) -> Workflow:
-        """A workflow to be written in Python; it is deployed at the start. Asking again gives the same one."""
+        """A workflow declared in Python, deployed at the start. The same name returns the same workflow."""
         known = next((one for one in self._functions.all if one.name == name), None)
         if known is None:
             self.add(known := Workflow(name))
@@ -65,7 +65,7 @@ class Workflows:
 
     @contextmanager
     def python_only(self) -> Iterator[None]:
-        """Meanwhile, handlers that are not functions of this program are refused. For tests on a virtual clock."""
+        """Within this context, refuse handlers that are not functions of this program. For tests on a virtual clock."""
         self._is_python_only = True
         try:
             yield
@@ -73,7 +73,7 @@ class Workflows:
             self._is_python_only = False
 
     def add(self, workflow: Workflow) -> None:
-        """Make a workflow that was written elsewhere one of this app's, before it starts."""
+        """Add a workflow declared elsewhere to this app, before it starts."""
         self._functions.add(workflow)
         workflow.attach(self)
 
@@ -88,7 +88,7 @@ class Workflows:
         ring_bell: Callable[[], None],
         listener: ExchangeListener | None = None,
     ) -> FeatureHooks:
-        """What goes into the kernel."""
+        """The hooks for the engine."""
         self._store = store
         self._clock = clock
         self._default_zone = default_zone
@@ -106,10 +106,10 @@ class Workflows:
             whys={"workflow": WhyWorkflow(self.compilations)},
         )
 
-    # --- beside the clock --------------------------------------------------------------------------------------------
+    # --- background service ------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Deploy what is written in Python; let every consumer with pending messages be looked at once."""
+        """Deploy the Python workflows, and run every consumer with pending messages once."""
         self._load()
         for workflow in self._functions.all:
             if workflow.is_declared:
@@ -121,7 +121,7 @@ class Workflows:
         self._is_open = False
 
     def _load(self) -> None:
-        """The workflows of the modules that the settings name. What cannot be loaded harms nothing else."""
+        """Load the workflows of the modules in the settings. A module that fails affects no other."""
         loaded = load_all(self._modules, self._folder)
         self.faults = loaded.faults
         for fault in loaded.faults:
@@ -137,7 +137,7 @@ class Workflows:
         except (Invalid, Conflict) as error:
             if not self._modules:
                 raise
-            log.error("workflow '%s' cannot be deployed, what runs stays: %s", workflow.name, error)
+            log.error("workflow '%s' cannot be deployed; the current version stays: %s", workflow.name, error)
 
     async def _look_at_pending(self) -> None:
         now = self._clock.read().now
@@ -147,8 +147,8 @@ class Workflows:
             after_id = await self._store.write(lambda tx, start=start: _flag_step(tx, start, now))  # type: ignore[misc]
 
     def forgo(self, tx: Tx, now: Instant) -> int:
-        """The store is a copy that was put back: what was consumed since it was made, nobody here knows. So nothing of
-        any workflow happens before a person has looked at it. No instants are given up."""
+        """The store was restored from a backup: what was consumed since is unknown, so every workflow stops until a
+        person has checked it. No instants are given up."""
         commands.stop_all(tx, RESTORED, now=now)
         return 0
 
@@ -157,7 +157,7 @@ class Workflows:
     async def put(
         self, name: str, data: Any, *, force: bool = False, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> Deployed | None:
-        """Deploy a workflow in its JSON shape, checked whole and tried out first; a rehearsal writes nothing."""
+        """Deploy a workflow from JSON, after checks and a dry run; with `dry` nothing is written."""
         definition, status = workflow_from_json(data, name=name)
         if is_rehearsal:
             await self._rehearse(definition, status, force=force)
@@ -167,7 +167,7 @@ class Workflows:
     async def patch(
         self, name: str, change: Callable[[dict[str, Any]], Any], *, force: bool = False, guard: Guard | None = None
     ) -> Deployed | None:
-        """Deploy a changed definition; `change` gets the written one, its status included."""
+        """Deploy a changed definition; `change` gets the stored one, including its status."""
         row = await self._read(lambda tx: queries.find(tx, name))
         data = change({**json.loads(row.definition), "status": row.status})
         if row.origin == "python":
@@ -178,14 +178,14 @@ class Workflows:
         await self._command(lambda tx, now: commands.remove(tx, name, self.compilations, now=now, guard=guard))
 
     async def run(self, name: str) -> int:
-        """Begin a manual session; answers its id."""
+        """Start a manual session; returns its id."""
         return await self._command(lambda tx, now: commands.run_now(tx, name, now=now))
 
     async def pause(self, name: str) -> None:
         await self._command(lambda tx, now: commands.pause(tx, name, now=now))
 
     async def resume(self, name: str, *, force: bool = False) -> None:
-        """Let it go on. What was never tried out, a draft say, is now."""
+        """Resume it. A version that never had a dry run, such as a draft, gets one now."""
         row = await self._read(lambda tx: queries.find(tx, name))
         tried = await self._try_out(row, force=force)
         await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, tried_version=tried, now=now))
@@ -200,10 +200,10 @@ class Workflows:
         return await self._command(lambda tx, now: commands.publish_now(tx, name, messages, now=now))
 
     async def resolve(self, name: str, run_id: int, choice: str) -> None:
-        """Say what became of a side effect nobody was sure of: retry, didNotHappen or skip."""
+        """Resolve an uncertain side effect: retry, didNotHappen or skip."""
         await self._command(lambda tx, now: commands.resolve(tx, name, run_id, choice, self.compilations, now=now))
 
-    # --- questions ---------------------------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------------------------
 
     async def get(self, name: str) -> dict[str, Any]:
         now = self._clock.read().now
@@ -228,7 +228,7 @@ class Workflows:
         status: MessageStatus | None = None,
         consumer: str | None = None,
     ) -> tuple[list[dict[str, Any]], str | None]:
-        """Messages of a topic, oldest first; only of one status or one consumer, where it is given."""
+        """Messages of a topic, oldest first, optionally of one status or consumer."""
         return await self._read(
             lambda tx: queries.messages(
                 tx, name, topic, after_place=after_place, limit=limit, status=status, consumer=consumer
@@ -236,10 +236,10 @@ class Workflows:
         )
 
     async def handlers_of(self, run_ids: Sequence[int]) -> dict[int, str]:
-        """Which handler each of these runs is of, as far as that is known."""
+        """The handler of each of these runs, where known."""
         return await self._read(lambda tx: queries.handlers_of(tx, run_ids))
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- internals ---------------------------------------------------------------------------------------------------
 
     async def _deploy(
         self,
@@ -269,7 +269,7 @@ class Workflows:
         return deployed._replace(warnings=(*warnings, *deployed.warnings))
 
     async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> bool:
-        """Try a definition out, unless it is a draft: that is tried out when it leaves that state."""
+        """Dry-run a definition, unless it is a draft: that is tried when it is activated."""
         if status == "draft":
             return False
         states = await self._read(lambda tx: _states(tx, definition.name))
@@ -277,7 +277,7 @@ class Workflows:
         return True
 
     async def _try_out(self, row: Row, *, force: bool) -> int | None:
-        """Try the present version out, if it never was; returns it then."""
+        """Dry-run the current version if that never happened; returns the version then."""
         known = self.compilations.of(row)
         if row.tried_version == row.version or not isinstance(known, Compiled):
             return None
@@ -285,14 +285,14 @@ class Workflows:
         return row.version
 
     async def _change_status(self, row: Row, data: Any, guard: Guard | None, *, force: bool) -> Deployed | None:
-        """Of a workflow written in Python, only the status can be changed from outside."""
+        """For a workflow declared in Python, only the status can be changed from outside."""
         check_plain(data)
         written = {**json.loads(row.definition), "status": data.get("status") if isinstance(data, Mapping) else None}
         if not isinstance(data, Mapping) or dict(data) != written:
             raise Conflict(f"workflow '{row.name}' is defined by its Python module; change it there")
         status = data.get("status")
         if status is not None and status not in STATUSES:
-            raise Invalid(FieldError("status", f"{shown(status)} is none of {', '.join(STATUSES)}"))
+            raise Invalid(FieldError("status", f"{shown(status)} is not one of {', '.join(STATUSES)}"))
         tried = await self._try_out(row, force=force) if status in ("ready", "active") else None
 
         def change(tx: Tx, now: Instant) -> None:
@@ -320,7 +320,7 @@ class Workflows:
 
 
 def _states(tx: Tx, name: str) -> dict[str, Any]:
-    """What the handlers of a workflow remember. What cannot be read is left out: a rehearsal does without, and a run
+    """The stored state of a workflow's handlers. Unreadable state is left out: a dry run works without it, and a run
     that needs it stops its own workflow with the error (L9)."""
     row = tx.workflows.by_names([name]).get(name)
     if row is None:
@@ -334,7 +334,7 @@ def _states(tx: Tx, name: str) -> dict[str, Any]:
 
 
 def _flag_step(tx: Tx, after_id: int, now: Instant) -> int | None:
-    """Flag the consumers with pending messages of some workflows; answers how far it got, None at the end."""
+    """Flag the consumers with pending messages of some workflows; returns the last id, None at the end."""
     waiting = tx.workflows.with_pending(after_id=after_id, limit=RECOVER_STEP)
     if not waiting:
         return None

@@ -1,4 +1,4 @@
-"""How the functions of Python workflows are called: on the event loop, or in a thread; and what their ending means."""
+"""Calls the functions of Python workflows, on the event loop or in a thread, and interprets their results."""
 
 import asyncio
 import inspect
@@ -25,7 +25,7 @@ from wakeful.ports.action import Fire, StillRunning
 
 
 class Functions:
-    """The Python workflows this process has loaded, and how their functions are called."""
+    """The Python workflows loaded in this process."""
 
     def __init__(self) -> None:
         self._workflows: dict[str, Workflow] = {}
@@ -39,7 +39,7 @@ class Functions:
         return list(self._workflows.values())
 
     async def ask(self, question: HandlerRequest, fire: Fire) -> Any:
-        """Call the function of a phase; answers what a handler over HTTP would. Raises `HandlerFailure`."""
+        """Call the function of a phase; returns what an HTTP handler would. Raises `HandlerFailure`."""
         workflow = self._workflows.get(question.workflow)
         if workflow is None:
             cure = "add its module to [workflows] modules, or declare it before the start"
@@ -47,7 +47,8 @@ class Functions:
         try:
             function = workflow.function(question.handler, question.phase)
         except KeyError:
-            error = f"the Python workflow '{workflow.name}' has no '{question.handler}' here; load the same everywhere"
+            cure = "load the same module on all nodes"
+            error = f"the Python workflow '{workflow.name}' has no '{question.handler}' here; {cure}"
             raise HandlerFailure(error, did_nothing=True) from None
         if function is None:
             return None
@@ -96,7 +97,7 @@ def _context(question: HandlerRequest, fire: Fire) -> Context:
 
 
 def _as_json(value: Any) -> Any:
-    """What a function returned, as a handler over HTTP would have answered it."""
+    """A function's return value, in the form an HTTP handler would return it."""
     match value:
         case Produced(messages=messages, state=state):
             listed = [
@@ -118,7 +119,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _trouble(error: Exception) -> HandlerFailure:
-    """What a function raised. Whether it had done something by then, only it can know: it says so by what it raises."""
+    """The failure for an exception. Only the function knows whether it had an effect: the exception type says so."""
     said = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     match error:
         case HandlerFailure():
@@ -136,12 +137,12 @@ def _trouble(error: Exception) -> HandlerFailure:
 
 
 def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
-    """Resolved when the leftover is."""
+    """A future that resolves when the leftover task ends."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def resolve(leftover: "asyncio.Future[Any]") -> None:
         if not leftover.cancelled():
-            leftover.exception()  # heard, so that nobody complains that it was not
+            leftover.exception()  # retrieved, so that asyncio does not log it
         if not ended.done():
             ended.set_result(None)
 

@@ -1,8 +1,7 @@
-"""The action that performs a handler's run: one phase after the other, each with its rights, each made durable.
+"""The action that performs a handler's run: one phase after the other, each committed before the next.
 
-Whatever a handler answers, or does not, ends as one of four results: done, a logic error (`Failed`, permanent), a
-transient failure (`Failed` or `Throttled`), or, in `mutate` only, uncertain (`Unconfirmed`). What follows from it is
-`settling`'s business.
+Every call of a handler ends as one of four results: done, a logic error (`Failed`, permanent), a transient failure
+(`Failed` or `Throttled`), or, in `mutate` only, uncertain (`Unconfirmed`). `settling` decides what follows.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ TRY_AGAIN = SECOND
 
 @dataclass(frozen=True, slots=True)
 class HandlerSpec:
-    """A handler's run: whose, which, and the phase it begins in."""
+    """A handler's run: the workflow, the handler, and the phase it starts in."""
 
     workflow_id: int
     workflow: str
@@ -67,7 +66,7 @@ class HandlerAction:
             return Failed(str(wrong), permanent=True)
         except (FencedOff, StillRunning, StoreUnavailable):
             raise
-        except Exception as error:  # a fault of ours; trying again without end would hide it
+        except Exception as error:  # a bug of ours; endless retries would hide it
             return Failed(f"{type(error).__name__}: {error}", permanent=True)
 
     async def close(self) -> None:
@@ -143,7 +142,7 @@ class _Attempt:
         return await self._ask("prepare", state, messages=listed)
 
     async def _mutate(self, run: HandlerRun, state: str | None) -> HandlerRun | Result:
-        """The one side effect. Between the two records nothing but a clear word of the handler proves anything."""
+        """The one side effect. Between the two records only an explicit result of the handler proves anything."""
         workflow_id, fire, now = self._spec.workflow_id, self._fire, self._clock.read().now
         await self._write(partial(phases.begin_mutation, workflow_id=workflow_id, fire=fire, now=now))
         try:
@@ -154,7 +153,7 @@ class _Attempt:
             return Unconfirmed(str(wrong))
         except (asyncio.CancelledError, StillRunning, FencedOff):
             raise
-        except Exception as error:  # our own fault, perhaps; all the same nobody knows
+        except Exception as error:  # possibly our own bug; the effect is uncertain either way
             return Unconfirmed(f"{type(error).__name__}: {error}")
         now = self._clock.read().now
         return await self._write(
@@ -169,7 +168,7 @@ class _Attempt:
         return await self._answers.ask(spec.handler, question, fire, self._ladder)
 
     async def _write(self, operation: Callable[[Tx], T]) -> T:
-        """Written, however long the store takes: what a handler said must not be lost for a full disk."""
+        """Write, however long the store takes: a handler's result must not be lost to a full disk."""
         while True:
             try:
                 return await self._store.write(operation)

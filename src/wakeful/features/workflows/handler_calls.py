@@ -1,7 +1,7 @@
-"""Asking a handler: over HTTP, a program, or a Python function. One question, one answer, within its time.
+"""Calls a handler over HTTP, as a program, or as a Python function: one request, one response, with a timeout.
 
-A `HandlerFailure` says two things: whether trying again later may help, and whether it is certain that nothing
-happened. The first decides everywhere but in `mutate`, where the second does.
+A `HandlerFailure` says two things: whether a retry may help, and whether it is certain that nothing happened. The
+first decides everywhere except in `mutate`, where the second does.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ ANSWER_MAX: Final = 4 * 1024 * 1024
 COMPLAINT_MAX: Final = 16 * 1024
 ACTION: Final = "workflow-handler"
 TRY_LATER: Final = 75
-"""The exit code of a program that did nothing and wants to be tried again (EX_TEMPFAIL)."""
+"""The exit code of a program that did nothing and asks for a retry (EX_TEMPFAIL)."""
 
 
 class HandlerFailure(Exception):
-    """A handler that gave no answer that counts."""
+    """A handler call without a valid response."""
 
     def __init__(
         self, error: str, *, is_transient: bool = False, did_nothing: bool = False, until: Instant | None = None
@@ -46,14 +46,14 @@ class HandlerFailure(Exception):
         self.until = until
 
     def result(self) -> Result:
-        """As the end of an attempt that may have done nothing outside."""
+        """The result of an attempt outside `mutate`."""
         if not self.is_transient:
             return Failed(str(self), permanent=True)
         return Failed(str(self)) if self.until is None else Throttled(str(self), self.until)
 
 
 class HandlerRequest(NamedTuple):
-    """What a handler is asked."""
+    """A request to a handler."""
 
     workflow: str
     handler: str
@@ -61,7 +61,7 @@ class HandlerRequest(NamedTuple):
     phase: str
     state: Any
     is_dry: bool
-    more: Mapping[str, Any]  # what only this phase gets
+    more: Mapping[str, Any]  # the fields of this phase
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -76,13 +76,13 @@ class HandlerRequest(NamedTuple):
 
 
 PythonAnswers = Callable[[HandlerRequest, Fire], Coroutine[Any, Any, Any]]
-"""Asks the Python function of a handler; raises `HandlerFailure`."""
+"""Calls the Python function of a handler; raises `HandlerFailure`."""
 
-PYTHON_ONLY: Final = "on a virtual clock only handlers in Python run; declare it in Python for the test"
+PYTHON_ONLY: Final = "only Python handlers run on a virtual clock; declare it in Python for the test"
 
 
 class Answers:
-    """Asks handlers of every sort."""
+    """Calls handlers of every kind."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Answers:
         self._children = Children()
 
     def check(self, answerer: Answerer) -> str | None:
-        """What is wrong with it on this machine, and the cure."""
+        """Why it cannot be called from this machine, and the cure; None if it can."""
         if self._is_python_only and not isinstance(answerer, Python):
             return PYTHON_ONLY
         match answerer:
             case Http(url=url):
-                return None if is_web_address(url) else f"{shown(url)} is no web address; write it like https://…"
+                return None if is_web_address(url) else f"{shown(url)} is not a web address; write it like https://…"
             case Command():
                 try:
                     check_command(answerer, {**os.environ, **answerer.env})
@@ -115,7 +115,7 @@ class Answers:
                 return None
 
     async def ask(self, handler: Handling, question: HandlerRequest, fire: Fire, ladder: Ladder) -> Any:
-        """The answer, as JSON holds it. Raises `HandlerFailure`."""
+        """The response as a JSON value. Raises `HandlerFailure`."""
         if self._is_python_only and not isinstance(handler.answerer, Python):
             raise HandlerFailure(PYTHON_ONLY, did_nothing=True)
         match handler.answerer:
@@ -150,7 +150,7 @@ class Answers:
                 until=response.come_back_at(self._clock.read().now),
             )
         if not response.is_whole:
-            raise HandlerFailure(f"its answer is longer than {ANSWER_MAX} bytes; answer less, and publish references")
+            raise HandlerFailure(f"its response is longer than {ANSWER_MAX} bytes; return less, and publish references")
         return _parsed(response.text, question.phase)
 
     async def _by_program(self, command: Command, question: HandlerRequest, fire: Fire, ladder: Ladder) -> Any:
@@ -180,9 +180,9 @@ class Answers:
         return _parsed(printed.text, question.phase)
 
     async def _within(self, limit: Duration, work: Coroutine[Any, Any, T]) -> T:
-        """The work's result, or a `HandlerFailure` when its time is up and it has been ended.
+        """The work's result, or a `HandlerFailure` after it timed out and was stopped.
 
-        What cannot be ended says so itself (`StillRunning`), and that is what is heard."""
+        Work that cannot be stopped raises `StillRunning` itself, and that takes precedence."""
         bell = asyncio.Event()
         task = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: bell.set())
@@ -203,7 +203,7 @@ class Answers:
 
 
 class _Printed:
-    """What a program prints, up to the limit."""
+    """A program's output, up to the limit."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -226,9 +226,9 @@ class _Printed:
 
 def _parsed(text: str, phase: str) -> Any:
     if not text.strip() and phase in ("mutate", "next"):
-        return None  # nothing to say is an answer there
+        return None  # an empty response is valid there
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         said = shown(one_line(text[:1000]))
-        raise HandlerFailure(f"answered {said}, which is no JSON; answer a JSON object") from None
+        raise HandlerFailure(f"returned {said}, which is not JSON; return a JSON object") from None

@@ -1,7 +1,7 @@
-"""Modules that hold workflows: looked for where Python looks, and then in the home folder.
+"""Loads modules that contain workflows, from Python's search path and then from the home folder.
 
-A module may do anything while it is imported, even exit. What cannot be loaded becomes a `Fault` and harms nothing
-else (L9).
+A module may do anything while it is imported, even exit. One that cannot be loaded becomes a `Fault` and affects
+nothing else (L9).
 """
 
 import importlib
@@ -16,7 +16,7 @@ from wakeful.features.workflows.python import Workflow
 from wakeful.integrations.system.text import last_line, one_line
 
 TRY_TIMEOUT: Final = 120.0
-# The same search path as a daemon: what is started with -c would look into the present folder first.
+# The same search path as a daemon: with -c Python would search the current folder first.
 _TRY: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from wakeful.features.workflows.modules import load_all; "
@@ -25,21 +25,21 @@ _TRY: Final = (
 
 
 class Fault(NamedTuple):
-    """A module whose workflows are not there."""
+    """A module that could not be loaded."""
 
     module: str
     error: str
 
 
 class Loaded(NamedTuple):
-    """What came of some modules."""
+    """The result of loading modules."""
 
     workflows: Sequence[Workflow]
     faults: Sequence[Fault]
 
 
 def load_all(modules: Sequence[str], folder: Path | None) -> Loaded:
-    """Import these modules, from the folder if they are nowhere else."""
+    """Import these modules, from the folder if they are not found elsewhere."""
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
     found: list[Workflow] = []
@@ -54,7 +54,7 @@ def load_all(modules: Sequence[str], folder: Path | None) -> Loaded:
 
 
 def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
-    """What a daemon would find wrong with them: tried in a process of their own."""
+    """The faults a daemon would find: tried in a separate process."""
     if not modules:
         return ()
     path = [entry for entry in sys.path if entry] + [str(folder)]
@@ -77,4 +77,4 @@ def _load(module: str) -> list[Workflow] | Fault:
         if isinstance(error, KeyboardInterrupt):
             raise
         return Fault(module, one_line(f"{type(error).__name__}: {error}"))
-    return found or Fault(module, "it holds no workflow; make one with Workflow(name) at its top level")
+    return found or Fault(module, "it contains no workflow; create one with Workflow(name) at its top level")

@@ -1,7 +1,7 @@
-"""The transactions in the middle of a run: between its phases, what it has got so far becomes durable.
+"""The transactions within a run: each phase's result is committed before the next phase.
 
-Each holds the workflow, and then looks whether the run is still this very attempt's: one that was taken from a node
-that froze must not write any more (`FencedOff`).
+Each locks the workflow, then checks that the run still belongs to this attempt: if it was taken from a node that
+froze, that node must not write any more (`FencedOff`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from wakeful.ports.store import Tx
 
 
 class Resumed(NamedTuple):
-    """What a later phase goes on with."""
+    """What a later phase continues with."""
 
     run: HandlerRun
     state: str | None
@@ -32,7 +32,7 @@ def state_of(tx: Tx, workflow_id: int, handler: str) -> str | None:
 
 
 def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> Resumed:
-    """What was kept of the phases before."""
+    """The stored results of the earlier phases."""
     return Resumed(tx.sessions.runs([run_id])[run_id], state_of(tx, workflow_id, handler))
 
 
@@ -47,9 +47,9 @@ def reserve(
     was_shown: bool,
     now: Instant,
 ) -> HandlerRun:
-    """Reserved and skipped messages, the result of `prepare` and wakeAt become durable together. Raises `WrongAnswer`.
+    """Commit reserved and skipped messages, the result of `prepare` and wakeAt together. Raises `WrongAnswer`.
 
-    `was_shown`: there were messages in what it was asked with."""
+    `was_shown`: the request contained messages."""
     before, own = _hold(tx, workflow_id, fire)
     _move(tx, workflow_id, handler, prepared.reservations, fire.run_id, "reserved", now)
     skipped = _move(tx, workflow_id, handler, prepared.skip, fire.run_id, "skipped", now)
@@ -66,12 +66,12 @@ def reserve(
     consumer = flow.handlers.get(handler)
     if consumer is not None:
         woke = is_woken(seen.consumer, fire.planned_at)
-        # A flag that was set during this look stays: who set it may have changed something since.
+        # A flag set during this call stays: something may have changed since the call started.
         is_flagged = 0 if seen.consumer is None or seen.consumer.is_flagged == consumer.is_flagged else 1
         consumer = looked(tx, workflow_id, consumer, seen, woke=woke)._replace(is_flagged=is_flagged)
         if prepared.wake_at is not None:
             consumer = consumer._replace(wake_at=clamp_wake(prepared.wake_at, now))
-        elif was_shown or woke:  # else it was not asked about anything it could have answered for
+        elif was_shown or woke:  # else the request contained nothing to decide
             consumer = consumer._replace(wake_at=None)
         flow = with_handler(flow, consumer)
     save_flows(tx, [(before, flow)], now)
@@ -83,7 +83,7 @@ def reserve(
 
 
 def begin_mutation(tx: Tx, workflow_id: int, fire: Fire, *, now: Instant) -> HandlerRun:
-    """Recorded before the side effect: from here on nobody knows, until it is recorded after it."""
+    """Record the start of the side effect: from here until `end_mutation` its result is uncertain."""
     _, own = _hold(tx, workflow_id, fire)
     own = reached(own, "mutating", now)._replace(mutation=None)
     tx.sessions.save_runs([own])
@@ -91,7 +91,7 @@ def begin_mutation(tx: Tx, workflow_id: int, fire: Fire, *, now: Instant) -> Han
 
 
 def end_mutation(tx: Tx, workflow_id: int, fire: Fire, result: str | None, *, now: Instant) -> HandlerRun:
-    """Recorded after the side effect."""
+    """Record the end of the side effect."""
     _, own = _hold(tx, workflow_id, fire)
     own = reached(own, "mutated", now)._replace(mutation="applied", result=result, tries=0)
     tx.sessions.save_runs([own])
@@ -99,7 +99,7 @@ def end_mutation(tx: Tx, workflow_id: int, fire: Fire, result: str | None, *, no
 
 
 def _hold(tx: Tx, workflow_id: int, fire: Fire) -> tuple[WorkflowState, HandlerRun]:
-    """The workflow, held, and the run, if it is still this attempt's. Raises `FencedOff`."""
+    """The locked workflow and the run, if it still belongs to this attempt. Raises `FencedOff`."""
     workflow = tx.workflows.lock([workflow_id])[workflow_id]
     run = tx.runs.lock([fire.run_id]).get(fire.run_id)
     if run is None or run.outcome != "running" or run.attempt != fire.attempt:
@@ -117,7 +117,7 @@ def _move(
     status: Literal["reserved", "skipped"],
     now: Instant,
 ) -> dict[str, int]:
-    """Give pending messages of a consumer another status; returns how many of each topic."""
+    """Change the status of a consumer's pending messages; returns how many per topic."""
     rows = [row for topic, ids in chosen.items() for row in _pending(tx, workflow_id, topic, consumer, ids, status)]
     if rows:
         tx.messages.save_many([row._replace(status=status, run_id=run_id, updated_at=now) for row in rows])
@@ -131,6 +131,6 @@ def _pending(tx: Tx, workflow_id: int, topic: str, consumer: str, ids: Sequence[
         row = found.get((topic, one), {}).get(consumer)
         if row is None or row.status != "pending":
             stands = "there is no such message" if row is None else f"it is {row.status}"
-            raise WrongAnswer(f"{verb} {shown(one)} in '{topic}', and {stands}; choose from what you were shown")
+            raise WrongAnswer(f"{verb} {shown(one)} in '{topic}', but {stands}; choose from what you were given")
         rows.append(row)
     return rows

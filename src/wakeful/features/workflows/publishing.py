@@ -1,5 +1,4 @@
-"""Publishing: messages into topics, one row for each consumer, under sequences that the topic's counter gives in this
-very transaction."""
+"""Publishes messages to topics: one row per consumer, numbered by the topic's counter in the same transaction."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -13,11 +12,11 @@ from wakeful.ports.store import Tx
 Fate: TypeAlias = Literal["published", "updated", "duplicate"]
 
 NO_CONSUMER: Final = ""
-"""Holds what is published while no consumer reads the topic; the next one that subscribes gets it."""
+"""Holds messages published while the topic has no consumer; the next subscriber gets them."""
 
 
 class Put(NamedTuple):
-    """What became of a message that was published."""
+    """The result of publishing a message."""
 
     topic: str
     message_id: str
@@ -28,9 +27,8 @@ class Put(NamedTuple):
 def publish(
     tx: Tx, flow: WorkflowState, messages: Sequence[NewMessage], *, run_id: int | None, now: Instant
 ) -> tuple[WorkflowState, list[Put]]:
-    """Write messages, for each consumer of their topics. Where one is pending it gets the new payload and a new
-    sequence; where it was reserved, consumed or skipped it stays as it is. The caller holds the workflow, and saves the
-    flow."""
+    """Write messages for each consumer of their topics. A pending one gets the new payload and a new sequence; a
+    reserved, consumed or skipped one is unchanged. The caller holds the workflow's lock, and saves the flow."""
     if not messages:
         return flow, []
     known = tx.messages.by_ids(flow.workflow.workflow_id, [(one.topic, one.message_id) for one in messages])
@@ -43,7 +41,7 @@ def publish(
 
 
 class _Writing:
-    """The rows of one publish, as they come about; the same message may be published twice in it."""
+    """Builds the rows of one publish, which may contain the same message twice."""
 
     def __init__(
         self,
@@ -94,5 +92,5 @@ class _Writing:
 
 
 def _is_open(before: Message | None) -> bool:
-    """Whether publishing changes it: it is new for its consumer, or pending."""
+    """Whether publishing changes it: it is new for its consumer, or still pending."""
     return before is None or before.status == "pending"

@@ -17,7 +17,7 @@
     async def after(ctx):
         return Produced(state={"sent": ctx.prepared["data"]["n"]})
 
-What they return becomes the same JSON that a handler over HTTP answers, and passes the same checks.
+Their return values become the same JSON that an HTTP handler returns, and pass the same checks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,11 +39,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Transient(Exception):
-    """Raise it in a handler that did nothing and wants to be tried again later."""
+    """Raise it in a handler that did nothing and should be retried later."""
 
 
 class LogicError(Exception):
-    """Raise it in a handler that did nothing and cannot go on before a person has looked at it."""
+    """Raise it in a handler that did nothing and cannot continue until a person has fixed the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What a producer, or `next`, returns; a state left out stays as it was."""
+    """The return value of a producer or of `next`; an omitted state is unchanged."""
 
     messages: Sequence[Publish] = ()
     state: Any = None
@@ -65,8 +65,8 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """What `prepare` returns: the ids to take by topic, what the later phases are given, and when to wake; the ids not
-    to be shown again, by topic; and those it wants to be called again with, once."""
+    """The return value of `prepare`: the ids to reserve by topic, data for the later phases, and when to wake; the ids
+    to skip for good, by topic; and ids to be called again with, once."""
 
     reservations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     data: Any = None
@@ -87,7 +87,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler is called with; each phase is given its own part."""
+    """The argument of a handler; each phase gets its own part."""
 
     workflow: str
     handler: str
@@ -109,12 +109,12 @@ class ConsumerOf:
         self.__name__ = prepare.__name__
 
     def mutate(self, function: F) -> F:
-        """Decorate the one side effect."""
+        """Decorate the function with the side effect."""
         self._phases["mutate"] = function
         return function
 
     def next(self, function: F) -> F:
-        """Decorate what follows: publishing, and the new state."""
+        """Decorate the function that follows: it publishes and returns the new state."""
         self._phases["next"] = function
         return function
 
@@ -124,7 +124,7 @@ class ConsumerOf:
 
 
 class WorkflowCommands(Protocol):
-    """Where persons ask for things: `feature.Workflows`."""
+    """The commands on workflows: `feature.Workflows`."""
 
     async def run(self, name: str) -> int: ...
     async def pause(self, name: str) -> None: ...
@@ -136,9 +136,9 @@ class WorkflowCommands(Protocol):
 
 
 class Workflow:
-    """A workflow declared in Python. It is deployed when the app that knows it starts.
+    """A workflow declared in Python. It is deployed when its app starts.
 
-    What has no handlers here may still be one that was deployed otherwise: it can be asked and told all the same."""
+    Without handlers it refers to a workflow deployed elsewhere; its commands work all the same."""
 
     def __init__(self, name: str, *, status: Status | None = None) -> None:
         if not SLUG_PATTERN.fullmatch(name):
@@ -152,7 +152,7 @@ class Workflow:
     def producer(
         self, timing: Timing, *, publishes: Sequence[str] = (), name: str | None = None, timeout: str | None = None
     ) -> Callable[[F], F]:
-        """Decorate a function that looks outside at these times, and publishes."""
+        """Decorate a function that runs at these times and publishes."""
 
         def declare(function: F) -> F:
             known = _checked(name or function.__name__)
@@ -171,7 +171,7 @@ class Workflow:
         name: str | None = None,
         timeout: str | None = None,
     ) -> Callable[[Callable[..., Any]], ConsumerOf]:
-        """Decorate the `prepare` of a consumer; `mutate` and `next` are added to what comes out."""
+        """Decorate the `prepare` of a consumer; add `mutate` and `next` to the returned object."""
 
         def declare(function: Callable[..., Any]) -> ConsumerOf:
             known = _checked(name or function.__name__)
@@ -189,32 +189,32 @@ class Workflow:
 
         return declare
 
-    # --- once the app has started ------------------------------------------------------------------------------------
+    # --- commands, once the app has started --------------------------------------------------------------------------
 
-    def attach(self, desk: WorkflowCommands) -> None:
-        """Let it be asked and told through an app."""
-        self._desk = desk
+    def attach(self, commands: WorkflowCommands) -> None:
+        """Connect it to a started app."""
+        self._desk = commands
 
     async def publish(self, topic: str, id: str, payload: Any = None) -> str:
-        """Publish a message; answers published, updated or duplicate."""
+        """Publish a message; returns published, updated or duplicate."""
         check_plain({"id": id, "payload": payload})
         (put,) = await self._open.publish(self.name, [read_message({"id": id, "payload": payload}, topic)])
         return put.fate
 
     async def run(self) -> int:
-        """Begin a manual session: all producers, then what follows; answers its id."""
+        """Start a manual session: all producers, then the consumers; returns its id."""
         return await self._open.run(self.name)
 
     async def pause(self) -> None:
-        """Let nothing of it start until it is resumed."""
+        """Start no handler until it is resumed."""
         await self._open.pause(self.name)
 
     async def resume(self) -> None:
-        """Let it go on, after a pause or an error."""
+        """Resume it after a pause or an error."""
         await self._open.resume(self.name)
 
     async def resolve(self, run_id: int, choice: str) -> None:
-        """Say what became of a side effect nobody was sure of: retry, didNotHappen or skip."""
+        """Resolve an uncertain side effect: retry, didNotHappen or skip."""
         await self._open.resolve(self.name, run_id, choice)
 
     async def skip(self, topic: str, *ids: str, consumer: str | None = None) -> int:
@@ -222,7 +222,7 @@ class Workflow:
         return await self._open.skip(self.name, topic, ids, consumer=consumer)
 
     async def get(self) -> dict[str, Any]:
-        """As it stands."""
+        """Its current state."""
         return await self._open.get(self.name)
 
     @property
@@ -231,21 +231,21 @@ class Workflow:
             raise RuntimeError("this workflow belongs to no app that has started; make it with app.workflow(name)")
         return self._desk
 
-    # --- what is written of it ---------------------------------------------------------------------------------------
+    # --- definition --------------------------------------------------------------------------------------------------
 
     @property
     def is_declared(self) -> bool:
-        """Whether it has handlers, and so is to be deployed."""
+        """Whether it has handlers and is therefore deployed."""
         return bool(self._producers or self._consumers)
 
     @property
     def definition(self) -> WorkflowDefinition:
-        """What is stored of it."""
+        """The definition that is stored."""
         producers = tuple(producer for producer, _ in self._producers.values())
         return WorkflowDefinition(self.name, producers, tuple(made(one) for made, one in self._consumers.values()))
 
     def function(self, handler: str, phase: str) -> Callable[..., Any] | None:
-        """The function of a phase; None: there is none, and the phase does nothing."""
+        """The function of a phase; None if the phase does nothing."""
         if phase == "produce":
             return self._producers[handler][1]
         return self._consumers[handler][1].phases.get(phase)

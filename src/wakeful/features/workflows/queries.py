@@ -1,4 +1,4 @@
-"""Questions about workflows: read, and nothing is changed by asking."""
+"""Queries on workflows. Nothing here writes (L1)."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from wakeful.ports.store import Tx
 
 
 def find(tx: Tx, name: str) -> Workflow:
-    """The living workflow of this name. Raises `NotFound`."""
+    """The workflow with this name. Raises `NotFound`."""
     found = tx.workflows.by_names([name]).get(name)
     if found is None:
         raise NotFound(f"there is no workflow {shown(name)}")
@@ -23,7 +23,7 @@ def find(tx: Tx, name: str) -> Workflow:
 
 
 def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[dict[str, Any]]:
-    """Workflows as they stand: a fixed number of queries, however many they and their topics are."""
+    """Views of workflows, in a fixed number of queries however many workflows and topics there are."""
     flows = read_flows(tx, workflows)
     counts: dict[int, dict[tuple[str, str], dict[MessageStatus, int]]] = {}
     for (workflow_id, topic, consumer), by_status in tx.messages.counts(flows).items():
@@ -44,7 +44,7 @@ def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now
 
 
 def get(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> dict[str, Any]:
-    """One workflow as it stands."""
+    """The view of one workflow."""
     (view,) = views(tx, [find(tx, name)], compilations, now)
     return view
 
@@ -52,7 +52,7 @@ def get(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> dict[
 def page(
     tx: Tx, compilations: Compilations, *, after: str | None, limit: int, now: Instant
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Workflows in the order of their names, and where the next page begins."""
+    """Workflows by name, and where the next page starts."""
     rows = tx.workflows.page(after=after, limit=limit + 1)
     more = rows[limit - 1].name if len(rows) > limit else None
     return views(tx, rows[:limit], compilations, now), more
@@ -80,7 +80,7 @@ def messages(
     status: MessageStatus | None = None,
     consumer: str | None = None,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Messages of a topic, in the order they were first published: one for each consumer."""
+    """Messages of a topic, by first publication, one per consumer."""
     workflow = find(tx, name)
     known = {row.name for row in tx.workflows.topics([workflow.workflow_id]).get(workflow.workflow_id, ())}
     if topic not in known:
@@ -93,8 +93,8 @@ def messages(
 
 
 def handlers_of(tx: Tx, run_ids: Sequence[int]) -> dict[int, str]:
-    """Which handler each of these runs is of, as far as that is known: a row for times at which a producer did not run
-    names it itself."""
+    """The handler of each of these runs, where known; a row for times at which a producer did not run names it
+    itself."""
     found = {run_id: own.handler for run_id, own in tx.sessions.runs(run_ids).items()}
     others = tx.runs.lock(sorted(set(run_ids) - found.keys()))
     told = {run_id: json.loads(run.result or "{}").get(HANDLER) for run_id, run in others.items()}

@@ -1,4 +1,4 @@
-"""Looking after the runs of producers and consumers: what to perform, and what an ending means for the workflow."""
+"""Manages the runs of producers and consumers: what to perform, and what a result means for the workflow."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -19,18 +19,18 @@ from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Tx
 
 GRACE: Final = MINUTE
-"""What an attempt may take beyond the limits of its phases, which it keeps itself."""
+"""Extra time for an attempt beyond the limits of its phases, which the action enforces itself."""
 
 
 class Locked(NamedTuple):
-    """The workflows of some runs, held, and how far the runs had got."""
+    """The locked workflows of some runs, and the progress of the runs."""
 
     workflows: Mapping[int, Workflow]
     runs: Mapping[int, HandlerRun]
 
 
 class HandlerRuns:
-    """The keeper of the runs of one kind of handler."""
+    """Manages the runs of one kind of handler."""
 
     def __init__(self, kind: RunKind, compilations: Compilations, *, store_id: str) -> None:
         self.kind = kind
@@ -40,7 +40,7 @@ class HandlerRuns:
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         run_ids = [run.run_id for run in runs]
         workflows = tx.workflows.lock({own.workflow_id for own in tx.sessions.runs(run_ids).values()})
-        return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have moved before we held them
+        return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have changed before we held the lock
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
         known = tx.sessions.runs([run.run_id for run in runs])
@@ -50,7 +50,7 @@ class HandlerRuns:
             own = known.get(run.run_id)
             workflow = None if own is None else workflows.get(own.workflow_id)
             if workflow is not None and workflow.status != "active" and workflow.deleted_at is None:
-                return Defer(now + HOUR, "paused")  # pausing lets its alarm rest; this one was faster
+                return Defer(now + HOUR, "paused")  # pausing stops its alarm; this run was claimed just before
             return ADMIT
 
         return [decide(run) for run in runs]
@@ -67,8 +67,8 @@ class HandlerRuns:
         rows: list[HandlerRun] = []
         for run, ending in ended:
             own = locked.runs.get(run.run_id)
-            if own is None:  # nobody knows any more whose it was
-                settled.append(Settled(Close("failed", run.rung, "its workflow is gone", "removed")))
+            if own is None:  # its owner is no longer known
+                settled.append(Settled(Close("failed", run.rung, "its workflow was removed", "removed")))
                 continue
             flow = after[own.workflow_id]
             fate = settle_run(tx, flow, own, run, ending, self._compilations.of(flow.workflow), now=now)
@@ -83,14 +83,14 @@ class HandlerRuns:
     def _job(self, run: Run, own: HandlerRun | None, workflows: Mapping[int, Workflow]) -> Job | str:
         workflow = None if own is None else workflows.get(own.workflow_id)
         if own is None or workflow is None or workflow.deleted_at is not None:
-            return "its workflow is gone"
+            return "its workflow was removed"
         known = self._compilations.of(workflow)
         if isinstance(known, Broken):
             return f"its definition cannot be read: {known.reason}"
         handler = known.handlers.get(own.handler)
         if handler is None or isinstance(handler, Producer) is not (own.kind == "producer"):
-            return f"version {workflow.version} of the workflow has no {own.kind} '{own.handler}' any more"
-        # A fresh prepare may choose other messages, so its side effect is another one, and has another key.
+            return f"version {workflow.version} of the workflow no longer has a {own.kind} '{own.handler}'"
+        # A fresh prepare may choose other messages, so its side effect is a different one with a different key.
         key = f"{self._store_id}-{run.run_id}-{own.prepares + (own.phase == 'preparing')}"
         slug = f"workflow:{workflow.name}"
         fire = Fire(

@@ -1,15 +1,15 @@
-"""What becomes of a handler's run when an attempt of it has ended, by the phase it had reached.
+"""Settles a handler's run after an attempt, depending on the phase it reached.
 
 Theory of operation
 -------------------
-The phase in the store says what may have happened outside. Before `mutating` nothing has: whatever went wrong, the
-reservations are given back and the next run starts fresh. At `mutated` the side effect is behind us: the next attempt
-resumes at `next`, and the reservations stay. In between it is not known, unless the handler itself said that it did
-nothing: the run waits for a person, and is never repeated by itself.
+The stored phase says what may have happened outside. Before `mutating` nothing has: whatever went wrong, reservations
+are released and the next run starts fresh. At `mutated` the side effect is done: the next attempt resumes at `next`,
+and the reservations stay. In between it is uncertain, unless the handler itself said that it did nothing: the run
+waits for a person and is never repeated automatically.
 
-A handler that cannot be reached, or wants to be left alone for a while, is held off with pauses that grow, without end:
-its run closes as failed(transient), and the other handlers go on. Only behind its side effect a run stays open for it.
-Only a wrong answer stops a workflow.
+A handler that cannot be reached, or asks to be retried later, is retried with growing backoff, without limit: its run
+closes as failed(transient), and the other handlers continue. Only after its side effect a run stays open for it. Only
+a wrong response stops a workflow.
 
 A run that waits for a person stays open, so that nothing else of its workflow starts; `awaits` says what is to be
 decided, and the workflow's error says it in words.
@@ -68,7 +68,7 @@ RESUME = "correct its cause and resume the workflow"
 
 
 class Fate(NamedTuple):
-    """What became of one run, and where that leaves its workflow."""
+    """The settlement of one run, and the resulting state of its workflow."""
 
     settled: Settled
     flow: WorkflowState
@@ -78,14 +78,14 @@ class Fate(NamedTuple):
 def settle_run(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, *, now: Instant
 ) -> Fate:
-    """Decide one run; messages, sessions and ledger rows are written here, flow and handler run by the caller."""
+    """Settle one run. Writes messages, sessions and ledger rows; the caller writes flow and handler run."""
     if flow.workflow.deleted_at is not None and not isinstance(ending, Done):
         return _abandon(tx, flow, own, run, "removed", _error_of(ending), now)
     match ending:
         case Done(carries=Published() as published):
             return _commit(tx, flow, own, run, published, known, now)
         case Done() | HandedOver():
-            return _fail(tx, flow, own, run, "the handler's run ended without an answer", now)
+            return _fail(tx, flow, own, run, "the handler's run ended without a response", now)
         case Failed(error=error, permanent=True):
             return _fail(tx, flow, own, run, error, now)
         case Failed(error=error) | Busy(error=error):
@@ -116,7 +116,7 @@ def settle_run(
 def _commit(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, published: Published, known: Known, now: Instant
 ) -> Fate:
-    """Consumed messages, published messages, state and run become durable together."""
+    """Commit consumed messages, published messages, state and run together."""
     flow, put = publish(tx, flow, published.messages, run_id=run.run_id, now=now)
     status = "skipped" if own.mutation == "skipped" else "consumed"
     settled = settle_messages(tx, run.run_id, "skipped" if status == "skipped" else "consumed", now)
@@ -146,7 +146,7 @@ def _commit(
 
 
 def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
-    """After a run that reserved something: it is run again only if messages are left for it."""
+    """After a run that reserved messages: it runs again only if messages are left for it."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
     subscribed = {one.topic for one in flow.subscribed_by(consumer.name)}
     if any(name == consumer.name and topic in subscribed for _, topic, name in pending):
@@ -155,7 +155,7 @@ def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
 
 
 def _count_jumped(tx: Tx, flow: WorkflowState, producer: Producer, run: Run, now: Instant) -> None:
-    """Times of a producer that came while its own run went on are served by it, and counted in one row."""
+    """Times of a producer that came due during its own run are served by it, and counted in one row."""
     if run.trigger == "manual":
         return
     jumped = tally(producer.timing, run.planned_at, now)
@@ -181,19 +181,19 @@ def _count_jumped(tx: Tx, flow: WorkflowState, producer: Producer, run: Run, now
 def _hold_off(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, until: Instant | None, now: Instant
 ) -> Fate:
-    """A transient failure: the handler is left alone for a while. Its run closes, and another one tries again, unless
-    the side effect is behind it: then this one goes on with `next`."""
+    """A transient failure: the handler goes into backoff. Its run closes and another one retries, unless the side
+    effect is done: then this run continues with `next`."""
     handler = flow.handlers.get(own.handler)
     tries = 1 + (own.tries if handler is None else handler.tries)
     at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
     told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
     tell(tx, flow.workflow, "retrying", data=told)
-    is_waiting = until is not None and tries <= BUSY_WAITS_MAX  # it asked for time: no error, but not without limit
+    is_waiting = until is not None and tries <= BUSY_WAITS_MAX  # it asked for more time: no error, but limited
     effects = () if is_waiting or run.trigger == "manual" else (_bad(flow, own, run, error, tries),)
     if handler is not None:
         handler = handler._replace(tries=tries, held_until=at, last_error=error)
         if handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
-            handler = handler._replace(next_at=run.planned_at)  # it stays due, for this time, until it has run
+            handler = handler._replace(next_at=run.planned_at)  # it stays due for this time until it has run
         flow = with_handler(flow, handler)
     own = own._replace(tries=tries)
     if own.phase == "mutated":
@@ -204,7 +204,7 @@ def _hold_off(
 
 
 def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int) -> Observed:
-    """Tries for the same time of a producer, or for the same messages, are one instant."""
+    """A failed attempt. Attempts for the same time of a producer, or the same messages, count as one instant."""
     said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
     name = handler_incident(flow.workflow.name, own.handler)
     counts: Counts = "time" if own.kind == "producer" else "never"
@@ -214,7 +214,7 @@ def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int)
 def _after_loss(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
 ) -> Fate:
-    """Its node died, or was shut down under it. What may have happened outside is never repeated by itself."""
+    """Its node died or was shut down. A side effect that may have happened is never repeated automatically."""
     if own.phase == "mutating":
         return _ask_person(tx, flow, own, run, error, now)
     if is_crash and run.crashes + 1 >= CRASHES_MAX:
@@ -225,9 +225,9 @@ def _after_loss(
 
 
 def _fail(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
-    """A logic error, or one too many: the workflow stops with its error until a person acts.
+    """A logic error, or too many errors: the workflow stops until a person acts.
 
-    What is behind its side effect stays open and resumes at `next` then; anything else ends, and starts again."""
+    A run past its side effect stays open and resumes at `next` then; any other ends and starts over."""
     said = f"{own.handler}, {_phase_words(own.phase)}: {error}"
     effects = (Alert(stop_incident(flow.workflow.name), f"workflow {flow.workflow.name} stopped: {said}"),)
     if own.phase == "mutated":
@@ -241,11 +241,11 @@ def _fail(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, no
 
 
 def _ask_person(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
-    """Nobody knows what happened, or it could not be ended: a person decides, and until then nothing of it starts."""
+    """The result is uncertain, or the run could not be ended: nothing starts until a person decides."""
     is_uncertain = own.phase == "mutating"
     if not is_uncertain:
         flow, own = _back_to_start(tx, flow, own, now)
-    cure = f"nobody knows whether it happened, {RESOLVE}" if is_uncertain else RESUME
+    cure = f"it is unknown whether it happened; {RESOLVE}" if is_uncertain else RESUME
     said = f"{own.handler}, {_phase_words(own.phase)}, run {run.run_id}: {error}; {cure}"
     flow = _stop(tx, flow, said, now)
     reason = UNCERTAIN if is_uncertain else STOPPED
@@ -265,7 +265,7 @@ def _abandon(
     *,
     is_known: bool = True,
 ) -> Fate:
-    """The run is given up: what it reserved is given back, or skipped if the side effect may have happened."""
+    """Give up the run: release its reservations, or skip them if the side effect may have happened."""
     if own.phase in ("mutating", "mutated"):
         settle_messages(tx, run.run_id, "skipped", now)
     else:
@@ -281,7 +281,7 @@ def _abandon(
 
 
 def _back_to_start(tx: Tx, flow: WorkflowState, own: HandlerRun, now: Instant) -> tuple[WorkflowState, HandlerRun]:
-    """Where the next attempt begins: fresh, with its reservations given back, unless the side effect is behind it."""
+    """Where the next attempt starts: fresh, with its reservations released, unless the side effect is done."""
     if own.phase in ("executing", "mutated"):
         return flow, own
     flow = release(tx, flow, own.run_id, now)
@@ -305,7 +305,7 @@ def _wait(
     *,
     is_crash: bool = False,
 ) -> Settlement:
-    """The run waits; while its workflow is paused it rests, and resuming sets its alarm."""
+    """Make the run wait; while its workflow is paused its alarm is off, and resuming sets it."""
     is_held = flow.workflow.status != "active"
     return Wait(None if is_held else until, reason, outcome, run.rung, error, is_crash=is_crash)
 

@@ -1,4 +1,4 @@
-"""Where workflows stand: read as a whole under their lock, changed as values, written back where they changed."""
+"""Workflow state: read as a whole under its lock, changed as values, written back where it changed."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,11 @@ from wakeful.ports.workflows import ALARM_WORKFLOW
 
 STREAM: Final = "workflows"
 HANDLER: Final = "handler"
-"""What names the producer in a row of the ledger that has no run of it."""
+"""The field that names the producer in a ledger row without a handler run."""
 
 
 def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState]:
-    """These workflows, which the caller holds, with their handlers, topics and subscriptions: three queries for all."""
+    """These locked workflows with their handlers, topics and subscriptions, in three queries."""
     rows = {one.workflow_id: one for one in workflows}
     handlers, topics, subscriptions = (
         tx.workflows.handlers(rows),
@@ -45,7 +45,7 @@ def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState
 
 
 def save_flows(tx: Tx, pairs: Iterable[tuple[WorkflowState, WorkflowState]], now: Instant) -> None:
-    """Write back what changed of each, from before to after, and put their alarms where the facts say."""
+    """Write what changed from before to after, and recompute the alarms."""
     changed = [(before, after) for before, after in pairs if after is not before]
     workflows = [after.workflow for before, after in changed if after.workflow != before.workflow]
     handlers = [
@@ -70,19 +70,19 @@ def save_flows(tx: Tx, pairs: Iterable[tuple[WorkflowState, WorkflowState]], now
 
 
 def touch(tx: Tx, flows: Iterable[WorkflowState], now: Instant) -> None:
-    """Put alarms where the facts say."""
+    """Recompute alarms."""
     moves = [(flow.workflow.workflow_id, rings_at(flow, now)) for flow in flows]
     if moves:
         tx.alarms.move_many(ALARM_WORKFLOW, moves)
 
 
 def with_workflow(flow: WorkflowState, **changes: Any) -> WorkflowState:
-    """The flow with some of its row changed."""
+    """The flow with fields of its row changed."""
     return flow._replace(workflow=flow.workflow._replace(**changes))
 
 
 def with_handler(flow: WorkflowState, handler: Handler) -> WorkflowState:
-    """The flow with one handler changed; one it does not have (any more) changes nothing."""
+    """The flow with one handler changed; an unknown handler changes nothing."""
     if handler.name not in flow.handlers:
         return flow
     return flow._replace(handlers={**flow.handlers, handler.name: handler})
@@ -95,22 +95,22 @@ def with_subscriptions(flow: WorkflowState, subscriptions: Iterable[Subscription
 
 
 def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
-    """The run in another phase, with the time noted."""
+    """The run in a new phase, with the time recorded."""
     phases: dict[str, Instant] = json.loads(run.phases)
     return moved(run, phase)._replace(phases=json.dumps({**phases, phase: now}, separators=(",", ":")))
 
 
 def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowState:
-    """Give back what a run reserved: pending again, one attempt more, under a new sequence of its topic.
+    """Release a run's reservations: pending again, with one more attempt, under a new sequence of the topic.
 
-    So its consumer is dirty again, and looks at them once more; other consumers of the topic are not."""
+    That makes its consumer dirty again, so it runs for them once more; other consumers of the topic do not."""
     topics, subscriptions = dict(flow.topics), dict(flow.subscriptions)
     released: list[Message] = []
     for message in tx.messages.of_run(run_id):
         topic = topics[message.topic]
         topics[message.topic] = topic = topic._replace(published=topic.published + 1)
         key = (message.topic, message.consumer)
-        if key in subscriptions:  # else its consumer is gone
+        if key in subscriptions:  # else its consumer was removed
             subscriptions[key] = subscriptions[key]._replace(published=topic.published)
         row = message._replace(status="pending", attempt=message.attempt + 1, seq=topic.published, run_id=None)
         released.append(row._replace(updated_at=now))
@@ -121,7 +121,7 @@ def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowS
 
 
 def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) -> int:
-    """What a run reserved is consumed, or skipped, for good; answers how many."""
+    """Mark a run's reserved messages as consumed or skipped; returns how many."""
     rows = [one._replace(status=status, updated_at=now) for one in tx.messages.of_run(run_id)]
     if rows:
         tx.messages.save_many(rows)
@@ -129,15 +129,15 @@ def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) ->
 
 
 def of_handler(row: Run, handler: str) -> Run:
-    """A row of the ledger for times at which a producer did not run, with the producer's name. Several producers may
-    have had the same instant."""
+    """A ledger row for times at which a producer did not run, with the producer's name. Several producers may share an
+    instant."""
     return row._replace(
         occurrence=unplanned(row.run_id, row.planned_at), result=json.dumps({HANDLER: handler}, separators=(",", ":"))
     )
 
 
 def end_session(tx: Tx, flow: WorkflowState, result: SessionResult, error: str | None, now: Instant) -> WorkflowState:
-    """The session under way is over."""
+    """End the current session."""
     session_id = flow.workflow.session_id
     if session_id is None:
         return flow
@@ -156,7 +156,7 @@ def tell(
     level: Literal["debug", "info", "warn", "error"] = "info",
     data: Mapping[str, object] | None = None,
 ) -> None:
-    """Report something of a workflow, once it is committed."""
+    """Report a workflow event, published after the commit."""
     said = None if text is None else f"workflow {workflow.name}: {text}"
     tx.report(
         Report(STREAM, what, {"workflow": workflow.name, **(data or {})}, said, level, f"workflow:{workflow.name}")

@@ -1,10 +1,10 @@
-"""Subscriptions under a new definition: which consumers read which topics, and what becomes of messages that a consumer
-leaves behind.
+"""Subscriptions under a new definition: which consumers read which topics, and what happens to messages of a consumer
+that leaves a topic.
 
-A consumer that is new on a topic starts with what is published from then on. It takes the place of another one, with
-all of its messages, if it is the only new one on the topic and that other one left it with the same deploy (it was
-renamed), or if no consumer read the topic before. What a consumer leaves behind without such an heir stays pending
-under its name, until a consumer of this name is deployed again or a person skips it; the deploy says so.
+A new consumer on a topic gets what is published from then on. It inherits another consumer's messages if it is the only
+new one on the topic and the other one left it in the same deploy (a rename), or if the topic had no consumer before.
+Without such an heir, messages stay pending under the old name until a consumer of that name is deployed again or a
+person skips them; the deploy returns a warning.
 """
 
 from wakeful.core.workflow.definition import WorkflowDefinition
@@ -15,7 +15,7 @@ from wakeful.ports.store import Tx
 
 
 def subscribed(tx: Tx, flow: WorkflowState, definition: WorkflowDefinition) -> tuple[WorkflowState, list[str]]:
-    """The flow with topics and subscriptions as the definition has them, and what its writer should know."""
+    """The flow with topics and subscriptions of the definition, and warnings for its author."""
     workflow_id = flow.workflow.workflow_id
     readers = definition.topics
     topics = {name: Topic(workflow_id, name, 0) for name in readers} | dict(flow.topics)
@@ -48,7 +48,7 @@ def _inherit(
     heir: str,
     warnings: list[str],
 ) -> None:
-    """The only new consumer of a topic takes the place of the only one that left it."""
+    """The only new consumer of a topic replaces the only one that left it."""
     workflow_id = flow.workflow.workflow_id
     known = subscriptions.pop((topic, before))
     subscriptions[topic, heir] = known._replace(consumer=heir, is_active=1)
@@ -66,7 +66,7 @@ def _leave(
     name: str,
     warnings: list[str],
 ) -> None:
-    """A consumer that does not read a topic any more leaves its pending messages under its name."""
+    """A consumer that leaves a topic keeps its pending messages under its name."""
     workflow_id = flow.workflow.workflow_id
     counts = tx.messages.counts([workflow_id]).get((workflow_id, topic, name), {})
     left = counts.get("pending", 0) + counts.get("reserved", 0)
@@ -76,7 +76,7 @@ def _leave(
         return
     subscriptions[topic, name] = subscriptions[topic, name]._replace(is_active=0)
     warnings.append(
-        f"consumer '{name}' does not read '{topic}' any more and leaves {_messages(left)} in it; they stay pending "
+        f"consumer '{name}' no longer reads '{topic}' and leaves {_messages(left)} in it; they stay pending "
         f"until a consumer of that name reads the topic again, or: "
         f"wakeful workflows skip {flow.workflow.name} {topic} --all --consumer {name}"
     )

@@ -1,4 +1,4 @@
-"""What workflows are going to run: producers at their times, consumers at their `wakeAt`."""
+"""Upcoming handler runs of workflows: producers at their times, consumers at their `wakeAt`."""
 
 import heapq
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.state import read_flows
 from wakeful.ports.store import Tx
 
-# Workflows looked at beyond as many as are asked for; and how many are looked through for one that is at work, whose
-# alarm rests until that run has ended.
+# How many extra workflows are read beyond the limit; and how many are searched for running ones, whose alarm is off
+# until the run has ended.
 SPARE: Final = 200
 BUSY_MAX: Final = 1_000
 
 
 class UpcomingHandlers:
-    """Lists them, in the order they are due."""
+    """Lists them by due time."""
 
     def __init__(self, compilations: Compilations) -> None:
         self._compilations = compilations
@@ -46,12 +46,12 @@ class UpcomingHandlers:
 
 
 def ahead_of(flow: WorkflowState, known: Known, runs: dict[int, Run], now: Instant) -> list[Iterator[Upcoming]]:
-    """Of each handler what it is going to do, in order; nothing while a person or an error holds the workflow."""
+    """The upcoming runs of each handler, in order; none while the workflow is paused or stopped."""
     workflow = flow.workflow
     if workflow.status != "active" or workflow.error is not None or workflow.deleted_at is not None:
         return []
     run = runs.get(workflow.open_run_id or 0)
-    # One handler at a time: whatever comes due before a waiting run is tried again waits for it.
+    # One handler at a time: whatever is due before a waiting run's retry waits for it.
     free_at = max(now, 0 if run is None else run.next_attempt_at or 0)
     lines = [_producer(workflow.slug, one, known, max(free_at, one.held_until or 0)) for one in flow.producers]
     for consumer in flow.consumers:
@@ -63,7 +63,7 @@ def ahead_of(flow: WorkflowState, known: Known, runs: dict[int, Run], now: Insta
 def _producer(name: str, handler: Handler, known: Known, free_at: Instant) -> Iterator[Upcoming]:
     written = None if isinstance(known, Broken) else known.handlers.get(handler.name)
     at = handler.next_at
-    kind: Kind = "retry" if handler.tries else "producer"  # it could not be reached, and is held off
+    kind: Kind = "retry" if handler.tries else "producer"  # it could not be reached, and is in backoff
     while at is not None:
         yield Upcoming(max(at, free_at), f"workflow:{name}", at, kind, handler.name)
         at = next_after(written.timing, max(at, free_at)) if isinstance(written, Producer) else None
@@ -72,7 +72,7 @@ def _producer(name: str, handler: Handler, known: Known, free_at: Instant) -> It
 
 def _consumer(flow: WorkflowState, handler: Handler, free_at: Instant, now: Instant) -> Iterator[Upcoming]:
     at, slug = handler.wake_at, f"workflow:{flow.workflow.name}"
-    if is_dirty(flow, handler) and free_at > now:  # messages wait for it, and something holds it off
+    if is_dirty(flow, handler) and free_at > now:  # messages wait for it, but it is in backoff or limited
         yield Upcoming(free_at, slug, now, "retry" if handler.tries else "waiting", handler.name)
     elif at is not None:
         yield Upcoming(max(at, free_at), slug, at, "retry" if handler.tries else "wakeAt", handler.name)

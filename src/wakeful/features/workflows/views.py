@@ -1,4 +1,4 @@
-"""Workflows as people see them: plain JSON values, in camelCase."""
+"""Views of workflows: plain JSON values, in camelCase."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def workflow_view(
     own: HandlerRun | None,
     now: Instant,
 ) -> dict[str, Any]:
-    """A workflow as it stands."""
+    """The view of a workflow."""
     workflow = flow.workflow
     written: dict[str, Any] = (
         {"id": workflow.name, "producers": {}, "consumers": {}}
@@ -78,7 +78,7 @@ def _counts(several: Sequence[Mapping[MessageStatus, int]]) -> dict[str, int]:
 
 
 def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
-    """A handler's run: what the ledger says of it, and how far it got."""
+    """A handler's run: its ledger row and its progress."""
     prepared = None if own.prepared is None else json.loads(own.prepared)
     view: dict[str, Any] = {
         "runId": str(own.run_id),
@@ -122,7 +122,7 @@ def session_view(session: Session, runs: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def message_view(message: Message) -> dict[str, Any]:
-    """A message as it stands."""
+    """The view of a message."""
     return {
         "id": message.message_id,
         "consumer": message.consumer or None,
@@ -138,7 +138,7 @@ def message_view(message: Message) -> dict[str, Any]:
 
 
 def _read(text: str | None) -> Any:
-    """What is kept as JSON; what cannot be read is shown as it is, for whoever has to mend it."""
+    """A stored JSON value; unreadable text is returned as is, so that it can be repaired."""
     try:
         return None if text is None else json.loads(text)
     except ValueError:

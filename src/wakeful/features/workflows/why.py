@@ -1,4 +1,4 @@
-"""Why a workflow stands as it does, what a handler did, and what will run: one sentence of cause, and the facts."""
+"""Explains a workflow's state, a past handler run or an upcoming one: one sentence, and the facts."""
 
 import heapq
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class WhyWorkflow:
             facts["run"] = None if row is None else _run(row, own)
             return _past(name, row, own, at), facts
         if flow is None:
-            return f"Workflow {name} was removed, so nothing of it happens any more.", facts
+            return f"Workflow {name} was removed, so it no longer runs.", facts
         return self._present(tx, flow, at, now), facts
 
     def _present(self, tx: Tx, flow: WorkflowState, at: Instant | None, now: Instant) -> str:
@@ -60,80 +60,81 @@ class WhyWorkflow:
         if isinstance(known, Broken):
             halt = f"Workflow {name} cannot run because its definition cannot be read: {known.reason}"
         if halt is not None:
-            return f"{halt}." if at is None else f"Nothing of workflow {name} will run at {_at(at)}. {halt}."
+            return f"{halt}." if at is None else f"Workflow {name} will not run at {_at(at)}. {halt}."
         run = None if open_id is None else runs.get(open_id)
         if at is None and run is not None:
             return _open(name, run, own)
         coming = heapq.merge(*ahead_of(flow, known, runs, now))
         if at is None:
-            held = next((one for one in flow.handlers.values() if is_held(one, now)), None)
+            held = next((handler for handler in flow.handlers.values() if is_held(handler, now)), None)
             if held is not None:
                 return _held(name, held)
-            waits = [one.name for one in flow.consumers if is_dirty(flow, one)]
-            if waits and is_limited(flow.workflow, now):
+            waiting = [consumer.name for consumer in flow.consumers if is_dirty(flow, consumer)]
+            if waiting and is_limited(flow.workflow, now):
                 until = _at(flow.workflow.limited_until)
-                return (
-                    f"Workflow {name} holds its consumers until {until}, because they ran as often as its rate limit."
-                )
-            if waits:
-                return f"Workflow {name} is about to let {' and '.join(waits)} look at messages."
-            return f"Workflow {name} waits: {_next(next(coming, None))}."
-        for _, one in zip(range(STEPS_MAX), coming, strict=False):
-            if abs(one.due_at - at) < SAME_MINUTE:
-                return f"{_handler(one)} of workflow {name} will run at {_at(one.due_at)}{_delayed(one)}."
-            if one.due_at > at:
-                return f"Nothing of workflow {name} is planned for {_at(at)}: {_next(one)}."
-        return f"Nothing of workflow {name} is planned for {_at(at)}."
+                return f"Workflow {name} holds its consumers until {until} because its rate limit is reached."
+            if waiting:
+                return f"Workflow {name} is about to run {' and '.join(waiting)} on pending messages."
+            return f"Workflow {name} is idle: {_next(next(coming, None))}."
+        for _, planned in zip(range(STEPS_MAX), coming, strict=False):
+            if abs(planned.due_at - at) < SAME_MINUTE:
+                return f"{_handler(planned)} of workflow {name} will run at {_at(planned.due_at)}{_delayed(planned)}."
+            if planned.due_at > at:
+                return f"Workflow {name} has nothing planned for {_at(at)}: {_next(planned)}."
+        return f"Workflow {name} has nothing planned for {_at(at)}."
 
 
 def _halt(flow: WorkflowState, own: HandlerRun | None) -> str | None:
     workflow = flow.workflow
     if workflow.error is not None:
-        cure = f"correct the cause, then: wakeful workflows resume {workflow.name}"
+        cure = f"fix the cause, then: wakeful workflows resume {workflow.name}"
         if own is not None and own.awaits == "uncertain":
-            cure = f"find out, then: wakeful workflows resolve {workflow.name} {own.run_id} retry|didNotHappen|skip"
-        return f"Workflow {workflow.name} has stopped since {_at(workflow.error_at)}: {workflow.error}; {cure}"
+            resolve = f"wakeful workflows resolve {workflow.name} {own.run_id} retry|didNotHappen|skip"
+            cure = f"find out what happened, then: {resolve}"
+        return f"Workflow {workflow.name} has been stopped since {_at(workflow.error_at)}: {workflow.error}; {cure}"
     if workflow.status != "active":
         what = "is a draft" if workflow.status == "draft" else f"is {workflow.status}"
-        return f"Workflow {workflow.name} {what}, so nothing of it runs until: wakeful workflows resume {workflow.name}"
+        resume = f"wakeful workflows resume {workflow.name}"
+        return f"Workflow {workflow.name} {what} and does not run; to start it: {resume}"
     return None
 
 
 def _open(name: str, run: Run, own: HandlerRun | None) -> str:
     handler = "a handler" if own is None else f"{own.kind} {own.handler}"
     if run.outcome == "running":
-        return f"Workflow {name} is at work: {handler} runs since {_at(run.claimed_at)} (run {run.run_id})."
+        return f"Workflow {name} is running {handler} since {_at(run.claimed_at)} (run {run.run_id})."
     until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
     error = "" if run.error is None else f": {run.error}"
-    return f"Workflow {name} waits{until} for the next attempt of {handler} (run {run.run_id}, {run.reason}){error}."
+    attempt = f"the next attempt of {handler} (run {run.run_id}, {run.reason})"
+    return f"Workflow {name} is waiting{until} for {attempt}{error}."
 
 
 def _held(name: str, handler: Handler) -> str:
     tries = "once" if handler.tries == 1 else f"{handler.tries} times in a row"
     who = f"{handler.kind.capitalize()} {handler.name} of workflow {name}"
     again = _at(handler.held_until)
-    return f"{who} could not be reached {tries}, the last: {handler.last_error}; it is tried again at {again}."
+    return f"{who} could not be reached {tries} (last error: {handler.last_error}); it will be retried at {again}."
 
 
-def _next(one: Upcoming | None) -> str:
-    if one is None:
+def _next(planned: Upcoming | None) -> str:
+    if planned is None:
         return "nothing is planned until a message is published"
-    return f"next is {_NEXT.get(one.kind, 'the next attempt of')} {one.handler} at {_at(one.due_at)}"
+    return f"next is {_NEXT.get(planned.kind, 'the next attempt of')} {planned.handler} at {_at(planned.due_at)}"
 
 
-def _handler(one: Upcoming) -> str:
-    if one.kind == "wakeAt":
-        return f"Consumer {one.handler}, by its wakeAt,"
-    return f"Producer {one.handler}" if one.kind == "producer" else f"Handler {one.handler}"
+def _handler(planned: Upcoming) -> str:
+    if planned.kind == "wakeAt":
+        return f"Consumer {planned.handler} (wakeAt)"
+    return f"Producer {planned.handler}" if planned.kind == "producer" else f"Handler {planned.handler}"
 
 
-def _delayed(one: Upcoming) -> str:
-    return "" if one.due_at == one.planned_at else f", planned for {_at(one.planned_at)}"
+def _delayed(planned: Upcoming) -> str:
+    return "" if planned.due_at == planned.planned_at else f", planned for {_at(planned.planned_at)}"
 
 
 def _past(name: str, row: Run | None, own: HandlerRun | None, at: Instant) -> str:
     if row is None:
-        return f"The ledger has nothing of workflow {name} at or before {_at(at)}."
+        return f"The ledger has no entry for workflow {name} at or before {_at(at)}."
     handler = "The run" if own is None else f"{own.kind.capitalize()} {own.handler}"
     until = "" if row.planned_until is None else f" until {_at(row.planned_until)} ({row.instants} times)"
     subject = f"{handler} of workflow {name} planned for {_at(row.planned_at)}{until}"
