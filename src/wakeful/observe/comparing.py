@@ -1,7 +1,7 @@
 """What a commit changed, from the notes of its transaction.
 
-A row whose outcome, attempt or extent moved is a fact, one that was only rewritten (a copy of its definition was put on
-it, say) is not. Rows are always locked before they are changed, so the image before is always among the notes.
+A row whose outcome, attempt or extent changed is a fact; one that was only rewritten (e.g. to add a copy of its
+definition) is not. Rows are always locked before they are changed, so the notes always contain the earlier image.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from wakeful.ports.sink import (
 
 
 def facts_of(notes: Notes, at: Instant) -> list[Fact]:
-    """What the operation changed, nodes first, then schedules, then runs in the order of their rows."""
+    """The facts of an operation: nodes first, then schedules, then runs by row."""
     facts: list[Fact] = list(notes.entered)
     if notes.left:
         facts.append(NodeLeft(at, [node_id for voided in notes.left for node_id in voided]))
@@ -53,7 +53,7 @@ def facts_of(notes: Notes, at: Instant) -> list[Fact]:
 
 
 class _Sorted:
-    """Rows of the ledger, sorted by what became of them."""
+    """Ledger rows, grouped by what happened to them."""
 
     __slots__ = ("claimed", "missed", "rescued", "settled", "skipped", "waiting")
 
@@ -79,7 +79,7 @@ class _Sorted:
                 self.settled.append(run)
 
     def facts(self, at: Instant) -> list[Fact]:
-        """In the order in which a watcher should hear of them: what ended makes room for what begins."""
+        """In the order watchers should get them: endings before starts, because they free capacity."""
         facts: list[Fact] = []
         if self.rescued:
             facts.append(RunsRescued(at, self.rescued))
@@ -104,8 +104,8 @@ def _run_facts(notes: Notes, at: Instant) -> list[Fact]:
     before = _images(notes) if notes.saved else {}
     for run in _latest(notes.saved):
         was = before.get(run.run_id)
-        if was is not None and _stands(was) == _stands(run):
-            continue  # rewritten, not moved
+        if was is not None and _tracked_fields(was) == _tracked_fields(run):
+            continue  # rewritten, not changed
         has_grown = was is not None and was.outcome == run.outcome
         found.put(run, max(run.instants - was.instants, 0) if was is not None and has_grown else run.instants)
         if run.reason == "crash" and was is not None and was.outcome == "running":
@@ -113,8 +113,8 @@ def _run_facts(notes: Notes, at: Instant) -> list[Fact]:
     return found.facts(at)
 
 
-def _stands(run: Run) -> tuple[Any, ...]:
-    """What of a row makes it a fact when it moves."""
+def _tracked_fields(run: Run) -> tuple[Any, ...]:
+    """The fields whose change makes a fact."""
     return run.outcome, run.reason, run.attempt, run.instants, run.next_attempt_at, run.stuck
 
 

@@ -1,14 +1,14 @@
-"""A store that tells: what a commit changed becomes facts, after the commit.
+"""A store that publishes events: what a commit changed becomes facts, after the commit.
 
 Theory of operation
 -------------------
-`EventingStore` stands between everyone who writes and the real store. It hands each operation a transaction that notes
-which rows went in and which rows were read under lock before (`noting`). When the commit has been answered, the notes
-are compared (`comparing.facts_of`), and what moved is told.
+`EventingStore` wraps the real store. It gives each operation a transaction that notes which rows were written and which
+were read under lock before (`noting`). After the commit the notes are compared (`comparing.facts_of`), and the changes
+are passed to the sink.
 
-Because the facts come from the rows themselves, nobody can write to the ledger and forget to say so: engine, commands,
-recovery and whatever comes later are told alike. An operation the store runs again starts with empty notes; one that is
-rolled back is never told. As long as nobody listens, nothing is compared.
+Because the facts come from the rows themselves, no code can write to the ledger and forget to report it. An operation
+that the store retries starts with empty notes; one that is rolled back is never reported. Without listeners nothing is
+compared.
 """
 
 import logging
@@ -29,18 +29,18 @@ T = TypeVar("T")
 
 
 class Guarded:
-    """A sink that cannot raise: the one inside is asked no more once it has."""
+    """A sink that cannot raise: the wrapped one is no longer called once it has."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink: Sink | None = sink
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody would hear of anything now."""
+        """Whether there are listeners."""
         return self._sink.is_heard if isinstance(self._sink, FanOut) else self._sink is not None
 
     def notify(self, is_ours: bool) -> None:
-        """Something was written, whether or not anybody wants to hear what."""
+        """Something was written; called with or without listeners."""
         if isinstance(self._sink, FanOut):
             self._sink.notify(is_ours)
 
@@ -57,11 +57,11 @@ class Guarded:
             reporter(self._sink)
         except Exception:
             self._sink = None
-            log.exception("the sink failed and is not told anything any more")
+            log.exception("the event sink failed and is disabled")
 
 
 class EventingStore:
-    """See `ports.store.Store`; a sink hears of every commit made through it."""
+    """See `ports.store.Store`; the sink gets the facts of every commit made through it."""
 
     def __init__(
         self, store: Store, sink: Sink, clock: Clock, *, stopwatch: Callable[[], float] = time.perf_counter
@@ -69,7 +69,7 @@ class EventingStore:
         self._store = store
         self._sink = sink
         self._clock = clock
-        self._stopwatch = stopwatch  # measures, and decides nothing
+        self._stopwatch = stopwatch  # for measuring only
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
         notes = Notes()
@@ -94,8 +94,8 @@ class EventingStore:
         at = self._clock.read().now
         try:
             facts = facts_of(notes, at)
-        except Exception:  # it is committed: nothing about telling may make it look as if it were not (L7)
-            log.exception("what a commit changed cannot be told")
+        except Exception:  # it is committed: a failing sink must not make it look otherwise (L7)
+            log.exception("the changes of a commit could not be published")
             facts = []
         self._sink.tell([*facts, CommitTimed(at, seconds, True)])
 
@@ -125,4 +125,4 @@ class EventingStore:
         await self._store.close()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)  # what one kind of store can do besides (check a file, say)
+        return getattr(self._store, name)  # methods of one kind of store (e.g. checking a file)

@@ -1,6 +1,6 @@
-"""Facts as events of the live stream: which stream, what happened, and the JSON that says it.
+"""Facts as events of the live stream: the stream's name, the event's name, and its JSON.
 
-An event is made from its row only when somebody reads it. Until then a batch of two hundred rows costs as much as one.
+An event is built from its row only when it is read. Until then a batch of two hundred rows costs as much as one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ Data: TypeAlias = Mapping[str, Any]
 
 
 class EventBatch(NamedTuple):
-    """A batch of like events: `expand(i)` makes the JSON of the i-th."""
+    """A batch of similar events: `expand(i)` builds the JSON of the i-th."""
 
     stream: str
     what: str
@@ -26,7 +26,7 @@ class EventBatch(NamedTuple):
 
 
 def told(fact: Fact, slugs: Slugs) -> EventBatch | None:
-    """The fact as a batch of events; None for what is only measured."""
+    """The fact as a batch of events; None if it is only for metrics."""
     match fact:
         case sink.RunsClaimed(at, runs):
             return _of_runs("claimed", at, runs, slugs)
@@ -82,7 +82,7 @@ def _of_runs(what: str, at: Instant, runs: Sequence[Run], slugs: Slugs) -> Event
 
 
 def run_json(run: Run, slugs: Slugs) -> dict[str, Any]:
-    """What a watcher needs of a run; the whole of it is at /api/runs/{id}."""
+    """The summary of a run for watchers; the full run is at /api/runs/{id}."""
     out: dict[str, Any] = {
         "runId": str(run.run_id),
         "slug": slugs.get(run.schedule_id),

@@ -1,8 +1,8 @@
-"""From one sink to many listeners, each of which may break without anyone else noticing.
+"""Passes facts from one sink to many listeners; a failing listener does not affect the others.
 
-Facts name schedules by id; listeners want slugs. A slug never changes under its id, so what was learnt once is known
-for good. Facts about a schedule not yet known wait for one read of the store, and whatever is told meanwhile waits
-behind them: order is kept. If the store cannot be read, they are passed on without the name.
+Facts name schedules by id; listeners want slugs. The slug of an id never changes, so it is cached for good. Facts about
+an unknown schedule wait for one read of the store, and later facts wait behind them: order is kept. If the store cannot
+be read, they are passed on without the name.
 """
 
 import asyncio
@@ -29,41 +29,41 @@ log = logging.getLogger("wakeful.observe")
 
 Listener: TypeAlias = Callable[[Sequence[Fact], Slugs], None]
 
-Stirred: TypeAlias = Callable[[bool], None]
-"""Called when this process has changed something (True), or another one may have (False)."""
+CommitListener: TypeAlias = Callable[[bool], None]
+"""Called when this process wrote something (True), or another one may have (False)."""
 
 NAMES_MAX: Final = 200_000
-# Batches that may wait for a name; with more the store is in trouble, and names are the least of it.
+# How many batches may wait for a name; with more the store is in trouble, and names do not matter.
 WAITING_MAX: Final = 1_000
 
 _OF_RUNS: Final = (RunsClaimed, RunsSettled, RunsWaiting, InstantsSkipped, InstantsMissed, RunsRescued)
 
 
 class FanOut:
-    """A sink that passes everything on to its listeners. The store may be given now or at `begin`."""
+    """A sink that passes facts on to its listeners. The store may be given now or at `begin`."""
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store  # only ever read from
         self._listeners: dict[int, Listener] = {}
         self._next_key = 0
-        self._stirred: dict[int, Stirred] = {}
+        self._commit_listeners: dict[int, CommitListener] = {}
         self._slugs: dict[int, str] = {}
-        self._nameless: set[int] = set()  # ids no store row answers to
+        self._nameless: set[int] = set()  # ids without a store row
         self._waiting: deque[Sequence[Fact]] = deque()
         self._asking: asyncio.Task[None] | None = None
 
     @property
     def slugs(self) -> Slugs:
-        """What is known so far."""
+        """The slugs known so far."""
         return self._slugs
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there are listeners."""
         return bool(self._listeners)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Pass facts on to it from now on; answers how to stop that. It is called on the event loop: be brief."""
+        """Add a listener; returns a function that removes it. It is called on the event loop and must not block."""
         key = self._next_key
         self._next_key += 1
         self._listeners[key] = listener
@@ -73,29 +73,29 @@ class FanOut:
 
         return stop
 
-    def on_stir(self, stirred: Stirred) -> Callable[[], None]:
-        """Call it after a commit that changed something, whether or not anybody listens, and when others may have
-        written; answers how to stop that. It must not raise."""
+    def on_commit(self, listener: CommitListener) -> Callable[[], None]:
+        """Call it after each commit that changed something, with or without listeners, and when other processes may
+        have written; returns a function that removes it. It must not raise."""
         key = self._next_key
         self._next_key += 1
-        self._stirred[key] = stirred
+        self._commit_listeners[key] = listener
 
         def stop() -> None:
-            self._stirred.pop(key, None)
+            self._commit_listeners.pop(key, None)
 
         return stop
 
     def notify(self, is_ours: bool) -> None:
-        """Something was written: by this process, or maybe by another."""
-        for stirred in self._stirred.values():
-            stirred(is_ours)
+        """Something was written by this process, or perhaps by another."""
+        for listener in self._commit_listeners.values():
+            listener(is_ours)
 
     def begin(self, store: Store) -> None:
-        """Look names up here."""
+        """Use this store to look up names."""
         self._store = store
 
     def tell(self, facts: Sequence[Fact]) -> None:
-        """Pass them on, now or as soon as the schedules they speak of have a name."""
+        """Pass facts on, now or as soon as the names of their schedules are known."""
         if not self._listeners:
             return
         unknown = self._unknown(facts)
@@ -109,7 +109,7 @@ class FanOut:
             self._pass_on(self._waiting.popleft())
 
     async def drained(self) -> None:
-        """Return when everything told so far was passed on."""
+        """Return when everything so far was passed on."""
         while self._asking is not None:
             await asyncio.wait([self._asking])
 
@@ -146,7 +146,7 @@ class FanOut:
             return
         try:
             names = await self._store.read(lambda tx: names_of(tx, unknown))
-        except Exception as error:  # names are a courtesy: what happened is told in any case
+        except Exception as error:  # names are optional: the facts are passed on anyway
             log.warning("the names of %d schedules cannot be read: %s", len(unknown), error)
             names = {}
         self._learn(names)
@@ -158,6 +158,6 @@ class FanOut:
         for key, listener in list(self._listeners.items()):
             try:
                 listener(facts, self._slugs)
-            except Exception:  # whoever listens must not be able to hold up what is done
+            except Exception:  # a listener must not be able to block the engine
                 self._listeners.pop(key, None)
-                log.exception("a listener failed and is not told anything any more")
+                log.exception("an event listener failed and was removed")

@@ -1,16 +1,16 @@
-"""The live stream also tells what others do who share the store, while somebody watches it.
+"""Adds the events of other processes on the same store to the live stream, while it has subscribers.
 
 Theory of operation
 -------------------
-As long as the stream has subscribers, and `LINGER` longer, so that one who comes back finds nothing missing, this says
-in the store that somebody watches, and reads what the others tell there (`telemetry.relay`) from a number on. Their
-events are appended to the stream like its own: they get its ids and its numbers, stay in its ring, and resume alike.
-Each commit is told by the process that made it and by no other, so nothing comes twice.
+While the stream has subscribers, and for `LINGER` after that so that a returning one misses nothing, this service marks
+the stream as watched in the store and reads the events that other processes publish there (`observe.relay`). Their
+events are appended to the stream like local ones, with its ids and sequence numbers. Each commit is published only by
+the process that made it, so nothing is duplicated.
 
-Where something may be missing, the stream says `reset`, and whoever watches reads the state anew: a sender says so, the
-numbers have a gap (what was told is no longer kept), our own row ran out before it was renewed, or a node is gone that
-may have died between a commit and telling of it. When following ends there is a `reset` as well, for those who come
-back later with an id from before.
+If events may be missing, the stream sends `reset`, and subscribers read the state again: a sender reports a loss, the
+sequence numbers have a gap (events were pruned), our own row expired before it was renewed, or a node disappeared that
+may have died between a commit and publishing it. There is also a `reset` when following ends, for subscribers that
+return later with an older id.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ READ_EVERY: Final[Duration] = SECOND // 2
 READ_MAX: Final = 50
 RENEW_EVERY: Final[Duration] = 10 * SECOND
 WATCH_FOR: Final[Duration] = 40 * SECOND
-"""How long our row says that somebody watches; several renewals may fail."""
+"""How long our row marks the stream as watched; several renewals may fail."""
 LINGER: Final[Duration] = MINUTE
 
-_MISSING: Final = "something that others did is not told here"
-_UNFOLLOWED: Final = "what others did meanwhile is not told here"
-_NODE_GONE: Final = "a node is gone, and what it did last may not be told"
+_MISSING: Final = "some events of other processes are missing here"
+_UNFOLLOWED: Final = "events of other processes in the meantime are missing here"
+_NODE_GONE: Final = "a node disappeared, and its last events may be missing"
 
 
 class Following:
-    """Follows for one stream. Lives beside the clock; `name` is that of the relay of the same process."""
+    """Follows other processes for one stream. A background service; `name` is that of this process's relay."""
 
     def __init__(self, store: Store, clock: Clock, stream: Stream, fan_out: FanOut, name: str) -> None:
         self._store = store
@@ -74,8 +74,8 @@ class Following:
             stop = self._fan_out.listen(self._hear)
             try:
                 await self._follow()
-            except Exception:  # whatever it is, it concerns only those who look on
-                log.exception("what others do cannot be followed")
+            except Exception:  # affects only watchers
+                log.exception("cannot follow the events of other processes")
                 await self._clock.sleep(RENEW_EVERY)
             finally:
                 stop()
@@ -92,12 +92,12 @@ class Following:
                 await self._renew()
                 is_more = await self._read()
             except StoreUnavailable as error:
-                log.debug("what others do cannot be read now: %s", error)
+                log.debug("cannot read the events of other processes now: %s", error)
             if not is_more:
                 await self._clock.sleep(READ_EVERY)
 
     async def _renew(self) -> None:
-        """Say that somebody watches, if it is time to."""
+        """Renew the mark that the stream is watched, if due."""
         moment = self._clock.read()
         now, monotonic = moment.now, moment.monotonic
         if self._until and monotonic < self._renew_at and now + RENEW_EVERY < self._until:
@@ -107,11 +107,11 @@ class Following:
         if not self._until:
             self._seq = last
         elif self._until < now:
-            self._stream.reset(_MISSING)  # by our own row nobody watched, and nobody told
+            self._stream.reset(_MISSING)  # our row had expired, so nothing was published for us
         self._until, self._renew_at = until, monotonic + RENEW_EVERY
 
     async def _read(self) -> bool:
-        """Tell what the others told; answers whether there may be more already."""
+        """Append the events of other processes; returns whether there may be more already."""
         seq = self._seq
         found = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
         for one in found:

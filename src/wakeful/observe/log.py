@@ -1,14 +1,13 @@
-"""The log: what happened, as lines in files, written by a thread of its own.
+"""The log: events as lines in files, written by a separate thread.
 
 Theory of operation
 -------------------
-Nobody who logs ever waits: lines and batches of facts go into a bounded queue, and one thread turns them into text,
-takes the secrets out, and writes. When more comes than the thread can write, or the disk takes no more, lines are
-dropped, counted, and the first line that can be written again says how many are missing. The clock does not notice any
-of it.
+Logging never blocks: lines and batches of facts go into a bounded queue, and one thread formats them, redacts secrets,
+and writes. If the thread cannot keep up, or the disk is full, lines are dropped and counted, and the next line that can
+be written says how many are missing. The clock is not affected.
 
-Secrets are taken out by value. Where JSON had to quote something, that is done before as well as after: a secret with a
-quote or a backslash in it looks different there.
+Secrets are redacted by value. Where JSON escapes characters, that is done before and after encoding: an escaped secret
+looks different.
 """
 
 import json
@@ -52,7 +51,7 @@ _LEVELS: Final[Mapping[int, Level]] = {10: "debug", 20: "info", 30: "warn", 40: 
 
 
 class _Facts(NamedTuple):
-    """Facts not yet put into words: that is the thread's work."""
+    """Facts not yet formatted; the thread does that."""
 
     facts: Sequence[Fact]
     slugs: Slugs
@@ -60,7 +59,7 @@ class _Facts(NamedTuple):
 
 
 def no_redaction(text: str) -> str:
-    """What is used where there are no secrets."""
+    """Used when there are no secrets."""
     return text
 
 
@@ -87,7 +86,7 @@ class Log:
         self._bell = threading.Condition()
         self._is_closed = False
         self._is_idle = True
-        self._dropped = 0  # not yet told in the log itself
+        self._dropped = 0  # not yet reported in the log itself
         self._lost = 0
         self._silent_until: int | None = None  # after trouble with the disk, monotonic
         self._trouble: str | None = None
@@ -96,19 +95,19 @@ class Log:
 
     @property
     def lost(self) -> int:
-        """How many lines were never written, since the start."""
+        """How many lines were lost since the start."""
         return self._lost
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing can be written at the moment."""
+        """Why nothing can be written at the moment, or None."""
         return self._trouble
 
     def keep(self, days: int) -> None:
-        """Keep that many days from now on."""
+        """Set how many days are kept."""
         self._days.days = days
 
-    # --- saying ------------------------------------------------------------------------------------------------------
+    # --- logging -----------------------------------------------------------------------------------------------------
 
     def write(
         self,
@@ -123,7 +122,7 @@ class Log:
         details: Mapping[str, Any] | None = None,
         text: str | None = None,
     ) -> None:
-        """One line. Returns at once; whether it was written is the log's own trouble."""
+        """Log one line. Returns immediately; write errors are handled by the log."""
         at = self._clock.read().now
         self._put(Line(at, level, action, phase, flow_id, duration_ms, slug, slot, details, text), 1)
 
@@ -134,7 +133,7 @@ class Log:
             self._put(_Facts(facts, slugs, weight), weight)
 
     def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "LoggedFlow":
-        """An exchange with someone outside: its request and its answer share one flow id."""
+        """An exchange with another system: its request and response share one flow id."""
         return LoggedFlow(self, self._clock, action, slug, slot)
 
     def _put(self, item: Line | _Facts, weight: int) -> None:
@@ -151,7 +150,7 @@ class Log:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def drain(self, within: float = CLOSE_WITHIN) -> bool:
-        """Wait until everything said so far is written or lost; False: it took longer than that."""
+        """Wait until everything so far is written or lost; False if it took longer than `within`."""
         with self._bell:
             return self._bell.wait_for(lambda: self._is_idle, within)
 
@@ -174,8 +173,8 @@ class Log:
                     break
                 items = self._take()
             try:
-                self._write_batch([line for item in items for line in _spelt(item)])
-            except Exception as error:  # a line that cannot be put into words must not end the log
+                self._write_batch([line for item in items for line in _formatted(item)])
+            except Exception as error:  # a line that cannot be formatted must not end the log
                 self._note_loss(sum(1 if isinstance(item, Line) else item.weight for item in items), error)
         self._days.close()
         if self._server is not None:
@@ -206,7 +205,7 @@ class Log:
     def _write_lines(self, lines: Sequence[Line]) -> None:
         dropped = self._dropped
         if dropped and lines:
-            text = f"{dropped} lines of the log were lost" + (f": {self._trouble}" if self._trouble else "")
+            text = f"{dropped} log lines were lost" + (f": {self._trouble}" if self._trouble else "")
             note = Line(lines[0].at, "warn", "log-lost", details={"lines": dropped, "why": self._trouble}, text=text)
             lines = [note, *lines]
         by_day: dict[str, list[str]] = {}
@@ -225,10 +224,10 @@ class Log:
         fields = line.to_json()
         try:
             text = _encode(fields)
-            is_as_it_was = "\\" not in text  # nothing had to be quoted: a secret in it looks like itself
-        except (TypeError, ValueError, RecursionError):  # something JSON does not know
-            is_as_it_was = False
-        if not is_as_it_was:
+            is_unescaped = "\\" not in text  # nothing was escaped: a secret in it is unchanged
+        except (TypeError, ValueError, RecursionError):  # not representable in JSON
+            is_unescaped = False
+        if not is_unescaped:
             text = _encode(self._clean(fields, DEPTH_MAX))
         return f"{self._redact(text)}\n"
 
@@ -237,7 +236,7 @@ class Log:
         return f"{stamp(line.at)} {line.level.upper():<5} {words}\n"
 
     def _clean(self, value: Any, depth: int) -> Any:
-        """The value with every secret taken out, in a shape JSON knows."""
+        """The value with secrets redacted, in a form JSON can represent."""
         if isinstance(value, str):
             return self._redact(value)
         if value is None or isinstance(value, bool | int | float):
@@ -269,16 +268,16 @@ class LoggedFlow:
         self._began = clock.read().monotonic
 
     def request(self, **details: Any) -> None:
-        """It is about to be sent; the time counts from here."""
+        """Log the request; the duration counts from here."""
         self._began = self._clock.read().monotonic
         self._say("info", "request", None, details)
 
     def response(self, **details: Any) -> None:
-        """It was answered."""
+        """Log the response."""
         self._say("info", "response", self._took(), details)
 
     def error(self, error: str, **details: Any) -> None:
-        """It was not, or badly."""
+        """Log an error instead of a response."""
         self._say("error", "error", self._took(), {"error": error, **details})
 
     def _took(self) -> int:
@@ -298,7 +297,7 @@ class LoggedFlow:
 
 
 class LogHandler(logging.Handler):
-    """Takes what the program's own loggers say into the log; put it on the logger `wakeful`."""
+    """Forwards records of Python's logging to the log; attach it to the logger `wakeful`."""
 
     def __init__(self, log: Log, level: int = logging.INFO) -> None:
         super().__init__(level)
@@ -319,12 +318,12 @@ class LogHandler(logging.Handler):
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _spelt(item: Line | _Facts) -> Sequence[Line]:
+def _formatted(item: Line | _Facts) -> Sequence[Line]:
     return (item,) if isinstance(item, Line) else tuple(lines_of(item.facts, item.slugs))
 
 
 def _weight(fact: Fact) -> int:
-    """How many lines a fact may become."""
+    """How many lines a fact may produce."""
     match fact:
         case RunsClaimed(runs=rows) | RunsSettled(runs=rows) | RunsWaiting(runs=rows) | RunsRescued(runs=rows):
             return len(rows)

@@ -1,8 +1,8 @@
-"""The files of the log: one of JSON lines per UTC day, and `server.log` for people.
+"""The log files: one file of JSON lines per UTC day, and `server.log` for people.
 
-Everything here may fail at any moment (a full disk, a folder that is gone) and says so by raising OSError; whoever
-drives it goes on. A file that was removed or replaced is made anew, a line that was cut off by a full disk is ended
-before the next one begins. Files can be read by their owner only.
+Everything here may fail at any time (full disk, missing folder) and raises OSError; the caller continues. A file that
+was removed or replaced is created again, a line truncated by a full disk is ended before the next one. Files are
+readable by their owner only.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Final
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
 SERVER_LOG_MAX: Final = 10 * 1024 * 1024
-"""`server.log` becomes `server.log.1` at this size: the days are kept in the other files."""
+"""`server.log` is rotated to `server.log.1` at this size; the daily files keep the history."""
 
 _DAY_FILE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.jsonl")
 
@@ -28,7 +28,7 @@ class LogFile:
         self.path = path
         self._fd: int | None = None
         self._identity: tuple[int, int] | None = None
-        self._is_cut = False  # the last line may lack its end
+        self._is_cut = False  # the last line may be truncated
 
     def append(self, text: str) -> None:
         """Write whole lines, or raise."""
@@ -58,8 +58,8 @@ class LogFile:
             self._identity = (found.st_dev, found.st_ino)
             self._is_cut = False
             if stat.S_ISREG(found.st_mode):
-                os.fchmod(self._fd, FILE_MODE)  # it may have been there, open to others
-                # A process that died, or a full disk, may have left half a line.
+                os.fchmod(self._fd, FILE_MODE)  # it may have existed with wider permissions
+                # A crash or a full disk may have left a partial line.
                 self._is_cut = found.st_size > 0 and os.pread(self._fd, 1, found.st_size - 1) != b"\n"
         return self._fd
 
@@ -72,7 +72,7 @@ class LogFile:
 
 
 class DayFiles:
-    """`logs/YYYY-MM-DD.jsonl`, as many days as are kept."""
+    """`logs/YYYY-MM-DD.jsonl`, for the days that are kept."""
 
     def __init__(self, folder: Path, days: int) -> None:
         self._folder = folder
@@ -81,7 +81,7 @@ class DayFiles:
         self._pruned_for: tuple[str, int] | None = None
 
     def append(self, day: str, text: str) -> None:
-        """Write lines of one day; a new day makes old ones go."""
+        """Write lines of one day; on a new day old files are removed."""
         path = self._folder / f"{day}.jsonl"
         if self._file is None or self._file.path != path:
             self.close()
@@ -97,7 +97,7 @@ class DayFiles:
             self._file = None
 
     def _prune(self, today: str) -> None:
-        """Remove files of days that are no longer kept; anything else in the folder is not ours."""
+        """Remove files of days that are no longer kept; other files in the folder are not touched."""
         oldest = datetime.fromisoformat(today).replace(tzinfo=UTC) - timedelta(days=self.days - 1)
         for path in self._folder.iterdir():
             found = _DAY_FILE.fullmatch(path.name)
@@ -106,7 +106,7 @@ class DayFiles:
 
 
 class ServerLog:
-    """`server.log`, with one predecessor."""
+    """`server.log`, with one rotated file."""
 
     def __init__(self, path: Path, *, size_max: int = SERVER_LOG_MAX) -> None:
         self._file = LogFile(path)

@@ -1,4 +1,4 @@
-"""Facts as lines of a log: what `server.log` says to people and the JSON lines say to programs.
+"""Facts as log lines: text for people in `server.log`, JSON lines for programs.
 
 Lines about schedules carry `SCHEDULER` and the slug, so that the searches people know (`grep SCHEDULER server.log`,
 `grep daily-standup server.log`) find them.
@@ -22,7 +22,7 @@ TEXT_MAX: Final = 2_000
 
 @lru_cache(maxsize=1024)
 def stamp(at: Instant) -> str:
-    """The instant as text; the lines of a burst share a few."""
+    """The instant as text, cached: the lines of a burst share a few."""
     return format_instant(at)
 
 
@@ -38,10 +38,10 @@ class Line(NamedTuple):
     slug: str | None = None
     slot: str | None = None
     details: Mapping[str, Any] | None = None
-    text: str | None = None  # what server.log says; None: only programs read it
+    text: str | None = None  # the text in server.log; None if only in the JSON lines
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of the JSON line, those that are not there left out."""
+        """The fields of the JSON line, without missing ones."""
         out: dict[str, Any] = {
             "ts": stamp(self.at),
             "level": self.level,
@@ -57,7 +57,7 @@ class Line(NamedTuple):
 
 
 def lines_of(facts: Sequence[Fact], slugs: Slugs) -> Iterator[Line]:
-    """What is worth a line, in order."""
+    """The lines for these facts, in order."""
     for fact in facts:
         match fact:
             case sink.RunsClaimed(at, runs):
@@ -74,15 +74,15 @@ def lines_of(facts: Sequence[Fact], slugs: Slugs) -> Iterator[Line]:
                     yield _gap(at, run, count, slugs)
             case sink.RunsRescued(at, runs):
                 for run in runs:
-                    yield _about(at, "warn", "run-rescued", run, slugs, "was taken over from a node that is gone")
+                    yield _about(at, "warn", "run-rescued", run, slugs, "was taken over from a dead node")
             case sink.SchedulesChanged(at, changes):
                 for change in changes:
                     yield _change(at, change, slugs)
             case _:
-                yield from _rest(fact)
+                yield from _other_lines(fact)
 
 
-def _rest(fact: Fact) -> Iterator[Line]:
+def _other_lines(fact: Fact) -> Iterator[Line]:
     match fact:
         case sink.Alerted(at, incident, text):
             details = {"incident": incident, "text": text}
@@ -93,16 +93,16 @@ def _rest(fact: Fact) -> Iterator[Line]:
             yield Line(at, "info", "node-entered", details=who, text=text)
         case sink.NodeLeft(at, node_ids):
             which = ", ".join(map(str, node_ids))
-            text = f"[{SCHEDULER}] node {which} does not tick any more"
+            text = f"[{SCHEDULER}] node {which} stopped ticking"
             yield Line(at, "info", "node-left", details={"nodeIds": list(node_ids)}, text=text)
         case sink.LeaseLost(at, node_id):
-            text = f"[{SCHEDULER}] node {node_id} lost its lease and begins anew"
+            text = f"[{SCHEDULER}] node {node_id} lost its lease and restarts"
             yield Line(at, "error", "lease-lost", details={"nodeId": node_id}, text=text)
         case sink.ClockJumped(at, by):
             text = f"[{SCHEDULER}] the clock jumped by {_signed(by)}"
             yield Line(at, "warn", "clock-jumped", details={"byMs": by}, text=text)
         case sink.RunsVoided(at, run_ids):
-            text = f"[{SCHEDULER}] {len(run_ids)} rows that lay ahead were taken back"
+            text = f"[{SCHEDULER}] {len(run_ids)} rows in the future were voided"
             yield Line(at, "warn", "runs-voided", details={"runIds": list(run_ids)}, text=text)
         case sink.RunsClimbed(at, marks):
             for mark in marks:
@@ -187,7 +187,7 @@ def _gap(at: Instant, run: Run, count: int, slugs: Slugs) -> Line:
     through = run.planned_at if run.planned_until is None else run.planned_until
     times = "1 instant" if count == 1 else f"{count} instants"
     details = {"runId": run.run_id, "count": count, "reason": run.reason, "plannedUntil": stamp(through)}
-    text = f"[{SCHEDULER}] {slug}: {run.outcome} {times} ({run.reason}), the last {stamp(through)}"
+    text = f"[{SCHEDULER}] {slug}: {run.outcome} {times} ({run.reason}), the last at {stamp(through)}"
     level: Level = "warn" if run.outcome == "missed" else "info"
     return Line(at, level, f"run-{run.outcome}", slug=slug, details=details, text=text)
 

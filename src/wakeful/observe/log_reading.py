@@ -1,7 +1,7 @@
-"""Reading the log of one run back from the files of its days.
+"""Reads the log of one run from the daily files.
 
-Lines stand in the order they were written, so those of a stretch of time are found by halving: a file of any size costs
-a few reads. What lies between is looked through up to a limit, because on a busy day much happens beside a long run.
+Lines are in the order they were written, so a time range is found by binary search: a few reads for a file of any size.
+The lines in between are scanned up to a limit, because on a busy day much else happens during a long run.
 """
 
 import json
@@ -15,23 +15,23 @@ LINES_MAX: Final = 500
 BYTES_MAX: Final = 16 * 1_048_576
 DAYS_MAX: Final = 400
 AROUND: Final[Duration] = MINUTE
-"""How far beside its times a line about a run may stand: clocks are set, and lines are written a little later."""
+"""How far outside its times a run's lines may be: clocks are set, and lines are written a little later."""
 
 _TS: Final = b'{"ts":"'
 _LINE_MAX: Final = 1_048_576
 _NEAR: Final = 64 * 1024
-"""So close to the place that is looked for, reading on is as good as halving once more."""
+"""Below this distance, scanning is as good as another bisection."""
 
 
 class RunLog(NamedTuple):
-    """What the log says of one run, oldest first."""
+    """The log lines of one run, oldest first."""
 
     lines: list[dict[str, Any]]
-    is_cut: bool  # there is more than this
+    is_cut: bool  # there are more lines
 
 
 def read_run(folder: Path, run_id: int, *, since: Instant, until: Instant) -> RunLog:
-    """The lines about a run between two times; none where the files are gone."""
+    """The lines of a run between two times; none if the files were removed."""
     first, last = format_instant(since - AROUND).encode(), format_instant(until + AROUND).encode()
     mark = f'"runId":{run_id}'.encode()
     lines: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ def _files(folder: Path, since: Instant, until: Instant) -> Iterator[Path]:
 
 
 def _between(path: Path, first: bytes, last: bytes) -> Iterator[bytes]:
-    """The lines from `first` to `last`; a file that is not there has none."""
+    """The lines from `first` to `last`; a missing file has none."""
     try:
         with path.open("rb") as file:
             file.seek(_begin(file, first))
@@ -71,12 +71,12 @@ def _between(path: Path, first: bytes, last: bytes) -> Iterator[bytes]:
 
 
 def _begin(file: BinaryIO, first: bytes) -> int:
-    """A place before which every line is older, at the beginning of one."""
+    """A line start before which every line is older."""
     low, high = 0, file.seek(0, 2)
     while high - low > _NEAR:
         middle = (low + high) // 2
         file.seek(middle)
-        file.readline(_LINE_MAX)  # the rest of a line that was met in its middle
+        file.readline(_LINE_MAX)  # the rest of a partial line
         ts = _ts(file.readline(_LINE_MAX))
         if ts is not None and ts < first:
             low = middle
@@ -97,7 +97,7 @@ def _ts(raw: bytes) -> bytes | None:
 def _about(raw: bytes, run_id: int) -> dict[str, Any] | None:
     try:
         line = json.loads(raw)
-    except (ValueError, RecursionError):  # cut off by a crash
+    except (ValueError, RecursionError):  # truncated by a crash
         return None
     details = line.get("details")
     return line if isinstance(details, dict) and details.get("runId") == run_id else None

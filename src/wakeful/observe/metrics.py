@@ -1,10 +1,10 @@
-"""Metrics in the format of Prometheus, in a registry of their own.
+"""Metrics in the Prometheus format, in a separate registry.
 
 Theory of operation: facts come in batches of rows, so they are counted in plain numbers here, a few additions per row,
-and become samples only when somebody asks (`collect`). What is a state and not an event (how many run, wait, are stuck)
-is not counted along, where it could drift, but looked up by whoever asks, and handed in as `Gauges`.
+and become samples only on a scrape (`collect`). States (how many run, wait, are stuck) are not counted, because a count
+could drift; the caller reads them from the store and passes them in as `Gauges`.
 
-The names are in `METRICS`, one line each; the page docs/metrics.md has the same table, and a test holds them together.
+The names are in `METRICS`, one line each; docs/metrics.md has the same table, and a test compares the two.
 """
 
 from bisect import bisect_left
@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal["counter", "histogram", "gauge"]
 
 
 class MetricName(NamedTuple):
-    """One line of the table."""
+    """One metric of the table."""
 
     name: str
     kind: Kind
@@ -51,42 +51,44 @@ class MetricName(NamedTuple):
 
 
 METRICS: Final = (
-    MetricName("wakeful_runs_claimed", "counter", ("trigger",), "attempts begun, by what brought the run forth"),
+    MetricName("wakeful_runs_claimed", "counter", ("trigger",), "attempts started, by the trigger of the run"),
     MetricName("wakeful_runs_settled", "counter", ("outcome",), "runs closed, by outcome"),
-    MetricName("wakeful_runs_deferred", "counter", ("reason",), "times a run was made to wait, by reason"),
-    MetricName("wakeful_runs_rescued", "counter", (), "runs taken over from nodes that are gone"),
+    MetricName("wakeful_runs_deferred", "counter", ("reason",), "times a run was deferred, by reason"),
+    MetricName("wakeful_runs_rescued", "counter", (), "runs taken over from dead nodes"),
     MetricName("wakeful_instants_skipped", "counter", ("reason",), "planned instants skipped, by reason"),
     MetricName("wakeful_instants_missed", "counter", ("reason",), "planned instants missed, by reason"),
-    MetricName("wakeful_run_lateness_seconds", "histogram", (), "from due to the first attempt, planned runs"),
-    MetricName("wakeful_run_duration_seconds", "histogram", (), "from the first attempt to the end of a run"),
-    MetricName("wakeful_store_write_seconds", "histogram", (), "how long callers waited for a commit"),
-    MetricName("wakeful_store_refusals", "counter", (), "writes the store could not take"),
-    MetricName("wakeful_reports", "counter", ("what",), "what features reported, by the name it has in the log"),
+    MetricName("wakeful_run_lateness_seconds", "histogram", (), "time from due to the first attempt, planned runs"),
+    MetricName("wakeful_run_duration_seconds", "histogram", (), "time from the first attempt to the end of a run"),
+    MetricName("wakeful_store_write_seconds", "histogram", (), "time callers waited for a commit"),
+    MetricName("wakeful_store_refusals", "counter", (), "writes that failed because the store was unavailable"),
+    MetricName("wakeful_reports", "counter", ("what",), "feature reports, by their name in the log"),
     MetricName("wakeful_alerts", "counter", ("incident",), "incidents reported to people, by kind"),
-    MetricName("wakeful_clock_jumps", "counter", (), "jumps of the wall clock, or suspends, that were noticed"),
-    MetricName("wakeful_leases_lost", "counter", (), "times this node was taken for dead"),
-    MetricName("wakeful_ticks", "counter", (), "looks of the engine"),
-    MetricName("wakeful_tick_lag_seconds", "gauge", (), "how late the latest run of the last look was"),
-    MetricName("wakeful_last_tick_timestamp_seconds", "gauge", (), "when this process last looked; 0: never"),
+    MetricName("wakeful_clock_jumps", "counter", (), "detected wall clock jumps and suspends"),
+    MetricName("wakeful_leases_lost", "counter", (), "times this node lost its lease"),
+    MetricName("wakeful_ticks", "counter", (), "engine ticks"),
+    MetricName("wakeful_tick_lag_seconds", "gauge", (), "lateness of the latest run in the last tick"),
+    MetricName("wakeful_last_tick_timestamp_seconds", "gauge", (), "time of this process's last tick; 0: never"),
     MetricName("wakeful_nodes_live", "gauge", (), "nodes with a live lease"),
-    MetricName("wakeful_runs_running", "gauge", (), "runs under way, on all nodes"),
-    MetricName("wakeful_runs_waiting", "gauge", (), "runs that wait for something"),
+    MetricName("wakeful_runs_running", "gauge", (), "running runs, on all nodes"),
+    MetricName("wakeful_runs_waiting", "gauge", (), "waiting runs"),
     MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be ended"),
-    MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest alarm that should have rung is overdue"),
+    MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest overdue alarm is overdue"),
     MetricName("wakeful_schedules_failing", "gauge", (), "schedules whose health is failing, 1000 at most"),
     MetricName("wakeful_schedules_late", "gauge", (), "schedules whose health is late, 1000 at most"),
-    MetricName("wakeful_incidents_open", "gauge", (), "incidents that people were told of and that are not over"),
-    MetricName("wakeful_slot_percentage", "gauge", ("slot",), "how much of a quota slot's window is used, in per cent"),
-    MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window runs, as last read"),
-    MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "failed readings of a quota slot in a row"),
-    MetricName("wakeful_slot_wake_errors", "gauge", ("slot",), "failed or unconfirmed wakes of a quota slot in a row"),
+    MetricName("wakeful_incidents_open", "gauge", (), "open incidents that were reported"),
+    MetricName("wakeful_slot_percentage", "gauge", ("slot",), "used share of a quota slot's window, in percent"),
+    MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window is open, as last read"),
+    MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "consecutive failed readings of a quota slot"),
+    MetricName(
+        "wakeful_slot_wake_errors", "gauge", ("slot",), "consecutive failed or unconfirmed wakes of a quota slot"
+    ),
     MetricName(
         "wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot, or waking it, is disabled by errors"
     ),
-    MetricName("wakeful_deliveries_pending", "gauge", (), "deliveries on their way"),
-    MetricName("wakeful_deliveries_dead", "gauge", (), "dead letters that wait for a person"),
-    MetricName("wakeful_log_lines_lost", "counter", (), "lines of the log that could not be written"),
-    MetricName("wakeful_stream_subscribers", "gauge", (), "who watches the live stream"),
+    MetricName("wakeful_deliveries_pending", "gauge", (), "pending deliveries"),
+    MetricName("wakeful_deliveries_dead", "gauge", (), "dead letters that need attention"),
+    MetricName("wakeful_log_lines_lost", "counter", (), "log lines that could not be written"),
+    MetricName("wakeful_stream_subscribers", "gauge", (), "subscribers of the live stream"),
 )
 
 LATENESS: Final = (0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
@@ -101,11 +103,11 @@ REASONS: Final = frozenset(
         *("turn", "budget", "replaced", "event evicted"),
     }
 )
-"""Reasons that get a label of their own; whatever else a gate says is `other`: labels must stay few."""
+"""Reasons with their own label; any other reason of a gate becomes `other`, to keep the number of labels small."""
 
 
 class Gauges(NamedTuple):
-    """How things stand, looked up by whoever asks."""
+    """Current states, read from the store by the caller."""
 
     nodes_live: int = 0
     running: int = 0
@@ -136,7 +138,7 @@ class Buckets:
         self._sum += value
 
     def samples(self) -> tuple[list[tuple[str, float]], float]:
-        """Cumulated, with their upper edges as text, and the sum."""
+        """Cumulative counts with their upper bounds as text, and the sum."""
         total = 0
         samples: list[tuple[str, float]] = []
         for upper, count in zip((*map(str, self._uppers), "+Inf"), self._counts, strict=True):
@@ -216,7 +218,7 @@ class Metrics(Collector):
     # --- rendering ---------------------------------------------------------------------------------------------------
 
     def render(self, gauges: Gauges | None = None) -> bytes:
-        """The text that `/metrics` answers with."""
+        """The response text of `/metrics`."""
         if gauges is not None:
             self._gauges = gauges
         return generate_latest(self._registry)
@@ -274,7 +276,7 @@ class Metrics(Collector):
 
 
 def _reported_incident(report: Report) -> str | None:
-    """The kind of an incident that was reported to people."""
+    """The kind of a reported incident."""
     if report.stream != "incidents" or report.what != "opened":
         return None
     return str(report.data["incident"]).partition(":")[0]

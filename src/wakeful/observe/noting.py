@@ -1,6 +1,6 @@
-"""A transaction that notes which rows went in and which were read under lock before.
+"""A transaction that notes which rows were written and which were read under lock before.
 
-By reference: inside the transaction that is all it does, a handful of appends per statement and nothing per row.
+By reference: within the transaction it costs a few appends per statement and nothing per row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Notes:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew: the store runs the operation again."""
+        """Start over: the store retries the operation."""
         self.runs_before: list[Mapping[int, Run] | Sequence[Run]] = []
         self.added: list[Sequence[Run]] = []
         self.saved: list[Sequence[Run]] = []
@@ -42,7 +42,7 @@ class Notes:
 
     @property
     def is_any(self) -> bool:
-        """Whether anything went in that others might hear of."""
+        """Whether anything was written that could become a fact."""
         return bool(
             self.reports
             or self.entered
@@ -72,7 +72,7 @@ class NotedTx:
 
     def report(self, report: Report) -> None:
         self._notes.reports.append(report)
-        self._tx.report(report)  # whoever listens below hears it as well
+        self._tx.report(report)  # listeners of the wrapped transaction get it as well
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
@@ -165,7 +165,7 @@ class _NotedCadences:
 
     def save_settled(self, rows: Sequence[Cadence]) -> None:
         self._cadences.save_settled(rows)
-        halted = [row for row in rows if row.state != "active"]  # no ending sets a schedule going again
+        halted = [row for row in rows if row.state != "active"]  # settling never reactivates a schedule
         if halted:
             self._notes.moved.append(halted)
 

@@ -1,18 +1,18 @@
-"""What this process does, told to the others that share its store, as long as somebody watches there.
+"""Publishes this process's events to other processes on the same store, while one of them is watched.
 
 Theory of operation
 -------------------
-Whoever watches a live stream writes so into the store (`telemetry.following`). A relay looks for such a row after this
-process has written something or has heard that another one did, at most once a second: a process that is idle looks
-never, and as long as nobody watches, a busy one pays one small read a second and nothing for any row.
+A process whose live stream has subscribers marks that in the store (`observe.following`). A relay checks for such a
+mark after this process has written something or has learned that another one did, at most once a second: an idle
+process never checks, and without watchers a busy one pays one small read a second and nothing per row.
 
-While somebody watches, the relay listens like the log does. What it hears lies here by reference and becomes JSON only
-when it is sent: at once if it was quiet, otherwise all that came within `GATHER`, in one row of the bus. The same
-transaction looks whether anybody still watches; if not, the relay listens no more.
+While there is a watcher, the relay listens to facts as the log does. They are kept by reference and become JSON only
+when they are sent: immediately if it was quiet, otherwise everything within `GATHER` in one row of the bus. The same
+transaction checks whether anyone still watches; if not, the relay stops listening.
 
-Nothing here may hold up what is done. What was written before the relay knew that it is watched, what is more than
-`EVENTS_MAX` at a time and what the store would not take is not told; instead the next row says that something is
-missing, and those who watch read the state anew.
+Nothing here may block the engine. Events from before the relay knew of a watcher, more than `EVENTS_MAX` at a time, and
+events the store did not accept are dropped; the next row says that something is missing, and watchers read the state
+again.
 """
 
 import asyncio
@@ -34,46 +34,46 @@ log = logging.getLogger("wakeful.observe")
 LOOK_EVERY: Final[Duration] = SECOND
 GATHER: Final[Duration] = SECOND // 2
 EVENTS_MAX: Final = 1_000
-"""Events in one row; more at a time are no use to a person."""
+"""How many events one row holds; more at a time are useless to a person."""
 KEPT_FOR: Final[Duration] = MINUTE
-"""How long a row stays: those who watch read several times a second."""
+"""How long a row is kept: watchers read several times a second."""
 
 
 class Relay:
-    """Tells the others. Lives beside the clock; whatever is committed stirs it."""
+    """Publishes events to other processes. A background service, triggered by commits."""
 
     def __init__(self, store: Store, clock: Clock, fan_out: FanOut) -> None:
-        self.name = secrets.token_hex(8)  # who tells, and who watches: never a name used before
+        self.name = secrets.token_hex(8)  # identifies this process as sender and watcher; never reused
         self._store = store
         self._clock = clock
         self._fan_out = fan_out
         self._bell = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stop_listening: Callable[[], None] | None = None
-        self._stop_stirring: Callable[[], None] | None = None
-        self._has_written = False  # since it was last looked whether anybody watches
-        self._is_missing = False  # something that those who watch will never be told
+        self._stop_watching: Callable[[], None] | None = None
+        self._has_written = False  # since the last check for watchers
+        self._is_missing = False  # watchers will miss some events
         self._waiting: list[EventBatch] = []
         self._size = 0
 
     async def start(self) -> None:
-        self._stop_stirring = self._fan_out.on_stir(self._stir)
+        self._stop_watching = self._fan_out.on_commit(self._on_commit)
         self._task = asyncio.create_task(self._run(), name="wakeful-relay")
 
     async def stop(self) -> None:
-        """Tell what is left, then no more."""
-        if self._task is None or self._stop_stirring is None:
+        """Send what is left, then stop."""
+        if self._task is None or self._stop_watching is None:
             return
-        self._stop_stirring()
+        self._stop_watching()
         self._task.cancel()
         await asyncio.wait([self._task])
         self._task = None
         if self._stop_listening is not None:
             await self._fan_out.drained()
             await self._tell()
-            self._rest()
+            self._end_listening()
 
-    def _stir(self, is_ours: bool) -> None:
+    def _on_commit(self, is_ours: bool) -> None:
         self._has_written = self._has_written or is_ours
         self._bell.set()
 
@@ -83,14 +83,14 @@ class Relay:
             self._bell.clear()
             try:
                 is_told = await (self._look() if self._stop_listening is None else self._tell())
-            except Exception:  # whatever it is, it concerns only those who look on
-                log.exception("what happens here cannot be told to those who watch elsewhere")
+            except Exception:  # affects only watchers
+                log.exception("cannot publish events to other processes")
                 is_told, self._is_missing = True, True
             if is_told:
                 await self._clock.sleep(LOOK_EVERY if self._stop_listening is None else GATHER)
 
     async def _look(self) -> bool:
-        """Begin to listen if anybody watches."""
+        """Start listening if there is a watcher."""
         has_written, self._has_written = self._has_written, False
         now = self._clock.read().now
         try:
@@ -120,7 +120,7 @@ class Relay:
         self._bell.set()
 
     async def _tell(self) -> bool:
-        """One row of all that waits; answers whether there was anything to tell."""
+        """Send everything pending in one row; returns whether there was anything."""
         waiting, is_missing = self._waiting, self._is_missing
         if not waiting and not is_missing:
             return False
@@ -138,14 +138,14 @@ class Relay:
 
         try:
             if not await self._store.write(publish):
-                self._rest()
+                self._end_listening()
         except StoreUnavailable:
             self._is_missing = True
             self._bell.set()
         return True
 
-    def _rest(self) -> None:
-        """Nobody watches: listen no more."""
+    def _end_listening(self) -> None:
+        """There are no watchers: stop listening."""
         if self._stop_listening is not None:
             self._stop_listening()
             self._stop_listening = None

@@ -1,4 +1,4 @@
-"""Quota slots as figures: how each stood when something of it was last reported."""
+"""Quota slot metrics, from the last report of each slot."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ class SlotGauges:
         self._slots: dict[str, Mapping[str, object]] = {}
 
     def listen(self, reports: Sequence[Report]) -> None:
-        """Remember what was told of slots; one that is gone has no figures."""
+        """Keep the last report of each slot; a removed slot has no metrics."""
         for report in reports:
             if report.stream != STREAM or report.slot is None:
                 continue

@@ -1,4 +1,4 @@
-"""Events as server-sent events: the text that `/api/stream` answers with."""
+"""Server-sent events: the response of `/api/stream`."""
 
 import json
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from wakeful.observe.stream import Event, Subscription
 from wakeful.ports.clock import Clock
 
 HEARTBEAT: Final[Duration] = 15 * SECOND
-"""Proxies close connections that are silent for longer than about a minute; half of a half is safe."""
+"""Proxies close connections that are silent for about a minute; a quarter of that is safe."""
 RECONNECT: Final[Duration] = 2 * SECOND
 
 _HELLO: Final = f"retry: {RECONNECT}\n: wakeful\n\n".encode()
@@ -17,14 +17,14 @@ _BEAT: Final = b": heartbeat\n\n"
 
 
 def render_event(event: Event) -> bytes:
-    """One event: `id` resumes, `event` is the stream's name, `data` is one line of JSON."""
+    """One event: `id` is for resuming, `event` is the stream's name, `data` is one line of JSON."""
     data = {"stream": event.stream, "seq": event.seq, "at": format_instant(event.at), "what": event.what, **event.data}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return f"id: {event.id}\nevent: {event.stream}\ndata: {text}\n\n".encode()
 
 
 async def render(subscription: Subscription, clock: Clock, *, heartbeat: Duration = HEARTBEAT) -> AsyncIterator[bytes]:
-    """Everything the subscription gets, with a comment whenever nothing came for `heartbeat`."""
+    """The subscription's events, with a comment after each `heartbeat` without any."""
     try:
         yield _HELLO
         while not subscription.is_closed:
@@ -35,7 +35,7 @@ async def render(subscription: Subscription, clock: Clock, *, heartbeat: Duratio
 
 
 def parse_last_id(text: str | None) -> int | None:
-    """What a `Last-Event-ID` header says; one that is no number of ours is as good as an id that was never given."""
+    """Parse a `Last-Event-ID` header; an invalid one counts as an id that was never issued."""
     if text is None or not text.strip():
         return None
     return int(text) if text.strip().isdecimal() else -1

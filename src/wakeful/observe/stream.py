@@ -1,18 +1,18 @@
-"""The live stream: what happens, as it happens, for whoever watches.
+"""The live stream: events for subscribers as they happen.
 
 Theory of operation
 -------------------
-Events belong to named streams (`runs`, `schedules`, `nodes`, `alerts`, and whatever a feature publishes under a name of
-its own). Within a stream `seq` grows by one from event to event; over all streams `id` does, and it begins at the wall
-clock (milliseconds, shifted by 20 bits), so that it also grows from one process to the next without anything stored: a
-process would have to publish a million events each millisecond to overtake the clock.
+Events belong to named streams (`runs`, `schedules`, `nodes`, `alerts`, and those of features). Within a stream `seq`
+increases by one per event; across all streams `id` does, and it starts at the wall clock (milliseconds, shifted by 20
+bits), so that it also increases from one process to the next without storing anything: a process would have to publish
+a million events per millisecond to overtake the clock.
 
-The last `kept_max` events stay in a ring. A subscriber is nothing but a cursor into that ring: it owns no queue, so any
-number of slow ones cost nothing, and publishing never waits. One that asks for events which are no longer there,
-because it was away too long (`Last-Event-ID`) or reads too slowly, is told so with a `reset` event that says how many
-it lost, and goes on with what is left. After a reset a watcher reads the state anew by ordinary requests.
+The last `kept_max` events stay in a ring buffer. A subscriber is only a cursor into that ring: it has no queue, so any
+number of slow ones cost nothing, and publishing never waits. A subscriber that needs events which are no longer there,
+because it was away too long (`Last-Event-ID`) or reads too slowly, gets a `reset` event that says how many it lost, and
+continues with what is left. After a reset it should read the state again by ordinary requests.
 
-Batches stay batches: an event's JSON is made when it is first read (see `telemetry.events`).
+Batches stay batches: an event's JSON is built when it is first read (see `observe.events`).
 """
 
 import asyncio
@@ -41,9 +41,9 @@ RESET: Final = "reset"
 class Event(NamedTuple):
     """Something that happened."""
 
-    id: int  # grows over all streams, and over restarts
+    id: int  # increases across all streams and restarts
     stream: str
-    seq: int  # grows by one within its stream
+    seq: int  # increases by one within its stream
     at: Instant
     what: str
     data: Mapping[str, Any]
@@ -53,7 +53,7 @@ Handler: TypeAlias = Callable[[Event], None]
 
 
 class _Batch(NamedTuple):
-    """Neighbours in the ring: like events of one stream under consecutive ids."""
+    """Similar events of one stream under consecutive ids."""
 
     first_id: int
     first_seq: int
@@ -67,7 +67,7 @@ class _Batch(NamedTuple):
 
 
 class Stream:
-    """The bus of one process."""
+    """The event stream of one process."""
 
     def __init__(self, clock: Clock, *, kept_max: int = KEPT_MAX, first_id: int | None = None) -> None:
         self._clock = clock
@@ -76,24 +76,24 @@ class Stream:
         self._first_id = self._next_id  # the oldest event still kept, or the next one
         self._born_id = self._next_id
         self._next_seq: dict[str, int] = {}
-        self._lost_seq: dict[str, int] = {}  # per stream, the last event the ring has let go of
+        self._lost_seq: dict[str, int] = {}  # per stream, the last event dropped from the ring
         self._ring: deque[_Batch] = deque()
         self._kept = 0
         self._subscriptions: set[Subscription] = set()
         self._handlers: dict[int, tuple[str | None, Handler]] = {}
         self._next_key = 0
-        self.arrival = asyncio.Event()  # rung when somebody begins to watch
+        self.arrival = asyncio.Event()  # set when a subscriber arrives
 
     @property
     def last_id(self) -> int:
-        """The id of the newest event; before there was one, an id that precedes all."""
+        """The id of the newest event; before the first one, an id that precedes all."""
         return self._next_id - 1
 
     @property
     def subscribers(self) -> int:
         return len(self._subscriptions)
 
-    # --- telling -----------------------------------------------------------------------------------------------------
+    # --- publishing --------------------------------------------------------------------------------------------------
 
     def listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
         """Take facts from a fan-out."""
@@ -103,16 +103,16 @@ class Stream:
                 self.append(batch)
 
     def publish(self, stream: str, what: str, data: Mapping[str, Any]) -> None:
-        """One event under any stream's name: how a feature reports."""
+        """Publish one event to a stream; used by features."""
         self.append(EventBatch(stream, what, self._clock.read().now, 1, lambda _: data))
 
     def reset(self, reason: str) -> None:
-        """Tell everybody, whatever they watch, that something is missing at this place."""
+        """Tell all subscribers that events are missing at this point."""
         data = _reset_data(reason, None)
         self.append(EventBatch(RESET, RESET, self._clock.read().now, 1, lambda _: data))
 
     def append(self, batch: EventBatch) -> None:
-        """Like events, next in line."""
+        """Append a batch of events."""
         seq = self._next_seq.get(batch.stream, 1)
         kept = _Batch(self._next_id, seq, batch)
         self._next_id += batch.size
@@ -132,7 +132,7 @@ class Stream:
     # --- listening in this process -----------------------------------------------------------------------------------
 
     def on(self, handler: Handler, stream: str | None = None) -> Callable[[], None]:
-        """Call it with every event, or with those of one stream; answers how to stop. One that raises is dropped."""
+        """Add a handler for all events or one stream; returns its remover. If it raises, it is removed."""
         key = self._next_key
         self._next_key += 1
         self._handlers[key] = (stream, handler)
@@ -149,16 +149,16 @@ class Stream:
             try:
                 for index in range(batch.told.size):
                     handler(batch.event(index))
-            except Exception:  # whoever listens must not be able to hold up what is done
+            except Exception:  # a handler must not be able to block the engine
                 self._handlers.pop(key, None)
-                log.exception("a handler of events failed and is not called any more")
+                log.exception("an event handler failed and was removed")
 
-    # --- watching ----------------------------------------------------------------------------------------------------
+    # --- subscribing -------------------------------------------------------------------------------------------------
 
     def subscribe(self, streams: Iterable[str] | None = None, last_id: int | None = None) -> "Subscription":
         """Events of these streams (all, if left out) after `last_id` (from now on, if left out)."""
         if len(self._subscriptions) >= SUBSCRIBERS_MAX:
-            raise Conflict(f"{SUBSCRIBERS_MAX} watch already; close one of them first")
+            raise Conflict(f"the limit of {SUBSCRIBERS_MAX} subscribers is reached; close one first")
         wanted = None if streams is None else frozenset(streams)
         subscription = Subscription(self, wanted, self._next_id if last_id is None else last_id + 1)
         self._subscriptions.add(subscription)
@@ -169,11 +169,11 @@ class Stream:
         return subscription
 
     def forget(self, subscription: "Subscription") -> None:
-        """It is closed."""
+        """Remove a closed subscription."""
         self._subscriptions.discard(subscription)
 
     def read_after(self, subscription: "Subscription", limit: int) -> list[Event]:
-        """The next events for a subscription, which moves on; a `reset` comes first if some are lost."""
+        """The next events for a subscription, which advances; a `reset` comes first if some are lost."""
         events: list[Event] = []
         if subscription.is_foreign:
             subscription.is_foreign = False
@@ -201,8 +201,8 @@ class Stream:
         return events
 
     def _lost(self, subscription: "Subscription") -> int | None:
-        """How many events of its streams it did not get and never will; None: some, but nobody knows how many."""
-        if subscription.is_late:  # it came back after they were gone: only the ids still tell how many there were
+        """How many events of its streams it has missed; None if some, but the number is unknown."""
+        if subscription.is_late:  # it returned after they were dropped: only the ids show how many there were
             subscription.is_late = False
             subscription.seen.update(self._lost_seq)
             return self._first_id - subscription.next_id if subscription.streams is None else None
@@ -219,7 +219,7 @@ class Stream:
         subscription.seen.update({stream: following - 1 for stream, following in self._next_seq.items()})
 
     def seen_until(self, next_id: int) -> dict[str, int]:
-        """Per stream, the last event before an id, as far as the ring tells."""
+        """Per stream, the last event before an id, as far as the ring shows."""
         seen = dict(self._lost_seq)
         for batch in self._ring:
             if batch.first_id >= next_id:
@@ -233,19 +233,19 @@ class Stream:
 
 
 def _reset_data(reason: str, missed: int | None) -> Mapping[str, Any]:
-    return {"reason": f"{reason}; read the state anew", "missed": missed}
+    return {"reason": f"{reason}; read the state again", "missed": missed}
 
 
 class Subscription:
-    """A cursor into the ring. Iterate over it, or ask for what is new; close it when done."""
+    """A cursor into the ring. Iterate over it or call `next`; close it when done."""
 
     def __init__(self, stream: Stream, streams: frozenset[str] | None, next_id: int) -> None:
         self.streams = streams
         self.next_id = next_id
         self.seen = stream.seen_until(next_id)
         self.bell = asyncio.Event()
-        self.is_late = False  # what comes next for it was gone before it came
-        self.is_foreign = False  # it came with an id that this process never gave out
+        self.is_late = False  # its next events were dropped before it subscribed
+        self.is_foreign = False  # it presented an id that this process never issued
         self._stream = stream
         self._is_closed = False
 
@@ -254,7 +254,7 @@ class Subscription:
         return self._is_closed
 
     async def next(self, clock: Clock, within: Duration, limit: int = READ_MAX) -> list[Event]:
-        """What is new, waiting for it at most `within`; nothing came if the answer is empty."""
+        """New events, waiting at most `within`; empty if there were none."""
         while not self._is_closed:
             self.bell.clear()
             events = self._stream.read_after(self, limit)
@@ -263,7 +263,7 @@ class Subscription:
         return []
 
     def close(self) -> None:
-        """Watch no longer; whoever waits in `next` is let go."""
+        """Unsubscribe; a caller waiting in `next` returns."""
         self._is_closed = True
         self._stream.forget(self)
         self.bell.set()

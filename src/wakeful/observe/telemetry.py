@@ -1,4 +1,4 @@
-"""Everything that listens, put together for one home folder: stream, log, metrics, behind one sink."""
+"""Stream, log and metrics of one home folder behind one sink."""
 
 import asyncio
 import logging
@@ -16,15 +16,15 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Sink
 
 WRITTEN_WITHIN: Final = 1.0
-"""Seconds that whoever asks for a log waits for its last lines."""
+"""Seconds a reader of a run's log waits for its last lines."""
 
 
 FOREIGN: Final = ("asyncio", "uvicorn")
-"""Loggers of others whose warnings belong in our log: what goes wrong there may end the daemon."""
+"""Third-party loggers whose warnings go to our log: their failures may end the daemon."""
 
 
 class Telemetry:
-    """Give its `sink` to `bootstrap.assemble`; close it last, when nothing more can happen."""
+    """Pass its `sink` to `bootstrap.assemble`; close it last."""
 
     def __init__(self, home: Path, clock: Clock, *, days: int = 7, redact: Redact = no_redaction) -> None:
         self.stream = Stream(clock)
@@ -43,12 +43,12 @@ class Telemetry:
         return self._fan_out
 
     def rendered_metrics(self, gauges: Gauges) -> bytes:
-        """The text of `/metrics`; what only telemetry itself knows is filled in."""
+        """The text of `/metrics`; telemetry's own values are added."""
         own = gauges._replace(log_lines_lost=self.log.lost, stream_subscribers=self.stream.subscribers)
         return self.metrics.render(own)
 
     async def log_of_run(self, run_id: int, since: Instant, until: Instant) -> RunLog:
-        """What the log says of a run, up to this moment."""
+        """The log lines of a run so far."""
         await self._fan_out.drained()
 
         def read() -> RunLog:
@@ -58,7 +58,7 @@ class Telemetry:
         return await asyncio.to_thread(read)
 
     async def close(self) -> None:
-        """Pass on what is left, write it, and end the log's thread."""
+        """Flush everything and end the log's thread."""
         await self._fan_out.drained()
         for name, handler in self._handlers.items():
             logging.getLogger(name).removeHandler(handler)
