@@ -57,7 +57,7 @@ async def test_the_same_trouble_all_night_is_one_alert_and_survives_a_restart(wo
     assert len(people["phone"].got) == 1
     bot.usual = None
     await world.sleep("3h")
-    assert len([text for text in people["phone"].got if "works again" in text]) == 1
+    assert len([text for text in people["phone"].got if "recovered after" in text]) == 1
     (closed,) = world.query("SELECT times FROM incidents WHERE name LIKE 'failing:%' AND closed_at IS NOT NULL")
     assert closed[0] >= 5
 
@@ -85,7 +85,7 @@ async def test_an_alert_about_a_broken_channel_goes_elsewhere(world: World) -> N
     people["phone"].usual = None
     await app.delivering.send("y", channel="phone")
     await world.settle()
-    notes = [text for person in people.values() for text in person.got if "works again" in text]
+    notes = [text for person in people.values() for text in person.got if "recovered after" in text]
     assert len(notes) == 1
     assert notes[0].startswith("phone: recovered after ")
 

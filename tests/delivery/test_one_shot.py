@@ -75,4 +75,4 @@ async def test_a_run_by_hand_that_succeeds_makes_up_for_it(world: World) -> None
     await app.run_now("ask")
     await world.settle()
     assert (await app.get("ask")).health == "off"
-    assert [text.partition(",")[0] for text in person.got[1:]] == ["ask: works again"]
+    assert [text.partition(" after ")[0] for text in person.got[1:]] == ["ask: recovered"]

@@ -185,7 +185,7 @@ async def test_deliveries_for_a_channel_that_vanished_wait_and_are_told_of(world
     await world.sleep("30s")
     assert len(back.got) == 1
     await world.settle()
-    assert "works again" in people["mail"].got[-1]
+    assert "recovered after" in people["mail"].got[-1]
 
 
 @virtual

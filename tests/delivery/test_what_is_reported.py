@@ -179,4 +179,4 @@ async def test_a_schedule_that_was_resumed_and_fails_again_is_news(world: World)
     assert len(people["phone"].got) == 2
     bot.usual = None
     await world.sleep("5h")
-    assert [text.partition(",")[0] for text in people["phone"].got[2:]] == ["x: works again"]
+    assert [text.partition(" after ")[0] for text in people["phone"].got[2:]] == ["x: recovered"]

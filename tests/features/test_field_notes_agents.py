@@ -134,7 +134,7 @@ async def test_a_target_that_is_busy_for_days_is_told_of(world: World) -> None:
     assert (await app.get("standup")).consecutive_errors == 0
     bot.usual = None
     await world.sleep(2 * DAY)
-    assert [text.startswith("standup: works again") for text in people["phone"].got] == [False, True]
+    assert [text.startswith("standup: recovered") for text in people["phone"].got] == [False, True]
 
 
 @virtual

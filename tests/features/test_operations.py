@@ -534,7 +534,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: every("1h"), {"command": []}, r"command.argv: must be a list of texts beginning with the program"),
     ("x", lambda: every("1h"), {"http": "localhost/in"}, r"http.url: .*is not an http or https address; write"),
     ("x", lambda: every("1h"), {"prompt": "hello"}, r"prompt: this process cannot perform it"),
-    ("x", lambda: every("1h"), {"event": "hello"}, r"event: nothing here"),
+    ("x", lambda: every("1h"), {"event": "hello"}, r"event: this process cannot perform it"),
     (
         "x",
         lambda: every("1h"),

@@ -46,7 +46,7 @@ async def test_a_slot_that_works(world: World) -> None:
     )
     await world.until("01-01 02:30:00")
     assert await told(app, "slot:main", "02:10:00") == (
-        "The wake of slot main planned for 2026-01-01T02:00:00.000Z was skipped because its window was running."
+        "The wake of slot main planned for 2026-01-01T02:00:00.000Z was skipped because its window was open."
     )
 
 

@@ -226,7 +226,7 @@ def test_an_uncertain_side_effect_waits_for_a_person(choice: str, trouble: objec
             assert inbox.mutate.count == 1
             assert {"outcome": "skipped"} in [ctx.mutation for ctx in inbox.next.contexts]
             assert await counts(bench) == {"skipped": 1}
-        with pytest.raises(Conflict, match="does not wait"):
+        with pytest.raises(Conflict, match="does not need to be resolved"):
             await inbox.flow.resolve(run_id, choice)
 
     story(tmp_path=tmp_path)
@@ -419,7 +419,7 @@ async def test_resolving_what_is_not_there_says_so(world: World) -> None:
     await inbox.open()
     with pytest.raises(NotFound, match="no run 999"):
         await inbox.flow.resolve(999, "retry")
-    with pytest.raises(ValueError, match="none of retry"):
+    with pytest.raises(ValueError, match="not one of retry"):
         await inbox.flow.resolve(1, "perhaps")
 
 

@@ -180,7 +180,7 @@ async def test_a_name_is_a_producers_or_a_consumers(client: Client, handler: Han
         ({"reservations": [], "wakeAt": "tomorrow"}, "not a date and time"),
         ({"reservations": [], "wakeAt": "2026-01-30T09:00:00"}, "has no offset"),
         ({"reservations": [], "messages": [1]}, "which this phase may not"),
-        ({"reservations": [{"topic": "mail", "ids": ["x"]}]}, "although it was shown none"),
+        ({"reservations": [{"topic": "mail", "ids": ["x"]}]}, "although it got none"),
         (says(500, "boom"), "HTTP 500"),
         (says(200, "not json"), "not JSON"),
     ],

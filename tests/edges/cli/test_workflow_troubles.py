@@ -153,9 +153,9 @@ def test_people_are_told_of_a_silent_handler_once_and_when_it_is_back(tmp_path: 
         outside.statuses.clear()
         cli.ask("workflows", "resume", "w")
         until(cli, lambda view: is_taken(view, "down"))
-        assert told(cli, "works again") == 0
+        assert told(cli, "recovered after") == 0
         cli.ask("workflows", "publish", "w", "t", "2", "--id", "b")
-        cli.until(lambda: told(cli, "works again") == 1)
+        cli.until(lambda: told(cli, "recovered after") == 1)
         assert told(cli, "could not be reached") == 2  # that it began, and in the word that it is over
 
 
