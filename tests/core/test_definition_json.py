@@ -294,7 +294,7 @@ def test_every_fault_is_found_at_once() -> None:
         ({"call": "x:y"}, "call", "'x:y' is not an object; write {…}"),
         ({"call": {"target": "x:y", "isolate": "thread"}}, "call.isolate", "'thread' is none of null, process"),
         ({"call": {"target": "x:y", "args": [1]}}, "call.args", "[1] is not an object; write {…}"),
-        ({"call": None, "prompt": "  "}, "prompt", "is empty; write what the agent is asked"),
+        ({"call": None, "prompt": "  "}, "prompt", "is empty; write the prompt for the agent"),
         ({"call": None, "prompt": 5}, "prompt", "5 is not a text; put it in quotes"),
         ({"call": None, "prompt": "hi", "agent": 5}, "agent", "5 is not a text; put it in quotes"),
         ({"call": None, "prompt": "hi", "sessionConfig": "x"}, "sessionConfig", "'x' is not an object; write {…}"),
@@ -393,7 +393,7 @@ def test_a_thousand_faults_are_told_as_a_hundred() -> None:
     """With how many there are beyond."""
     env = {f"V{number}": number for number in range(1000)}
     found = faults(BASE | {"call": None, "command": {"argv": ["x"], "env": env}})
-    assert (len(found), found[""]) == (101, "and 900 more faults")
+    assert (len(found), found[""]) == (101, "and 900 more errors")
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b"], ids=["half a character", "NUL"])

@@ -184,7 +184,7 @@ def test_plain_is_what_can_be_written_as_json_and_as_text(value: Any) -> None:
         ({"a": float("nan")}, "a", "nan is not a number"),
         ({"a": {"b": float("-inf")}}, "a.b", "-inf is not a number"),
         ({"a": {"\ud800": 1}}, "a", "half of a character"),
-        ({"a": {1, 2}}, "a", "is not a value that JSON can write"),
+        ({"a": {1, 2}}, "a", "is not a JSON value"),
         ({"a": {(1, 2): 1}}, "a", "is not a text"),
     ],
 )

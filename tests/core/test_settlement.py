@@ -139,7 +139,7 @@ def test_green_means_at_least_the_rung_the_schedule_names(wanted: RungName, reac
         assert close.outcome == "succeeded"
     else:
         assert close.outcome == "unconfirmed"
-        assert close.error == f"got as far as {reached}, and {wanted} counts as success"
+        assert close.error == f"reached {reached}, but only {wanted} counts as success"
 
 
 def test_a_failure_without_retry_closes_with_its_error() -> None:

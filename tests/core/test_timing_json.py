@@ -123,7 +123,7 @@ def test_all_faults_of_one_definition_are_named_at_once() -> None:
         ({"type": "times", "times": ["09:00", "9:30"]}, "times[1]", "is not a time of day"),
         ({"type": "times", "times": ["09:00", 930]}, "times[1]", "is not text"),
         ({"type": "times", "times": ["24:00"]}, "times[0]", "is not a time of day"),
-        ({"type": "times", "times": ["09:00", "09:00"]}, "times[1]", "stands there twice"),
+        ({"type": "times", "times": ["09:00", "09:00"]}, "times[1]", "is listed twice"),
         ({"type": "afterReset", "offsetMinutes": 1}, "slot", "is missing"),
         ({"type": "afterReset", "slot": " "}, "slot", "is empty"),
         ({"type": "afterReset", "slot": "main", "offsetMinutes": -1}, "offsetMinutes", "zero or more"),

@@ -133,9 +133,9 @@ def test_what_is_wrong_with_a_produced_answer_is_named(data: Any, words: str) ->
 
 def test_the_rights_of_the_phases_are_kept() -> None:
     """`prepare` cannot publish or keep state, `mutate` can do neither and cannot reserve."""
-    with pytest.raises(WrongAnswer, match="messages, which this phase may not"):
+    with pytest.raises(WrongAnswer, match="messages, which this phase does not allow"):
         read_prepared({"reservations": [], "messages": [{"topic": "mail", "id": "a"}]}, subscribe=["mail"])
-    with pytest.raises(WrongAnswer, match="state, which this phase may not"):
+    with pytest.raises(WrongAnswer, match="state, which this phase does not allow"):
         read_prepared({"reservations": [], "state": {"n": 1}}, subscribe=["mail"])
-    with pytest.raises(WrongAnswer, match="messages, which this phase may not"):
+    with pytest.raises(WrongAnswer, match="messages, which this phase does not allow"):
         read_mutated({"messages": [{"topic": "mail", "id": "a"}]})

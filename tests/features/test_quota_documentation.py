@@ -58,8 +58,8 @@ async def test_wake_fires_twice(world: World) -> None:
     shop.account("sk-main").mood = "never"
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "4h"}}, errors_max=1000))
     await world.sleep("10m")
-    assert "a wake was sent and does not show: nextResetTime is missing" in (await opened.slot())["statusReason"]
-    assert "a wake was sent and does not show: nextResetTime is missing" in WORDS
+    assert "a wake was sent but had no effect: nextResetTime is missing" in (await opened.slot())["statusReason"]
+    assert "a wake was sent but had no effect: nextResetTime is missing" in WORDS
     await world.sleep("20m")
     (run,) = await opened.app.runs("slot:main")
     assert (run.attempt, run.outcome) == (2, "unconfirmed")

@@ -194,7 +194,7 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
         ({**HOURLY, "promt": "x"}, "promt: unknown field; did you mean 'prompt'?"),
         ({**HOURLY, "slug": "other"}, "slug: 'other' does not match 'standup' in the path"),
         ({**HOURLY, "agent": "nobody"}, "agent: there is no agent 'nobody'"),
-        ({**HOURLY, "prompt": "\ud800"}, "prompt: holds half of a character"),
+        ({**HOURLY, "prompt": "\ud800"}, "prompt: contains half of a character"),
     ],
 )
 @virtual

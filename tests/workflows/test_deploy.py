@@ -184,7 +184,7 @@ async def test_a_python_workflow_that_cannot_work_is_refused_at_the_start(world:
         return "all of them"
 
     flow.consumer(subscribe=["t"], name="c")(prepare)
-    with pytest.raises(Invalid, match="nobody reads 'nowhere'"):
+    with pytest.raises(Invalid, match="no consumer reads 'nowhere'"):
         await bench.start()
     bench = world.bench()
     bench.workflow("w").consumer(subscribe=["t"], name="c")(prepare)

@@ -159,7 +159,7 @@ async def test_a_logic_error_behind_the_side_effect_waits_open_and_resumes_at_ne
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("1h")
     view = await inbox.flow.get()
-    assert "is not among the topics it declared" in view["error"]
+    assert "is not one of its declared topics" in view["error"]
     assert (view["openRun"]["phase"], view["openRun"]["awaits"]) == ("mutated", "stopped")
     assert await counts(bench) == {"reserved": 1}
     await inbox.flow.resume()

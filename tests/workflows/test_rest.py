@@ -132,14 +132,14 @@ async def test_every_request_to_a_handler_is_heard(tmp_path: Path, handler: Hand
 @pytest.mark.parametrize(
     ("change", "field", "words"),
     [
-        ({"consumers": {}}, "producers.poll.publishes", "nobody reads 'mail'"),
+        ({"consumers": {}}, "producers.poll.publishes", "no consumer reads 'mail'"),
         ({"producer": {"schedule": {"type": "cron", "expression": "61 * * * *"}}}, "schedule", "61"),
         ({"producer": {"schedule": None}}, "producers.poll.schedule", "missing"),
         ({"producer": {"handler": {}}}, "producers.poll.handler", "exactly one of http, command"),
         ({"producer": {"handler": {"http": {"url": "ftp://x"}}}}, "handler.http.url", "not an http"),
         ({"producer": {"handler": {"command": {"argv": []}}}}, "handler.command.argv", "list of texts"),
         ({"consumer": {"subscribe": []}}, "consumers.digest.subscribe", "is empty"),
-        ({"consumer": {"subscribe": ["bad name"]}}, "consumers.digest.subscribe", "not a name of a topic"),
+        ({"consumer": {"subscribe": ["bad name"]}}, "consumers.digest.subscribe", "not a valid topic name"),
         ({"consumer": {"mutate": "no"}}, "consumers.digest.mutate", "true or false"),
         ({"consumer": {"timeout": "soon"}}, "consumers.digest.timeout", "not a duration"),
         ({"consumer": {"colour": 1}}, "consumers.digest.colour", "unknown field"),
@@ -166,7 +166,7 @@ async def test_a_name_is_a_producers_or_a_consumers(client: Client, handler: Han
     one["consumers"]["poll"] = {**one["consumers"]["digest"], "subscribe": ["more"]}
     refused = await client.ask("PUT", "/api/workflows/inbox", one)
     assert refused.status == 400
-    assert "is the name of a producer as well" in refused.body["error"]
+    assert "is also the name of a producer" in refused.body["error"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_a_name_is_a_producers_or_a_consumers(client: Client, handler: Han
         ({"reservations": [], "wakeAt": 5}, "is not a text"),
         ({"reservations": [], "wakeAt": "tomorrow"}, "not a date and time"),
         ({"reservations": [], "wakeAt": "2026-01-30T09:00:00"}, "has no offset"),
-        ({"reservations": [], "messages": [1]}, "which this phase may not"),
+        ({"reservations": [], "messages": [1]}, "which this phase does not allow"),
         ({"reservations": [{"topic": "mail", "ids": ["x"]}]}, "although it got none"),
         (says(500, "boom"), "HTTP 500"),
         (says(200, "not json"), "not JSON"),
@@ -294,7 +294,7 @@ async def test_publishing_to_a_foreign_topic_is_an_error_of_that_run(client: Cli
     await until(client, is_idle)
     await client.post("/api/workflows/inbox/run")
     view = await until(client, lambda view: view["error"] is not None)
-    assert "'foreign' is not among the topics it declared (mail)" in view["error"]
+    assert "'foreign' is not one of its declared topics (mail)" in view["error"]
     assert view["topics"]["mail"]["pending"] == 0
 
 

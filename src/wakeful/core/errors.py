@@ -1,8 +1,8 @@
-"""How the core says that something written is wrong.
+"""Validation errors of the core.
 
-Theory of operation: a definition is read as a whole and every fault in it is found before anything is refused, so a
-person corrects a file once and not once per mistake. One fault is a `FieldError`: the field as the person wrote it,
-and a message that says what is wrong with the value and what to write instead. All faults of one definition travel in
+Theory of operation: a definition is read as a whole and all its errors are collected before it is refused, so a person
+corrects a file once instead of once per mistake. One error is a `FieldError`: the field as the person wrote it, and a
+message that says what is wrong with the value and what to write instead. All errors of one definition are raised in
 one `Invalid`.
 """
 
@@ -14,7 +14,7 @@ from typing import NoReturn
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault: where it is, and a message naming the value and the cure."""
+    """One error: the field, and a message with the value and the cure."""
 
     field: str
     message: str
@@ -24,7 +24,7 @@ class FieldError:
 
 
 class Invalid(ValueError):
-    """Something written cannot be accepted; `errors` lists every fault, `str()` is all of them on one line."""
+    """The input cannot be accepted; `errors` lists every error, `str()` joins them on one line."""
 
     def __init__(self, *errors: FieldError) -> None:
         super().__init__(*errors)
@@ -35,5 +35,5 @@ class Invalid(ValueError):
 
 
 def refuse(field: str, message: str) -> NoReturn:
-    """Raise `Invalid` with a single fault."""
+    """Raise `Invalid` with a single error."""
     raise Invalid(FieldError(field, message))

@@ -1,7 +1,7 @@
-"""Reading a JSON object field by field, keeping every fault instead of stopping at the first.
+"""Reading a JSON object field by field, collecting every error instead of stopping at the first.
 
-What arrives here was written by anybody: any JSON type anywhere, any size, any depth. So a value is shown shortened,
-unknown names are compared up to a limit, and `check_plain` refuses beforehand what could not be stored or sent on.
+The input is untrusted: any JSON type anywhere, any size, any depth. So values are shortened in messages, unknown names
+are compared up to a limit, and `check_plain` refuses beforehand what could not be stored or sent on.
 """
 
 import difflib
@@ -20,7 +20,7 @@ DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 100
 MESSAGE_MAX: Final = 400
 UNKNOWN_MAX: Final = 10
-# Ten years: a moment that far from now can still be written as an instant.
+# Ten years: an instant that far from now is still within the calendar.
 DURATION_MAX: Final[Duration] = 3653 * DAY
 _BRACKETS: Final = ("[", "{")
 _QUOTES: Final = "'\""
@@ -29,22 +29,22 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 def shown(value: Any) -> str:
-    """The value as a message quotes it: whole if it is small."""
+    """The value as quoted in a message: in full if it is short."""
     try:
         return _SHORT.repr(value)
-    except ValueError:  # an integer of more digits than Python is willing to write
+    except ValueError:  # an integer with more digits than Python converts
         return "this number"
 
 
 def check_plain(data: Any) -> None:
-    """Refuse JSON that nobody could store or send on: too deep, not a number, not text. Everything at once."""
+    """Refuse JSON that cannot be stored or sent on (too deep, NaN, broken text), with all errors at once."""
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
         text.encode()
         if "\\u0000" not in text and sum(map(text.count, _BRACKETS)) <= DEPTH_MAX:
             return
     except (ValueError, TypeError, RecursionError):
-        pass  # found below, with its place
+        pass  # found again below, with its path
     errors: list[FieldError] = []
     level: list[tuple[str, Any]] = [("", data)]
     for _ in range(DEPTH_MAX + 1):
@@ -55,7 +55,7 @@ def check_plain(data: Any) -> None:
 
 
 def _inside(place: str, value: Any, errors: list[FieldError]) -> list[tuple[str, Any]]:
-    """What a JSON value holds, with the place of each; what is wrong with the value itself goes to `errors`."""
+    """The values inside a JSON value, each with its path; errors of the value itself are added to `errors`."""
     problem = None
     match value:
         case Mapping():
@@ -68,11 +68,11 @@ def _inside(place: str, value: Any, errors: list[FieldError]) -> list[tuple[str,
         case str():
             problem = _faulty_text(value)
         case float() if not math.isfinite(value):
-            problem = f"{value} is not a number that JSON can write; give a finite one"
+            problem = f"{value} is not a number that JSON can represent; give a finite one"
         case None | bool() | int() | float():
             pass
         case _:
-            problem = f"{shown(value)} is not a value that JSON can write; use texts, numbers, lists and objects"
+            problem = f"{shown(value)} is not a JSON value; use texts, numbers, lists and objects"
     if problem:
         errors.append(FieldError(place, problem))
     return []
@@ -82,16 +82,16 @@ def _faulty_text(text: Any) -> str | None:
     if not isinstance(text, str):
         return f"has the name {shown(text)}, which is not a text; put it in quotes"
     if "\0" in text:
-        return "holds a NUL character, which cannot be stored; remove it"
+        return "contains a NUL character, which cannot be stored; remove it"
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "holds half of a character (a lone surrogate), which cannot be stored; remove it"
+        return "contains half of a character (a lone surrogate), which cannot be stored; remove it"
     return None
 
 
 def _shortened(error: FieldError) -> FieldError:
-    """A message that quotes something huge keeps its beginning and its cure."""
+    """Shorten a message that quotes something huge: keep its beginning and its cure."""
     text = error.message
     if len(text) <= MESSAGE_MAX:
         return error
@@ -99,7 +99,7 @@ def _shortened(error: FieldError) -> FieldError:
 
 
 class Fields:
-    """One JSON object being read. A bad field answers its default and leaves a fault behind; `finish` raises them."""
+    """One JSON object being read. A bad field returns its default and records an error; `finish` raises them all."""
 
     __slots__ = ("_data", "_path", "errors")
 
@@ -132,7 +132,7 @@ class Fields:
         return self.text(name) if self.has(name) else None
 
     def filled(self, name: str, cure: str) -> str:
-        """A text that must say something; one complaint is enough."""
+        """A text that must not be empty; reports at most one error."""
         faults = len(self.errors)
         text = self.text(name)
         if not text.strip() and len(self.errors) == faults:
@@ -140,7 +140,7 @@ class Fields:
         return text
 
     def name_or_none(self, name: str) -> str | None:
-        """A name that may be left out, but not be empty."""
+        """A name that may be left out, but must not be empty."""
         return self.filled(name, "write a name, or leave it out") if self.has(name) else None
 
     def flag(self, name: str, default: bool) -> bool:
@@ -193,11 +193,11 @@ class Fields:
         return found
 
     def raw(self, name: str) -> Any:
-        """Whatever JSON was given."""
+        """The JSON value as given."""
         return self._data.get(name)
 
     def nested(self, name: str, reader: "Callable[[Fields], T]") -> T | None:
-        """An object inside this one; its faults are named with the path to them."""
+        """An object inside this one; its errors are reported with their full path."""
         value = self._data.get(name)
         if not isinstance(value, Mapping):
             self.fail(name, f"{shown(value)} is not an object; write {{…}}")
@@ -214,7 +214,7 @@ class Fields:
     def items(
         self, name: str, reader: "Callable[[Fields], T]", *, most: int, cure: str, least: int = 1
     ) -> tuple[T, ...]:
-        """The objects of a list, each read like one inside this; those that are wrong are left out."""
+        """The objects of a list, each read like a nested object; invalid ones are left out."""
         values = self._data.get(name)
         if not isinstance(values, list) or not least <= len(values) <= most:
             count = f"has {len(values)} items; give {least} to {most}" if isinstance(values, list) else "is not a list"
@@ -231,19 +231,19 @@ class Fields:
             return reader(self._data.get(name))
         except Invalid as invalid:
             self.errors.extend(map(_shortened, invalid.errors))
-        except ValueError as error:  # a number of thousands of digits, say
+        except ValueError as error:  # for example, a number with thousands of digits
             self.fail(name, f"{shown(self._data.get(name))} cannot be read ({error}); write a smaller value")
         return None
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """A misspelt field would otherwise be lost in silence."""
+        """Refuse unknown fields: a misspelt one would otherwise be ignored silently."""
         names = tuple(known)
         unknown = [str(name) for name in self._data if name not in names]
         for name in unknown[:UNKNOWN_MAX]:
             near = difflib.get_close_matches(name[:80], names, n=1)
             cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(names)}"
             self.fail(name[:80], f"unknown field; {cure}")
-        if len(unknown) > UNKNOWN_MAX:  # looking for what each resembles would take as long as they are many
+        if len(unknown) > UNKNOWN_MAX:  # comparing each with the known names would take too long
             self.fail(
                 unknown[UNKNOWN_MAX][:80], f"unknown field, and {len(unknown) - UNKNOWN_MAX - 1} more; remove them"
             )
@@ -251,6 +251,6 @@ class Fields:
     def finish(self) -> None:
         if len(self.errors) > FAULTS_MAX:
             more = len(self.errors) - FAULTS_MAX
-            raise Invalid(*self.errors[:FAULTS_MAX], FieldError("", f"and {more} more faults"))
+            raise Invalid(*self.errors[:FAULTS_MAX], FieldError("", f"and {more} more errors"))
         if self.errors:
             raise Invalid(*self.errors)

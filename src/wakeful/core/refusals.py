@@ -1,9 +1,9 @@
-"""Refusals that are not about a field: what was asked for is not there, or cannot be done now."""
+"""Refusals that are not about a field: something does not exist, or cannot be done in the current state."""
 
 
 class NotFound(LookupError):
-    """Nothing of that name."""
+    """Nothing has this name."""
 
 
 class Conflict(RuntimeError):
-    """It cannot be done in the state things are in; the message says what stands in the way."""
+    """Not possible in the current state; the message says what prevents it."""

@@ -1,4 +1,4 @@
-"""The JSON shape of `retry`: how often, how long apart, and after which exceptions of a call."""
+"""The JSON shape of `retry`: how many times, with which delay, and after which exceptions of a call."""
 
 import builtins
 import re
@@ -15,7 +15,7 @@ _NAME_MAX: Final = 200
 
 
 def retry_from_fields(fields: Fields) -> Retry:
-    """Read it, noting every fault."""
+    """Read it, collecting every error."""
     fields.refuse_unknown(("times", "delay", "backoff", "delayMax", "on", "giveUpOn"))
     delay = fields.duration("delay", 30 * MINUTE, least=1) or 0
     delay_max = fields.duration("delayMax", None, least=1)
@@ -32,7 +32,7 @@ def retry_from_fields(fields: Fields) -> Retry:
 
 
 def retry_to_json(retry: Retry) -> dict[str, Any]:
-    """Write it; what is usual beyond `times` and `delay` is left out."""
+    """Write it; defaults other than `times` and `delay` are left out."""
     out: dict[str, Any] = {"times": retry.times, "delay": format_duration(retry.delay)}
     if retry.backoff != 1:
         out["backoff"] = retry.backoff

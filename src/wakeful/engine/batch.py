@@ -1,4 +1,4 @@
-"""Gathering like with like: concurrent requests of one sort travel to the store as one batch."""
+"""Batching: concurrent requests of the same kind go to the store as one batch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,10 @@ BATCH_MAX: Final = 200
 
 
 class Batcher(Generic[I, O]):
-    """Answers each item with its own fate; while one batch is under way, the next one gathers.
+    """Returns a result for each item; while one batch is being written, the next one collects.
 
-    There is no waiting for company: an item that finds nothing under way goes at once. Under load the batches grow by
-    themselves, because everything that arrives during a commit goes into the next.
+    An item never waits for others: if no batch is being written, it is sent immediately. Under load the batches grow
+    by themselves, because everything that arrives during a commit goes into the next batch.
     """
 
     def __init__(self, flush: Callable[[list[I]], Awaitable[list[O]]], *, limit: int = BATCH_MAX) -> None:
@@ -33,7 +33,7 @@ class Batcher(Generic[I, O]):
 
     async def _drain(self) -> None:
         try:
-            await asyncio.sleep(0)  # let everyone who is ready now get on the same batch
+            await asyncio.sleep(0)  # let every task that is ready now join this batch
             while self._waiting:
                 batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
                 await self._answer(batch)

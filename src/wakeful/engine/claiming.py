@@ -1,9 +1,8 @@
-"""Claiming: one transaction that rings what is due and takes what may start, as much as there is room for.
+"""Claiming: one transaction that rings the due alarms and claims as many runs as there is capacity for.
 
-A run is claimed in three steps: its keeper's gates admit it, its lane is taken, its row is written under this node with
-a new fence. Whatever is not admitted or finds its lane held waits as an alarm. A run that an instant brings forth in
-this very transaction takes the same steps before it is written for the first time, so that the common case costs one
-insert and no alarm.
+A run is claimed in three steps: the gates of its keeper admit it, its lane is taken, and its row is written under this
+node with a new fence. A run that is not admitted, or whose lane is held, waits as an alarm. A run created in this
+transaction takes the same steps before its first write, so the common case costs one insert and no alarm.
 """
 
 from collections.abc import Sequence
@@ -22,44 +21,44 @@ from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
 class ClaimRequest(NamedTuple):
-    """Who asks for what is due, and how much of it."""
+    """The node that claims, the time, and how many runs it can take."""
 
     node_id: int
     now: Instant
     room: int
     gap_reason: str
-    is_ringing: bool  # not while the clock is not set yet
-    lease_until: Instant = 0  # as this node last wrote it: a store that lacks it has gone back
+    is_ringing: bool  # False while the clock is not set yet
+    lease_until: Instant = 0  # as this node last wrote it: if the store lacks it, the store was rolled back
 
 
 class Claim(NamedTuple):
-    """A run this node now owns, and what to do with it: perform the job, or settle it at once."""
+    """A run this node now owns, and what to do with it: perform the job, or settle it immediately."""
 
     run: Run
     job: Job | Ending
 
 
 class Claimed(NamedTuple):
-    """What one claiming transaction brought."""
+    """The result of one claiming transaction."""
 
     claims: list[Claim]
-    is_more: bool  # something due is left, and there is room for it
+    is_more: bool  # more is due, and there is capacity for it
     next_due_at: Instant | None
     side_tasks: list[SideTask]
     alerts: list[Alert]
-    is_lost: bool = False  # the node's lease was taken: it may claim nothing more under this name
+    is_lost: bool = False  # another node took the lease: claim nothing more under this node id
 
 
 class _Sorted(NamedTuple):
-    """Runs that are due, sorted by what becomes of them now."""
+    """Due runs, grouped by what happens to them now."""
 
     claims: list[Claim]
     waiting: list[tuple[Run, Alarm]]
 
 
-def claim(tx: Tx, hooks: EngineHooks, asking: ClaimRequest, *, only: str | None = None) -> Claimed:
-    """Ring and claim what is due by now, at most `room` runs; `only` the first alarm of one kind, if it is named."""
-    node_id, now, room, gap_reason, is_ringing, lease_until = asking
+def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None = None) -> Claimed:
+    """Ring and claim what is due at `now`, at most `room` runs; with `only`, just the first alarm of that kind."""
+    node_id, now, room, gap_reason, is_ringing, lease_until = request
     claims: list[Claim] = []
     side_tasks: list[SideTask] = []
     full: list[str] = []
@@ -109,7 +108,7 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
 
 
 def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
-    """Runs that were brought forth in this transaction and are not in the ledger yet."""
+    """Runs created in this transaction, which are not in the ledger yet."""
     ready = [one.run for one in due if not one.rests]
     found = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
@@ -122,7 +121,7 @@ def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now
 
 
 def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
-    """Ask the gates, take the lanes, and move what may start under this node."""
+    """Check the gates, take the lanes, and claim what may start for this node."""
     found = _Sorted([], [])
     for kind in dict.fromkeys(run.kind for run in runs):
         keeper = hooks.keepers[kind]
@@ -130,20 +129,20 @@ def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: In
         free = _take_lanes(tx, hooks, admitted, found)
         deferred = [(run.lane, run.run_id) for run, alarm in found.waiting if run.lane is not None and not alarm.parked]
         if deferred:
-            tx.lanes.free_many(sorted(deferred))  # it was let through and does not go: the next in line may
+            tx.lanes.free_many(sorted(deferred))  # admitted but not started: the next run in line may go
         for run, job in zip(free, keeper.jobs(tx, free), strict=True):
             found.claims.append(_own(run, job, hooks, node_id, now))
     return found
 
 
 def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now: Instant, found: _Sorted) -> list[Run]:
-    """The runs that may start; deferred ones wait. One that is skipped is claimed and settled at once, like any other
-    ending, so that what it belongs to is always held before the run is."""
+    """Return the runs that may start; deferred runs wait. A skipped run is claimed and settled like any other ending,
+    so that its owner is always locked before the run is."""
     admitted: list[Run] = []
     for run, decision in zip(runs, keeper.admit(tx, runs, now=now), strict=True):
         match decision:
             case Defer(until=until, reason=reason):
-                until = max(until, now + DEFERRED_MIN)  # a gate that says "at once" would be asked without end
+                until = max(until, now + DEFERRED_MIN)  # a gate that defers to `now` would be checked in a tight loop
                 moved = run._replace(reason=reason, next_attempt_at=until)
                 found.waiting.append((moved, _alarm(moved, until)))
             case Skip(reason=reason):
@@ -155,7 +154,7 @@ def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now
 
 
 def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], found: _Sorted) -> list[Run]:
-    """The runs that have no lane or got theirs; the others are parked until it is freed."""
+    """Return the runs that have no lane or got theirs; the others are parked until the lane is free."""
     wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not hooks.is_lifted(run.lane)]
     if not wanted:
         return list(runs)
@@ -171,8 +170,8 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], found: _Sorted)
 
 
 def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instant) -> Claim:
-    """The claim. A call begins in the same breath, so with `onCrash: retry` its row says so from the start: crash or
-    not, the same follows. With `unknown` the difference matters, and the action reports it."""
+    """The claim. A call starts immediately, so with `onCrash: retry` its row says `started` from the beginning: the
+    result is the same either way. With `unknown` the difference matters, and the action reports it."""
     if isinstance(job, str):
         row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
         return Claim(row, Failed(job, permanent=True))

@@ -1,4 +1,4 @@
-"""The system's clock behind the port."""
+"""The system clock as an implementation of the `Clock` port."""
 
 import asyncio
 import time

@@ -1,8 +1,8 @@
-"""The engine: one loop that rings what is due, runs it, and settles it.
+"""The engine: one loop that rings due alarms, runs what they start, and settles it.
 
-`tick` looks once, at one reading of the clock, and answers when to look again; the loop sleeps until then, or until
-somebody rings the bell (a command wrote something, an attempt ended, room came free). A missed bell costs at most
-`sleep_max`: every tick asks the store what is due and trusts nothing it remembers.
+`tick` does one pass at one reading of the clock and returns when the next pass is due. The loop sleeps until then, or
+until the bell is set (a command wrote something, an attempt ended, capacity became free). A missed bell costs at most
+`sleep_max`: every tick queries the store for what is due and relies on no state of its own.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from wakeful.core.schedule.policies import DAY, SECOND
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
-from wakeful.engine.claiming_one_by_one import claim_apart, hold_off_each
+from wakeful.engine.claiming_one_by_one import claim_one_by_one, hold_off_each
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.orphans import OrphanInquiry
@@ -46,12 +46,12 @@ PRUNE_PAUSE: Final = SECOND
 BORN_AT: Final = "created_at"
 
 _BEFORE_ALL: Final = -(2**62)
-"""An id before all others: what has a cadence and is no schedule has an id below zero."""
+"""Lower than every id: cadences that belong to no schedule have negative ids."""
 _OTHERS_MAX: Final = 100
 
 
 class Identity(NamedTuple):
-    """How this process is called."""
+    """The name, host and process id of this node."""
 
     name: str
     host: str
@@ -59,14 +59,14 @@ class Identity(NamedTuple):
 
 
 class Leased(NamedTuple):
-    """A lease as it was written."""
+    """A lease as last written to the store."""
 
     at: Instant
     until: Instant
 
 
 class Engine:
-    """Ticks over one store. Several may tick over a store that is made for it."""
+    """Ticks over one store. Several engines may share a store that supports it."""
 
     def __init__(
         self,
@@ -84,22 +84,22 @@ class Engine:
         self._identity = identity
         self._limits = limits or Limits()
         self._on_alert = on_alert or _log_alert
-        self._sink = sink  # hears of time and leases; what is written, the store itself tells (`telemetry.told_store`)
+        self._sink = sink  # gets clock and lease events; the store reports its own writes (`EventingStore`)
         self._bell = asyncio.Event()
         marks: Batcher[Mark, bool] = Batcher(self._mark)
-        # Called before this node enters: a store that is a copy, or went back, is put in order first.
+        # Called before this node enters: repairs a store that is a copy or was rolled back.
         self.adopt: Callable[[Instant], Awaitable[object]] | None = None
-        self._leased = Leased(0, 0)  # what this node last wrote of its lease
+        self._leased = Leased(0, 0)  # this node's lease as it last wrote it
         self._lease = Lease(clock, self._limits.lease, self._renew_now)
         self._runner = Runner(
             hooks, clock, marks, self._lease, self._ended, self._bell.set, ending_grace=self._limits.ending_grace
         )
         self._settler = Settler(self._settle, clock)
         self._side_tasks = SideTasks(store, clock, self._bell.set)
-        self._asker = OrphanInquiry(store, hooks, clock, self._on_told)
-        self._is_told = False  # a target told what became of a run of a dead node: rescue it now
+        self._asker = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
+        self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
         self._loop_task: asyncio.Task[None] | None = None
-        self._is_draining = False  # claims nothing more, still renews its lease and keeps deadlines
+        self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
         self._node_id: int | None = None
         self._last: Moment | None = None
@@ -108,14 +108,14 @@ class Engine:
         self._renew_at = 0
         self._prune_at = 0
         self._steady_since = 0
-        self._leases_known_at = 0  # monotonic: by then every node that lives has renewed by the clock as it is now
+        self._leases_known_at = 0  # monotonic: by then every live node has renewed by the current clock
         self._gap_reason = "outage"
         self._empty_ticks = 0
         self._lag = 0
         self._terms = ""  # a hash of the settings that all nodes must share
         self._published = ""
 
-    # --- what others see ---------------------------------------------------------------------------------------------
+    # --- state for other parts ---------------------------------------------------------------------------------------
 
     @property
     def is_ticking(self) -> bool:
@@ -128,46 +128,46 @@ class Engine:
 
     @property
     def running(self) -> list[int]:
-        """Ids of the runs under way here, stuck ones included."""
+        """Ids of the runs in progress here, including stuck ones."""
         return self._runner.run_ids
 
     @property
     def loop_task(self) -> asyncio.Task[None] | None:
-        """The task that ticks; while nothing is due it waits on the clock."""
+        """The task that ticks; it waits on the clock while nothing is due."""
         return self._loop_task
 
     @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
-        """The tasks that perform or settle something now, each with a name for people."""
+        """The tasks that perform or settle something now, each with a readable name."""
         return self._runner.under_way | self._side_tasks.under_way | self._settler.under_way
 
     def change_limits(self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int) -> None:
-        """Work by these from now on. Runs beyond a lower cap go on; nothing is claimed until there is room again."""
+        """Apply new limits. Runs above a lower cap continue; nothing is claimed until there is capacity again."""
         is_forgetting = ledger_days < self._limits.ledger_days
         self._limits = replace(
             self._limits, concurrency_max=concurrency_max, shutdown_grace=shutdown_grace, ledger_days=ledger_days
         )
-        self._renew_at = 0  # the others see our capacity with the lease
+        self._renew_at = 0  # the lease row shows our capacity to other nodes
         if is_forgetting:
             self._prune_at = 0
         self._bell.set()
 
     def publish_terms(self, terms: str) -> None:
-        """Say by which settings this node works, as a hash, with its lease."""
+        """Publish a hash of the settings this node runs with, as part of its lease."""
         self._terms = terms
 
     def ring_bell(self) -> None:
-        """Something may be due earlier than thought: look now."""
+        """Tick now: something may be due earlier than planned."""
         self._bell.set()
 
     async def start(self) -> None:
-        """Begin to tick, or to wait for the clock while another process holds it."""
+        """Start ticking, or start waiting for the clock while another process holds it."""
         self._is_draining = self._is_stopped = False
         await self._enter()
         self._loop_task = asyncio.create_task(self._run(), name="wakeful-engine")
 
     async def stop(self) -> None:
-        """Stop claiming at once, give runs their grace, end what is left, record it all, and let go of the clock."""
+        """Stop claiming, give runs their grace period, cancel the rest, record everything, and release the clock."""
         self._is_draining = True
         self._bell.set()
         if self._node_id is not None:
@@ -176,7 +176,7 @@ class Engine:
             self._side_tasks.end_all()
             await self._within(self._limits.ending_grace, self._wait_idle())
             self._runner.give_up_rest()
-            # A store that cannot be written must not keep us: the next start takes what is left for lost.
+            # A store that cannot be written must not block shutdown: the next start treats the remaining runs as lost.
             await self._within(self._limits.store_grace, self._settler.wait_tried())
             self._settler.clear()
         self._is_stopped = True
@@ -200,17 +200,17 @@ class Engine:
                     continue
                 deadline = await self.tick(self._clock.read())
             except StoreUnavailable as error:
-                log.warning("the store cannot be used, trying again: %s", error)
+                log.warning("the store is unavailable, trying again: %s", error)
                 deadline = self._clock.read().monotonic + TRY_AGAIN
             except Exception:
-                log.exception("a tick failed, the clock goes on")
+                log.exception("a tick failed; the engine continues")
                 deadline = self._clock.read().monotonic + TRY_AGAIN
             await self._rest(deadline)
 
     async def tick(self, moment: Moment) -> int:
-        """Look once; answers the monotonic time at which to look again."""
+        """Do one pass; returns the monotonic time of the next one."""
         await self._check_clock(moment)
-        if self._is_told and self._node_id is not None:
+        if self._has_inquiry_result and self._node_id is not None:
             await self._rescue(moment.now)
         self._runner.end_overdue(moment.monotonic)
         self._side_tasks.end_overdue(moment.monotonic)
@@ -222,24 +222,24 @@ class Engine:
             return self._next_look(moment, None)
         room = self._limits.concurrency_max - self._runner.count
         is_ringing = not self._is_clock_unset(moment.now)
-        asking = ClaimRequest(self._node_id, moment.now, room, self._gap_reason, is_ringing, self._leased.until)
-        claimed, is_apart = await self._claim(asking)
-        if claimed.is_lost and not claimed.claims:  # somebody took us for dead: renewing says so, and begins anew
+        request = ClaimRequest(self._node_id, moment.now, room, self._gap_reason, is_ringing, self._leased.until)
+        claimed, is_batch_failed = await self._claim(request)
+        if claimed.is_lost and not claimed.claims:  # another node voided this one: the renewal logs it and re-enters
             self._renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
-        begins = self._clock.read().monotonic  # the commit may have taken its time: nothing has been performed yet
-        for one in claimed.claims:
-            self._runner.start(one, begins)
+        started_at = self._clock.read().monotonic  # read again: the commit may have taken long
+        for item in claimed.claims:
+            self._runner.start(item, started_at)
         for side_task in claimed.side_tasks:
             self._side_tasks.start(side_task, moment)
         for alert in claimed.alerts:
             self._alert(alert, moment.now)
-        on_time = [moment.now - one.run.due_at for one in claimed.claims if one.run.trigger == "schedule"]
+        on_time = [moment.now - item.run.due_at for item in claimed.claims if item.run.trigger == "schedule"]
         self._lag = max(on_time, default=0)
         if self._sink is not None:
             self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
-        if is_apart:
+        if is_batch_failed:
             return moment.monotonic + TRY_AGAIN
         if claimed.is_more and self._runner.count < self._limits.concurrency_max:
             return moment.monotonic
@@ -249,33 +249,33 @@ class Engine:
             await self._store.write(partial(hold_off_each, now=moment.now))
         return self._next_look(moment, claimed.next_due_at)
 
-    async def _claim(self, asking: ClaimRequest) -> tuple[Claimed, bool]:
-        """What is due, all of it in one transaction; if that fails, each alarm in its own. Answers whether it did."""
+    async def _claim(self, request: ClaimRequest) -> tuple[Claimed, bool]:
+        """Claim what is due in one transaction; if that fails, one alarm at a time. Also returns whether it failed."""
         try:
-            return await self._store.write(partial(claim, hooks=self._hooks, asking=asking)), False
+            return await self._store.write(partial(claim, hooks=self._hooks, request=request)), False
         except StoreUnavailable:
             raise
-        except Exception:  # one of them is at fault; the others must not suffer for it (L9)
-            log.exception("what is due could not be claimed together: each alarm is rung apart")
-            return await claim_apart(self._store, self._hooks, asking), True
+        except Exception:  # one alarm is at fault; the others must still ring (L9)
+            log.exception("batch claim failed; claiming alarms one by one")
+            return await claim_one_by_one(self._store, self._hooks, request), True
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
         candidates = [moment.monotonic + self._limits.sleep_max, self._renew_at, self._prune_at]
         deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline())
         candidates += [deadline for deadline in deadlines if deadline is not None]
         if self._runner.count >= self._limits.concurrency_max:
-            candidates.append(moment.monotonic + TRY_AGAIN)  # room rings the bell; this serves what must not wait
+            candidates.append(moment.monotonic + TRY_AGAIN)  # free capacity sets the bell; this covers side tasks
         elif next_due_at is not None and not self._is_clock_unset(moment.now):
             candidates.append(moment.monotonic + max(0, next_due_at - moment.now, self._pause()))
         return min(candidates)
 
     def _pause(self) -> Duration:
-        """An alarm that is due and rings for nothing, look after look, must not keep the engine spinning: it may refer
-        to nothing, or another node may have it just now."""
+        """How long to wait after ticks that found a due alarm and could do nothing with it: it may refer to a missing
+        row, or another node may hold it at the moment. Without the pause the engine would spin."""
         return 0 if self._empty_ticks == 0 else min(IN_VAIN_MIN << min(self._empty_ticks, 16), TRY_AGAIN)
 
     async def _rest(self, deadline: int) -> None:
-        """Sleep until the deadline or the bell; look now and then whether another process wrote."""
+        """Sleep until the deadline or the bell; check from time to time whether another process wrote."""
         while not self._is_stopped:
             left = deadline - self._clock.read().monotonic
             poll = self._limits.poll
@@ -290,7 +290,7 @@ class Engine:
     # --- time --------------------------------------------------------------------------------------------------------
 
     async def _check_clock(self, moment: Moment) -> None:
-        """Look at the clock before looking at anything else: renew the lease, and notice jumps both ways."""
+        """Check the clock before anything else: renew the lease, and detect jumps in both directions."""
         jumped = stood_still = slept = 0
         if self._last is not None:
             jumped = (moment.now - self._last.now) - (moment.monotonic - self._last.monotonic)
@@ -307,20 +307,20 @@ class Engine:
             await self._renew(moment, stood_still=stood_still, slept=slept)
         came_back = max(self._high - moment.now, -jumped)
         if came_back >= STEP_BACK_MIN and not self._is_clock_unset(moment.now):
-            log.warning("the clock came back by %d s: planning from now", came_back // 1000)
+            log.warning("the clock went back by %d s: planning from now", came_back // 1000)
             await turn_back(self._store, self._hooks, now=moment.now, by=came_back)
             self._high = moment.now
             self._leases_known_at = moment.monotonic + self._limits.lease
         self._high = max(self._high, moment.now)
 
     def _is_clock_unset(self, now: Instant) -> bool:
-        """A clock before the store's own beginning is not set yet: nothing is planned by it."""
+        """Whether the clock is before the creation of the store, and so not set yet: nothing is planned by it."""
         return now < self._born_at - DAY
 
     # --- leases ------------------------------------------------------------------------------------------------------
 
     async def _enter(self) -> bool:
-        """Take the clock, register as a new incarnation, and look after what earlier ones left."""
+        """Take the clock, register as a new incarnation, and recover what earlier incarnations left."""
         if not await self._store.hold_clock():
             return False
         if self.adopt is not None:
@@ -344,15 +344,15 @@ class Engine:
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
-            if moment.now >= int(born) - DAY:  # else the clock is not set yet, and has noticed nothing
+            if moment.now >= int(born) - DAY:  # otherwise the clock is not set yet and cannot measure a gap
                 self._notice_silence(tx, moment.now, slept=0)
                 note_tick(tx, moment.now)
-            # What was planned furthest ahead counts as well: a process may die before it notes how far the clock got.
+            # The furthest planned instant counts too: a process may die before it records how far the clock got.
             ahead = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=0, limit=1)
             others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
             ahead += [other for other in others if other.schedule_id < 0 and other.next_at is not None]
             high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
-            if moment.now >= max(int(born) - DAY, high - STEP_BACK_MIN):  # what waits without a cadence has only this
+            if moment.now >= max(int(born) - DAY, high - STEP_BACK_MIN):  # waiting runs without a cadence rely on it
                 note_clock(tx, moment.now)
             return node_id, high, int(born)
 
@@ -373,22 +373,22 @@ class Engine:
             handler.recover(tx, now=now)
         except StoreUnavailable:
             raise
-        except Exception:  # its errands ring when their claims run out; the clock starts all the same (L9)
-            log.exception("errands of kind %s could not be taken up", handler.kind)
+        except Exception:  # its side tasks ring when their claims expire; the engine starts anyway (L9)
+            log.exception("cannot recover side tasks of kind %s", handler.kind)
 
     def _notice_silence(self, tx: Tx, now: Instant, *, slept: Duration) -> None:
-        """Tell how long nobody ticked; a listener that fails must not stop the clock (L9)."""
+        """Report how long no node ticked; a listener that fails must not stop the engine (L9)."""
         try:
             notice_silence(tx, self._hooks.on_silence, now=now, slept=slept)
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("a silence was noticed, and could not be noted")
+            log.exception("cannot record a gap in which no node ticked")
 
     async def _renew(self, moment: Moment, *, stood_still: Duration = 0, slept: Duration = 0) -> None:
-        """Push the lease out, take those of dead nodes, and rescue their runs. If ours was taken, begin anew."""
+        """Extend the lease, void dead nodes, and rescue their runs. If our own lease was taken, enter again."""
         node_id = self._node_id
-        lost: list[Instant | None] = []  # the store went back, to that moment; None: another node has noted it
+        lost: list[Instant | None] = []  # the store was rolled back to that moment; None: another node recorded it
 
         def renew(tx: Tx) -> tuple[bool, bool]:
             assert node_id is not None  # noqa: S101 - only a registered node renews
@@ -414,7 +414,7 @@ class Engine:
                 tx.nodes.publish(node_id, terms=self._terms)
             if not self._is_clock_unset(moment.now) and moment.now >= self._high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
-            # A lease that no living node could have by now was written by a clock that was ahead.
+            # A lease that no live node could hold by now was written by a clock that was ahead.
             is_known = moment.monotonic >= self._leases_known_at
             beyond = moment.now + self._limits.lease + STEP_BACK_MIN if is_known else INSTANT_MAX
             dead = [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != node_id]
@@ -427,7 +427,7 @@ class Engine:
         self._published = self._terms
         self._renew_at = moment.monotonic + self._limits.renew_every
         if not is_ours:
-            log.warning("this node lost its lease: its runs were taken, it starts anew")
+            log.warning("this node lost its lease: other nodes take its runs, it enters again as a new node")
             if self._sink is not None and node_id is not None:
                 self._sink.tell([LeaseLost(moment.now, node_id)])
             self._node_id = None
@@ -435,9 +435,8 @@ class Engine:
             self._runner.end_all("fenced")
             self._side_tasks.end_all()
             self._settler.clear()
-            await self._within(
-                self._limits.ending_grace, self._runner.wait_idle()
-            )  # we may be the one to try these runs again
+            # Wait: this same node may be the one that tries these runs again.
+            await self._within(self._limits.ending_grace, self._runner.wait_idle())
             await self._enter()
             return
         self._leased = Leased(moment.now, moment.now + self._limits.lease)
@@ -446,22 +445,22 @@ class Engine:
             await self._rescue(moment.now)
 
     def _went_back(self, copied_at: Instant | None, now: Instant) -> None:
-        """The store lacks what was committed since: say so, once for all nodes."""
-        log.error("the store went back: what was committed since this node's last renewal is gone from it")
+        """Report that the store lost commits, once for all nodes."""
+        log.error("the store was rolled back: what was committed since this node's last renewal is gone")
         if copied_at is not None:
             text = (
-                f"the store lost what was written after {format_instant(copied_at)}, as after a failover to a copy "
-                "that lagged: runs that were open are unknown, instants since then are missed"
+                f"the store lost what was written after {format_instant(copied_at)}, as after a failover to a lagging "
+                "copy: runs that were open are unknown, instants since then are missed"
             )
             self._alert(Alert("store", text), now)
 
     def _renew_now(self) -> None:
-        """An attempt is about to begin, and by our own clock the lease may be over."""
+        """Renew before the next attempt starts: by our own clock the lease may have expired."""
         self._renew_at = self._clock.read().monotonic
         self._bell.set()
 
     async def _rescue(self, now: Instant) -> None:
-        self._is_told = False
+        self._has_inquiry_result = False
         for alert in await rescue(self._store, self._hooks, self._asker, now=now):
             self._alert(alert, now)
 
@@ -478,11 +477,11 @@ class Engine:
             try:
                 await self._store.write(leave)
             except StoreUnavailable as error:
-                log.warning("left without saying so, the lease will run out: %s", error)
+                log.warning("cannot record the shutdown, the lease will expire by itself: %s", error)
             await self._store.release_clock()
 
     async def _prune(self, moment: Moment) -> None:
-        """Forget one small step of what is older than the ledger keeps; the writer is never held for long."""
+        """Delete one small batch of what is past the ledger's retention, so that the writer is never held long."""
         steady_for = moment.monotonic - self._steady_since
 
         def prune(tx: Tx) -> int:
@@ -498,8 +497,8 @@ class Engine:
             pruned = await self._store.write(prune)
         self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else self._limits.prune_every)
 
-    def _on_told(self) -> None:
-        self._is_told = True
+    def _on_inquiry_result(self) -> None:
+        self._has_inquiry_result = True
         self._bell.set()
 
     # --- endings -----------------------------------------------------------------------------------------------------
@@ -513,9 +512,9 @@ class Engine:
             return
         now = self._clock.read().now
         concluded = await self._store.write(partial(settle, hooks=self._hooks, ended=ended, node_id=node_id, now=now))
-        for one, counted in zip(ended, concluded.counted, strict=True):
+        for item, counted in zip(ended, concluded.counted, strict=True):
             if not counted:
-                log.warning("run %d was taken from this node; its late answer is fenced off", one.run.run_id)
+                log.warning("run %d was taken from this node; its late result is ignored", item.run.run_id)
         for alert in concluded.alerts:
             self._alert(alert, now)
         self._bell.set()

@@ -1,4 +1,4 @@
-"""The engine's limits, with what each is for."""
+"""The engine's limits, and what each is for."""
 
 from dataclasses import dataclass
 
@@ -8,26 +8,26 @@ from wakeful.core.time.instants import Duration
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much at once, how long at most."""
+    """Capacity limits and time limits."""
 
     concurrency_max: int = 64
     lease: Duration = 30 * SECOND
     renew_every: Duration = 10 * SECOND
-    sleep_max: Duration = MINUTE  # a wake-up is only a hint, and clocks jump: look at least this often
+    sleep_max: Duration = MINUTE  # a wake-up is only a hint, and clocks jump: tick at least this often
     shutdown_grace: Duration = 30 * SECOND
-    ending_grace: Duration = 15 * SECOND  # for what was told to end, on top of the action's own patience
-    store_grace: Duration = 10 * SECOND  # at shutdown, for a store that takes its time
-    poll: Duration | None = None  # how often to look whether another process wrote; None: nobody else can
+    ending_grace: Duration = 15 * SECOND  # for cancelled attempts, on top of the action's own kill timeout
+    store_grace: Duration = 10 * SECOND  # at shutdown, for a slow store
+    poll: Duration | None = None  # how often to check whether another process wrote; None: no other process can
     ledger_days: int = 90
-    prune_every: Duration = HOUR  # how often to look for what the ledger need not keep
+    prune_every: Duration = HOUR  # how often to delete what is past the ledger's retention
 
 
-# Runs that are due are left unrung while there is no room for them, so that a burst costs one write each and not two;
-# but never so long that being late because of our own queue could count as a misfire.
+# Due runs are not rung while there is no capacity for them, so that a burst costs one write each instead of two;
+# but never so long that a delay caused by our own queue could count as a misfire.
 HELD_BACK_MAX: Duration = 30 * SECOND
 RING_BATCH = 200
 DEFERRED_MIN: Duration = SECOND
-# A wall clock that went back by more than this was wrong before: plan anew. Less is put up with.
+# A wall clock that went back by more than this was wrong before: plan again. Smaller steps are ignored.
 STEP_BACK_MIN: Duration = MINUTE
-# Wall and monotonic time that drift apart by more than this between two ticks mean a jump or a suspend.
+# If wall and monotonic time diverge by more than this between two ticks, the clock jumped or the machine slept.
 JUMP_MIN: Duration = 2 * SECOND

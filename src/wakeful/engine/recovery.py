@@ -1,7 +1,7 @@
-"""Recovery: runs of nodes that are gone, and schedules planned on a clock that was wrong.
+"""Recovery: runs of dead nodes, and schedules that were planned while the clock was wrong.
 
-Both work in small steps, each its own transaction, and may stop anywhere: what is left is found again by the same
-question (which voided nodes still own runs? which cadences are planned beyond now?).
+Both work in small steps, one transaction each, and may stop anywhere: the same query finds what is left (which voided
+nodes still own runs? which cadences are planned beyond now?).
 """
 
 import asyncio
@@ -42,8 +42,8 @@ class Rescued(NamedTuple):
 async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now: Instant) -> list[Alert]:
     """Settle every run that a voided node still owns, after ending the processes it left on this machine.
 
-    Those whose target can tell what became of them are asked first, beside the clock: they stay as they are until it
-    has answered, and are settled by the rescue that follows."""
+    Runs whose target can report the result are asked about first, in the background: they stay as they are until the
+    target has replied, and the next rescue settles them."""
     alerts: list[Alert] = []
     asked: frozenset[int] = frozenset()
     while True:
@@ -59,7 +59,7 @@ async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
         except StoreUnavailable:
             raise
-        except Exception:  # one of them is at fault; neither the others nor the clock must suffer for it (L9)
+        except Exception:  # one run is at fault; the others and the engine must continue (L9)
             return alerts + await _settle_each(store, settle_lost, lost)
         alerts += step.alerts
         if step.runs == 0:
@@ -67,7 +67,7 @@ async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now:
 
 
 async def _settle_each(store: Store, settle_lost: Callable[..., Rescued], lost: Sequence[Run]) -> list[Alert]:
-    """One by one; what cannot be settled stays as it is, and is tried again with the next renewal."""
+    """Settle runs one by one; a run that fails stays as it is and is tried again at the next renewal."""
     alerts: list[Alert] = []
     for run in lost:
         try:
@@ -75,7 +75,7 @@ async def _settle_each(store: Store, settle_lost: Callable[..., Rescued], lost: 
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("run %d of a node that is gone cannot be settled", run.run_id)
+            log.exception("cannot settle run %d of a dead node", run.run_id)
     return alerts
 
 
@@ -85,18 +85,19 @@ def _leftovers(tx: Tx, limit: int) -> list[Run]:
 
 
 async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> frozenset[int]:
-    """Nothing runs again while its first try may still be at it. Answers the runs whose process is still there."""
+    """End processes that dead nodes left, so that nothing runs twice in parallel. Returns the runs whose process
+    is still alive."""
     started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
     fates = await asyncio.gather(*(hooks.orphans.end(process) for _, process in started))
     return frozenset(run_id for (run_id, _), fate in zip(started, fates, strict=True) if fate == "remains")
 
 
 def _process_of(run: Run) -> Process | None:
-    """What it started; a record that cannot be read leads to nothing that could be ended."""
+    """The process it started; None if the record cannot be read, because then there is nothing to end."""
     try:
         return None if run.process is None else Process(**json.loads(run.process))
     except (TypeError, ValueError):
-        log.exception("run %d: what it had started is not on record in a way that can be read", run.run_id)
+        log.exception("run %d: cannot read the record of the process it started", run.run_id)
         return None
 
 
@@ -109,7 +110,7 @@ def _settle_lost(
     told: Mapping[int, Told],
     wanted: frozenset[int],
 ) -> Rescued:
-    # Only those that were looked after: more may have been lost since.
+    # Only the runs that were prepared above: more may have been lost since.
     lost = [run for run in _leftovers(tx, limit) if run.run_id in wanted]
     locked = lock_all(tx, hooks, lost)
     rows = tx.runs.lock([run.run_id for run in lost])
@@ -127,33 +128,32 @@ def _settle_lost(
 
 def _ending(row: Run, remaining: frozenset[int], told: Told, *, is_asked: bool) -> Ending:
     if row.stuck and (told is None or isinstance(told, StillWorking | NeverReceived)):
-        return StuckRunEnded(
-            is_seen=not is_asked
-        )  # what was stuck in a process is gone with it; one elsewhere may not be
+        # A process that was stuck is gone with its node; a remote run may still be working.
+        return StuckRunEnded(is_seen=not is_asked)
     if row.run_id in remaining:
         return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
     match told:
         case None | StillWorking():
             return Lost(CRASH, "the node that ran it died or lost its lease")
         case NeverReceived():
-            # What was once accepted and is not to be found now may be on its way: that is no proof.
+            # A request that was accepted and cannot be found now may still be on its way: no proof that it was lost.
             is_reached = rung_index(row.rung) >= rung_index("accepted")
-            return Lost(CRASH, "the node that ran it died before its target got it", is_reached=is_reached)
+            return Lost(CRASH, "the node that ran it died before its target received it", is_reached=is_reached)
         case _:
             return told
 
 
 def read_clock_high(tx: Tx) -> Instant | None:
-    """The latest time this store has ever seen."""
+    """The latest time recorded in this store."""
     written = tx.meta.get(CLOCK_HIGH)
     return None if written is None else int(written)
 
 
 def is_trusted(tx: Tx, now: Instant, *, steady_for: Duration) -> bool:
-    """Whether something may be forgotten for good by this clock.
+    """Whether this clock may be used to delete data for good.
 
-    One that went on from where it was last trusted is; one that leapt (a machine that booted in 2036, or slept for
-    months) is once it has run steadily for a day."""
+    Yes if it continues from where it was last trusted. After a leap (a machine that booted in 2036, or slept for
+    months) only once it has run steadily for a day."""
     written = tx.meta.get(CLOCK_TRUSTED)
     leap = 0 if written is None else abs(now - int(written))
     if leap > LEAP_MAX and steady_for < STEADY_MIN:
@@ -163,17 +163,17 @@ def is_trusted(tx: Tx, now: Instant, *, steady_for: Duration) -> bool:
 
 
 def note_clock(tx: Tx, now: Instant) -> None:
-    """Remember how far the clock got; it only ever rises here."""
+    """Record how far the clock got; the recorded value never decreases here."""
     high = read_clock_high(tx)
     if high is None or now > high:
         tx.meta.set(CLOCK_HIGH, str(now))
 
 
 async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Duration) -> None:
-    """The clock was ahead by `by` and came back: plan from now, bring waiting runs nearer, forget the false height."""
+    """The clock was ahead by `by` and went back: plan from now, bring waiting runs closer, reset the recorded high."""
 
     def finish(tx: Tx) -> None:
-        # What waited on the false clock is due beyond its height: whatever was due before it was rung there.
+        # Runs that waited on the wrong clock are due beyond its high: everything due before that was rung then.
         tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE)
         tx.meta.set(CLOCK_HIGH, str(now))
 
@@ -182,8 +182,8 @@ async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Durat
             await _turn_back(store, handler, now)
         except StoreUnavailable:
             raise
-        except Exception:  # what is at fault there stays as it is; the clock goes on for all others (L9)
-            log.exception("alarms of kind %s could not be planned anew", handler.kind)
+        except Exception:  # this handler's alarms stay as they are; the engine continues for all others (L9)
+            log.exception("cannot replan alarms of kind %s", handler.kind)
     await store.write(finish)
 
 

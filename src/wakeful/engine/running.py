@@ -1,9 +1,9 @@
-"""Running: the attempts this node has under way, their deadlines, and how each really ended.
+"""Running: the attempts in progress on this node, their deadlines, and how each one really ended.
 
-An attempt is one task. When its deadline passes the task is cancelled, and the action has to end what it started; only
-then is it said to have timed out. An action that cannot end its work says so (`StillRunning`), and one that does not
-end in time after being cancelled is taken at its word as well: the run is closed as unknown, and what is still out
-there keeps its lane and its share of our capacity until it is seen to end (L6).
+An attempt is one task. When its deadline passes, the task is cancelled and the action has to end what it started; only
+then has the attempt timed out. If an action cannot end its work (`StillRunning`), or does not finish in time after it
+was cancelled, the run is closed as unknown, and the work keeps its lane and its share of the capacity until it is
+seen to end (L6).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ TRY_AGAIN: Duration = SECOND
 
 
 class RunLadder:
-    """Reports how far one attempt got, durably, through the batch of marks."""
+    """Records how far one attempt got, durably, through the batch of marks."""
 
     def __init__(self, run: Run, marks: "Batcher[Mark, bool]", clock: Clock, lease: Lease) -> None:
         self._run = run
@@ -42,7 +42,7 @@ class RunLadder:
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
         if process is None and rung_index(rung) <= rung_index(self._run.rung):
-            return await self._lease.confirm()  # the claim already says so
+            return await self._lease.confirm()  # the claim already recorded it
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
@@ -50,16 +50,16 @@ class RunLadder:
             try:
                 is_ours = await self._marks.submit(mark)
                 break
-            except StoreUnavailable:  # no failure of the target: it goes on when the rung can be written
+            except StoreUnavailable:  # not a failure of the target: continue once the rung can be written
                 await self._clock.sleep(TRY_AGAIN)
         if not is_ours:
             raise FencedOff(f"run {self._run.run_id} was taken from this node")
-        await self._lease.confirm()  # what follows this rung happens outside: not after the run may be another node's
+        await self._lease.confirm()  # what follows has outside effects: not after another node may have the run
         return None
 
 
 class _Attempt:
-    """One attempt under way."""
+    """One attempt in progress."""
 
     __slots__ = ("claim", "is_stuck", "task", "why")
 
@@ -71,7 +71,7 @@ class _Attempt:
 
 
 class Runner:
-    """Everything this node is running. `on_end` gets each attempt's ending, exactly once, unless it was fenced off."""
+    """All attempts of this node. `on_end` gets the ending of each exactly once, unless it was fenced off."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Runner:
 
     @property
     def count(self) -> int:
-        """How much of the capacity is taken, by what runs and by what is stuck."""
+        """The capacity in use, by running and by stuck attempts."""
         return len(self._attempts)
 
     @property
@@ -105,15 +105,15 @@ class Runner:
 
     @property
     def under_way(self) -> "dict[asyncio.Task[None], str]":
-        """The tasks of the attempts that are not stuck, each with a name for people."""
+        """The tasks of the attempts that are not stuck, each with a readable name."""
         named = {a.task: _name(a.claim) for a in self._attempts.values() if not a.is_stuck}
         return {task: name for task, name in named.items() if task is not None and not task.done()}
 
     def start(self, claim: Claim, monotonic: int) -> None:
-        """Begin the attempt."""
+        """Start the attempt."""
         attempt = _Attempt(claim)
         job = claim.job
-        if not isinstance(job, Job):  # decided before it began
+        if not isinstance(job, Job):  # decided before it started
             self._on_end(claim.run, job)
             return
         self._attempts[claim.run.run_id] = attempt
@@ -121,13 +121,13 @@ class Runner:
         attempt.task = asyncio.get_running_loop().create_task(self._perform(attempt, job))
 
     def next_deadline(self) -> int | None:
-        """The monotonic time at which something must be ended, or given up on."""
+        """The monotonic time at which an attempt must be cancelled or given up."""
         while self._deadlines and not self._is_current(self._deadlines[0]):
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
     def end_overdue(self, monotonic: int) -> None:
-        """Cancel every attempt whose deadline has passed; what was cancelled and goes on all the same is stuck."""
+        """Cancel every attempt whose deadline has passed; one that was cancelled and still runs is stuck."""
         while (at := self.next_deadline()) is not None and at <= monotonic:
             _, run_id, fence = heapq.heappop(self._deadlines)
             attempt = self._attempts[run_id]
@@ -135,20 +135,20 @@ class Runner:
                 self._cancel(attempt, "deadline")
                 heapq.heappush(self._deadlines, (monotonic + self._ending_grace, run_id, fence))
             else:
-                self._give_up(attempt, "was told to end and goes on; let the cancellation pass through it")
+                self._give_up(attempt, "was cancelled and still runs; let the cancellation propagate")
 
     def end_all(self, why: Why) -> None:
-        """Cancel everything: at shutdown, or because the runs were taken from us."""
+        """Cancel everything: at shutdown, or because other nodes took the runs."""
         for attempt in list(self._attempts.values()):
             self._cancel(attempt, why)
 
     def give_up_rest(self) -> None:
-        """What could not be ended is said to be stuck: nobody will look after it any more."""
+        """Mark the attempts that could not be ended as stuck: this process stops watching them."""
         for attempt in list(self._attempts.values()):
-            self._give_up(attempt, "it was told to end and goes on")
+            self._give_up(attempt, "it was cancelled and still runs")
 
     async def wait_idle(self) -> None:
-        """Return when nothing runs any more."""
+        """Return when nothing runs."""
         while tasks := [a.task for a in self._attempts.values() if a.task is not None and not a.task.done()]:
             await asyncio.wait(tasks)
 
@@ -189,12 +189,12 @@ class Runner:
         self._finish(attempt, StuckRunEnded() if attempt.is_stuck else ending)
 
     def _give_up(self, attempt: _Attempt, why_not: str) -> None:
-        """Say that it is stuck, and keep its place until it is seen to end."""
+        """Report the attempt as stuck, and keep its capacity until it is seen to end."""
         if attempt.is_stuck or attempt.why == "fenced":
             return
         attempt.is_stuck = True
         job = attempt.claim.job
-        within = _seconds(job) if isinstance(job, Job) and attempt.why == "deadline" else "the grace of a shutdown"
+        within = _seconds(job) if isinstance(job, Job) and attempt.why == "deadline" else "the shutdown grace period"
         self._on_end(attempt.claim.run, Unproven(f"did not end within {within}: {why_not}"))
 
     def _finish(self, attempt: _Attempt, ending: Ending) -> None:
@@ -204,7 +204,7 @@ class Runner:
 
     def _forget(self, attempt: _Attempt) -> None:
         run_id = attempt.claim.run.run_id
-        if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have taken its place
+        if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have replaced it
             del self._attempts[run_id]
         self._on_room()
 

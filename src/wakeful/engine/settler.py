@@ -1,8 +1,8 @@
-"""The settler: endings on their way to the ledger.
+"""The settler: writes endings to the ledger.
 
-Endings are never dropped: while the store cannot be written they wait and are tried again. Whatever ends during one
-commit is settled together in the next. One that cannot be settled although the store works is tried again each minute,
-by itself: until then its run stays open, and what is at fault is in the log.
+Endings are never dropped: while the store cannot be written they wait and are tried again. Attempts that end during one
+commit are settled together in the next. If an ending cannot be settled although the store works, it is tried again
+every minute, by itself: until then its run stays open, and the error is in the log.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ class Settler:
         self._clock = clock
         self._queue: deque[Ended] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._apart: set[asyncio.Task[None]] = set()  # endings that could not be settled, each waiting for its next try
-        self._refused = asyncio.Event()  # the store did not take the last batch
+        self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
+        self._refused = asyncio.Event()  # the store did not accept the last batch
 
     @property
     def waiting(self) -> int:
@@ -39,7 +39,7 @@ class Settler:
 
     @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
-        """The task that settles, while there is something to settle."""
+        """The task that settles, while there are endings to settle."""
         return {} if self._task is None or self._task.done() else {self._task: "settling"}
 
     def put(self, ended: Ended) -> None:
@@ -48,7 +48,7 @@ class Settler:
             self._task = asyncio.create_task(self._drain())
 
     def clear(self) -> None:
-        """Forget endings of runs that were taken from us, or that the next start will take for lost."""
+        """Drop endings of runs that another node took, or that the next start will treat as lost."""
         self._queue.clear()
         for waiting in self._apart:
             waiting.cancel()
@@ -59,7 +59,7 @@ class Settler:
             await asyncio.wait([self._task])
 
     async def wait_tried(self) -> None:
-        """Return when everything put so far is in the ledger, or the store refuses to take it."""
+        """Return when everything put so far is in the ledger, or the store did not accept it."""
         refused = asyncio.create_task(self._refused.wait())
         try:
             while self._task is not None and not self._refused.is_set():
@@ -69,7 +69,7 @@ class Settler:
 
     async def _drain(self) -> None:
         try:
-            await asyncio.sleep(0)  # let attempts that end in this same moment join
+            await asyncio.sleep(0)  # let attempts that end at the same moment join
             while self._queue:
                 await self._settle_or_keep(self._batch())
         finally:
@@ -85,12 +85,12 @@ class Settler:
             await self._clock.sleep(TRY_AGAIN)
         except Exception:
             if len(batch) == 1:
-                log.exception("run %d cannot be settled; it is tried again in a minute", batch[0].run.run_id)
+                log.exception("cannot settle run %d; trying again in a minute", batch[0].run.run_id)
                 waiting = asyncio.create_task(self._put_later(batch[0]))
                 self._apart.add(waiting)
                 waiting.add_done_callback(self._apart.discard)
                 return
-            for one in batch:  # one of them is at fault; the others must not suffer for it (L9)
+            for one in batch:  # one ending is at fault; the others must still be settled (L9)
                 await self._settle_or_keep([one])
 
     async def _put_later(self, ended: Ended) -> None:
@@ -98,7 +98,7 @@ class Settler:
         self.put(ended)
 
     def _batch(self) -> list[Ended]:
-        """Up to `SETTLE_MAX` endings, one per run: that it is stuck is settled before that it was freed."""
+        """Up to `SETTLE_MAX` endings, one per run: `stuck` is settled before the later `freed` of the same run."""
         batch: dict[int, Ended] = {}
         while self._queue and len(batch) < SETTLE_MAX and self._queue[0].run.run_id not in batch:
             ended = self._queue.popleft()

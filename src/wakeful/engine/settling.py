@@ -1,4 +1,4 @@
-"""Settling: outcome, lane, next alarm and effects of ended attempts, in one transaction, if the fence still holds."""
+"""Settling: writes outcome, lane, alarm and effects of ended attempts in one transaction, if the fence is valid."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,21 +14,21 @@ from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
 class Ended(NamedTuple):
-    """An attempt of ours that ended: the row as we claimed it, and how."""
+    """An attempt of this node that ended: the row as claimed, and how it ended."""
 
     run: Run
     ending: Ending
 
 
 class SettleResult(NamedTuple):
-    """What settling did: for each, whether it still counted, and what people should be told."""
+    """For each ending, whether it still counted; and the alerts to send."""
 
     counted: list[bool]
     alerts: list[Alert]
 
 
 class OfKind(NamedTuple):
-    """Ended runs of one kind, held, and what they belong to, which was held before them."""
+    """Ended runs of one kind, locked, and their owners, which were locked before them."""
 
     keeper: RunKeeper
     locked: Any
@@ -36,7 +36,7 @@ class OfKind(NamedTuple):
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
-    """Settle what this node still holds; what was taken from it meanwhile is left alone (L6)."""
+    """Settle the runs this node still holds; a run that another node took is left alone (L6)."""
     locked = lock_all(tx, hooks, [one.run for one in ended])
     rows = _held(tx, ended, node_id)
     kinds = [
@@ -52,7 +52,7 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
 
 
 def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:
-    """Hold what these runs belong to, of all kinds, kind by kind in the same order everywhere, before any run is."""
+    """Lock the owners of these runs before any run: kind by kind, in the same order everywhere."""
     kinds = sorted({run.kind for run in runs})
     return {kind: hooks.keepers[kind].lock(tx, [run for run in runs if run.kind == kind]) for kind in kinds}
 
@@ -65,8 +65,8 @@ def conclude(
 
 
 def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
-    """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers before
-    the first lane: they may hold further runs, and a lane is held after every run."""
+    """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
+    before the first lane: they may lock further runs, and lanes are locked after all runs."""
     if hooks.redact is not None:
         kinds = [one._replace(pairs=_masked(one.pairs, hooks.redact)) for one in kinds]
     pairs = [pair for one in kinds for pair in one.pairs]
@@ -109,7 +109,7 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
 
 
 def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -> list[Alert]:
-    """Effects become durable with what caused them. Alerts are also handed back, to be spoken aloud."""
+    """Apply effects in the transaction of what caused them. Returns the alerts, to be sent after the commit."""
     alerts: list[Alert] = []
     for effect in effects:
         if isinstance(effect, Alert):
@@ -121,7 +121,7 @@ def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -
 
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
-    """The rows that are still ours under the fence we were given."""
+    """The rows that are still ours under the fence of the claim."""
     running = {one.run.run_id: one.run for one in ended if not isinstance(one.ending, StuckRunEnded)}
     rows = tx.runs.held(node_id, running) if running else {}
     stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, StuckRunEnded)}

@@ -1,7 +1,7 @@
-"""Errands: work outside the ledger that this node has under way, such as a delivery's attempt or a quota poll.
+"""Side tasks: work outside the ledger that this node performs, such as delivery attempts and quota polls.
 
-An errand was claimed by moving its alarm to where the claim runs out, so nothing here has to be kept: one that is lost
-with the process, ended at its deadline, or not written down in the end, rings again.
+A side task is claimed by moving its alarm to the time its claim expires, so nothing needs to be recorded here: if the
+task is lost with the process, cancelled at its deadline, or its result is not written, the alarm rings again.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ WRITE_TRIES = 5
 
 
 class SideTasks:
-    """Everything this node runs that has no line in the ledger."""
+    """Everything this node runs that has no row in the ledger."""
 
     def __init__(self, store: Store, clock: Clock, ring_bell: Callable[[], None]) -> None:
         self._store = store
@@ -37,42 +37,42 @@ class SideTasks:
         return {task: task.get_name() for task in self._deadlines if not task.done()}
 
     def start(self, side_task: SideTask, claimed: Moment) -> None:
-        """Run it in a task of its own, until its deadline. `claimed` was read before the claim was written."""
+        """Run it in its own task, until its deadline. `claimed` was read before the claim was written."""
         until = Moment(claimed.now + side_task.timeout, claimed.monotonic + side_task.timeout)
         task = asyncio.create_task(self._perform(side_task, until), name=f"wakeful-side-task {side_task.name}")
         self._deadlines[task] = until.monotonic
         task.add_done_callback(self._forget)
 
     def next_deadline(self) -> int | None:
-        """The monotonic time at which something must be ended."""
+        """The monotonic time at which a task must be cancelled."""
         return min(self._deadlines.values(), default=None)
 
     def end_overdue(self, monotonic: int) -> None:
-        """Cancel whatever takes too long."""
+        """Cancel what takes too long."""
         for task, deadline in list(self._deadlines.items()):
             if deadline <= monotonic:
-                log.warning("%s took too long and was ended", task.get_name())
+                log.warning("%s took too long and was cancelled", task.get_name())
                 del self._deadlines[task]
                 task.cancel()
 
     def end_all(self) -> None:
-        """Cancel everything; the alarms know what is left."""
+        """Cancel everything; the alarms keep what is left."""
         for task in list(self._deadlines):
             task.cancel()
 
     async def wait_idle(self) -> None:
-        """Return when nothing is under way any more."""
+        """Return when nothing runs."""
         while self._deadlines:
             await asyncio.wait(list(self._deadlines))
 
     async def _perform(self, side_task: SideTask, until: Moment) -> None:
         moment = self._clock.read()
         if moment.monotonic >= until.monotonic or moment.now >= until.now:
-            log.warning("%s is not begun: this process was frozen past its claim", side_task.name)
+            log.warning("%s is not started: this process was frozen until after its claim expired", side_task.name)
             return
         try:
             note = await side_task.perform()
-        except Exception:  # whatever an errand can do wrong, the clock goes on (L9); its claim runs out by itself
+        except Exception:  # a failing side task must not stop the engine (L9); its claim expires by itself
             log.exception("%s failed", side_task.name)
             return
         if note is None:
@@ -82,12 +82,12 @@ class SideTasks:
                 await self._store.write(note)
                 break
             except StoreUnavailable as error:
-                log.warning("what became of %s cannot be written yet: %s", side_task.name, error)
+                log.warning("cannot write the result of %s yet: %s", side_task.name, error)
                 await self._clock.sleep(SECOND)
             except Exception:
-                log.exception("what became of %s cannot be written", side_task.name)
+                log.exception("cannot write the result of %s", side_task.name)
                 break
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._deadlines.pop(task, None)
-        self._ring_bell()  # something may be due now, or have waited for room
+        self._ring_bell()  # something may be due now, or waiting for capacity

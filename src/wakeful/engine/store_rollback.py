@@ -1,9 +1,9 @@
-"""A store that went back: a failover to a copy that lacked the last minutes, under nodes that go on running.
+"""A store that was rolled back: a failover to a copy that lacks the last minutes, while nodes keep running.
 
-A node writes its lease every few seconds and remembers the last one it wrote. A store whose row of this node is older
-than that, or gone, has lost what was committed since. Such a store is adopted like one that was restored from a backup:
-it gets the mark of a copy, and whoever enters next puts it in order before anything is claimed. Several nodes see the
-same loss; the first one marks it, and the others find it noted.
+A node writes its lease every few seconds and remembers the last one it wrote. If the store has an older row for this
+node, or none, it has lost what was committed since. Such a store is adopted like one restored from a backup: it is
+marked as a copy, and the next node that enters repairs it before anything is claimed. Several nodes detect the same
+loss; the first one marks it, and the others find the mark.
 """
 
 from typing import Final
@@ -13,10 +13,10 @@ from wakeful.engine.recovery import read_clock_high
 from wakeful.ports.store import Tx
 
 COPIED_AT: Final = "copied_at"
-"""Set on a store that is a copy: the moment it was made."""
+"""Set on a store that is a copy: the time the copy was made."""
 
 WENT_BACK_AT: Final = "went_back_at"
-"""When a loss was last noticed."""
+"""When a loss was last detected."""
 
 
 def has_gone_back(tx: Tx, node_id: int, *, lease_until: Instant) -> bool:
@@ -28,7 +28,7 @@ def has_gone_back(tx: Tx, node_id: int, *, lease_until: Instant) -> bool:
 
 
 def mark(tx: Tx, *, renewed_at: Instant, now: Instant) -> Instant | None:
-    """Mark the store as a copy, unless this loss was noted since our last renewal; returns the moment of the copy."""
+    """Mark the store as a copy, unless this loss was recorded since our last renewal; returns the time of the copy."""
     noted = tx.meta.get(WENT_BACK_AT)
     if noted is not None and int(noted) >= renewed_at:
         return None

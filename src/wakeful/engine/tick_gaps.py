@@ -1,8 +1,8 @@
-"""Silence: stretches in which no node ticked.
+"""Tick gaps: periods in which no node ticked.
 
-Every renewal of a lease notes the time in one row of the store, whichever node renews, so what lies between two notes
-is how long nobody ticked. A node that begins, wakes from a suspend, or was frozen, reads the last note before it writes
-its own. The last node to leave in an orderly way says so, and a silence that begins there is called `down`.
+Every lease renewal records the time in one row of the store, no matter which node renews, so the time between two
+records is how long no node ticked. A node that starts, wakes from a suspend or was frozen reads the last record before
+it writes its own. The last node to shut down cleanly records that too, and a gap that starts there is called `down`.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ LEFT_AT: Final = "left_at"
 
 
 def note_tick(tx: Tx, now: Instant) -> None:
-    """Somebody ticks."""
+    """Record that a node ticks."""
     tx.meta.set(TICKED_AT, str(now))
 
 
 def note_leaving(tx: Tx, now: Instant) -> None:
-    """A node leaves in an orderly way; if it is the last one, the silence that follows begins here."""
+    """Record a clean shutdown; if this is the last node, the gap that follows starts here."""
     note_tick(tx, now)
     tx.meta.set(LEFT_AT, str(now))
 
 
 def notice_silence(tx: Tx, told: Sequence[OnSilence], *, now: Instant, slept: Duration) -> None:
-    """Tell whoever listens how long nobody ticked until now; `slept` is how much of it the machine was suspended."""
+    """Report to listeners how long no node ticked until now; `slept` is how much of it the machine was suspended."""
     began_at = _read(tx, TICKED_AT)
     if began_at is None or now <= began_at:
         return

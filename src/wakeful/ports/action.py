@@ -1,4 +1,4 @@
-"""The action port: performing what a schedule asks for."""
+"""The action port: performs what a schedule does."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from wakeful.core.run.runs import RungName, Trigger
 from wakeful.core.time.instants import Instant
 
 Withholds: TypeAlias = Callable[[str], bool]
-"""Whether a variable of the daemon's environment is kept from the programs it starts."""
+"""Whether a variable of the daemon's environment is withheld from the programs it starts."""
 
 
 class RunAccess(NamedTuple):
-    """How a program that a run started reaches the daemon: where, as whom, and in which home folder."""
+    """How a program started by a run reaches the daemon: the address, the identity, and the home folder."""
 
     url: str
     token: str
@@ -23,7 +23,7 @@ class RunAccess(NamedTuple):
 
 
 class Fire(NamedTuple):
-    """One attempt at one run, as the target sees it."""
+    """One attempt of one run, as the target sees it."""
 
     run_id: int
     schedule_id: int
@@ -43,25 +43,25 @@ class Process(NamedTuple):
 
     host: str
     pid: int  # leader of its own process group
-    started: str  # what the system says of its start, so that a recycled pid is not mistaken for it
+    started: str  # the start time reported by the system, so that a reused pid is not mistaken for it
 
 
 class Ladder(Protocol):
     """Where an action reports how far it got."""
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
-        """Record the rung durably before returning. Raises `FencedOff` when the run is no longer ours."""
+        """Record the rung durably before returning. Raises `FencedOff` if the run is no longer ours."""
         ...
 
 
 class FencedOff(Exception):
-    """The run was taken from this node; stop at once, nothing you report counts."""
+    """The run was taken from this node; stop immediately, no further report counts."""
 
 
 class StillRunning(Exception):
     """Raised by an action that was cancelled and could not end what it started.
 
-    `ended` is resolved when the leftover is finally seen to end.
+    `ended` is resolved when the remaining work is finally seen to end.
     """
 
     def __init__(self, message: str, ended: "asyncio.Future[None]") -> None:
@@ -72,8 +72,8 @@ class StillRunning(Exception):
 class Action(Protocol):
     """Performs one kind of action.
 
-    The engine cancels `perform` when the deadline passes or at shutdown. An action then ends what it started, and lets
-    `CancelledError` out only when that end is proven; otherwise it raises `StillRunning`.
+    The engine cancels `perform` when the deadline passes or at shutdown. The action then ends what it started, and lets
+    `CancelledError` propagate only when that end is proven; otherwise it raises `StillRunning`.
     """
 
     def proves(self, spec: Any) -> RungName:
@@ -82,12 +82,12 @@ class Action(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether it begins in this process in the same breath as the claim, so no separate `sent` is recorded."""
+        """Whether it starts in this process together with the claim, so that no separate `sent` is recorded."""
         ...
 
     def check(self, spec: Any) -> str | FieldError | None:
-        """A sentence naming what is wrong with the spec on this machine and the cure; None if nothing. It comes with
-        the name of its field where that is not the action's own."""
+        """What is wrong with the spec on this machine, and the cure; None if nothing. A `FieldError` if the field is
+        not the action's own."""
         ...
 
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...
@@ -97,24 +97,24 @@ class Action(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StillWorking:
-    """The target is still at it: ask again later."""
+    """The target is still working: ask again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeverReceived:
-    """The target never got it: nothing can be repeated by trying again."""
+    """The target never received it, so a new attempt repeats nothing."""
 
 
 Told: TypeAlias = Result | StillWorking | NeverReceived | None
-"""What a target tells of an attempt that a crash of ours cut off; None: it cannot tell."""
+"""What a target reports about an attempt that a crash interrupted; None if it cannot tell."""
 
 
 @runtime_checkable
 class Inquirable(Protocol):
-    """An action whose targets can be asked, after a crash, what became of an attempt (DESIGN: crash, by rung)."""
+    """An action whose targets can report, after a crash, the result of an attempt (DESIGN: crash, by rung)."""
 
     async def ask(self, spec: Any, fire: Fire) -> Told:
-        """May take its time: the engine gives it a limited one, and the clock does not wait for it."""
+        """May be slow: the engine sets a time limit and does not wait for it."""
         ...
 
 
@@ -122,8 +122,8 @@ OrphanFate: TypeAlias = Literal["gone", "remains", "elsewhere"]
 
 
 class Orphans(Protocol):
-    """Ends processes that a dead incarnation left behind."""
+    """Ends processes left behind by a dead incarnation."""
 
     async def end(self, process: Process) -> OrphanFate:
-        """End all of it if it is still that process: proven gone, or not to be ended, or on another machine."""
+        """End it if it is still the same process. Returns whether it is gone, remains, or is on another machine."""
         ...

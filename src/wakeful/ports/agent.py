@@ -1,8 +1,8 @@
-"""The agent port: one prompt given to an agent, and the proof of what became of it.
+"""The agent port: one prompt given to an agent, and the proof of its result.
 
-An agent makes an `Exchange` for every turn. Some agents answer in one go: `send` returns `Replied`, and the turn is
-over. Others only take the prompt: `send` returns `Accepted`, which proves nothing yet, and the exchange is then looked
-at until it shows how the turn ended (L8). Nothing an agent says is trusted: adapters bound and clean every text.
+An agent creates an `Exchange` for every turn. Some agents reply directly: `send` returns `Replied`, and the turn is
+over. Others only accept the prompt: `send` returns `Accepted`, which proves nothing yet, and the exchange is polled
+until it shows how the turn ended (L8). Nothing an agent returns is trusted: adapters limit and clean every text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,33 +18,33 @@ from wakeful.ports.action import Fire, Ladder, NeverReceived, StillWorking
 
 
 class Turn(NamedTuple):
-    """One prompt on its way to an agent."""
+    """One prompt for an agent."""
 
     prompt: str  # as its owner wrote it
     fire: Fire
-    session_id: str | None  # the session to go on with; None: begin one
-    is_persistent: bool  # whether the session is to be there for the next turn
+    session_id: str | None  # the session to continue; None: start one
+    is_persistent: bool  # whether the session is kept for the next turn
     config: Mapping[str, Any]  # the definition's `sessionConfig`
-    memory: Memory | None = None  # what is kept of it, where we keep the transcript; None: all of it
-    session_node: str | None = None  # the other node that began the session; None: this node, or not known
+    memory: Memory | None = None  # what our own transcript keeps of it; None: everything
+    session_node: str | None = None  # the other node that started the session; None: this node, or unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The agent took the prompt; that it does anything with it is still to be proven."""
+    """The agent accepted the prompt; it is not proven yet that it does anything with it."""
 
     session_id: str
-    confirm_within: Duration  # how long it may show neither a sign of life nor an end
+    confirm_within: Duration  # how long it may show neither activity nor an end
 
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The agent is done. `text = None`: it said nothing, which is not the same as an empty reply."""
+    """The agent is done. `text = None`: no reply, which differs from an empty reply."""
 
     text: str | None
     session_id: str | None = None
     usage: Usage | None = None
-    output: str | None = None  # what a person should see beside the reply
+    output: str | None = None  # shown to people in addition to the reply
     refused: tuple[str, ...] = ()  # tools that it was not allowed to use
 
 
@@ -53,24 +53,24 @@ Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled
 
 @dataclass(frozen=True, slots=True)
 class NoSign:
-    """No sign of life now, and no proof of an end."""
+    """No sign of activity now, and no proof of an end."""
 
     why: str | None = None  # what is missing, in words
 
 
 @dataclass(frozen=True, slots=True)
 class NotVisible:
-    """It cannot be looked at now."""
+    """Its state cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """It is at it."""
+    """It is working."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Proven to have come to its end."""
+    """Proven to have ended."""
 
     reply: str | None = None
     usage: Usage | None = None
@@ -78,19 +78,19 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class WentIdle:
-    """Seen at work and then idle, by an agent that is set to take this for an end; its reply cannot be read."""
+    """Seen working and then idle, for an agent configured to treat this as an end; its reply cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Proven to have ended in error."""
+    """Proven to have ended with an error."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProofGone:
-    """What could have proven it is no longer there."""
+    """The evidence that could have proven it no longer exists."""
 
     error: str
 
@@ -98,28 +98,28 @@ class ProofGone:
 Sight: TypeAlias = NoSign | NotVisible | Working | Finished | WentIdle | Broken | ProofGone
 
 Fate: TypeAlias = Replied | Broken | StillWorking | NeverReceived | None
-"""What an agent knows of a turn that a crash of ours cut off; None: it cannot tell."""
+"""What an agent knows about a turn that a crash interrupted; None if it cannot tell."""
 
 
 class Exchange(Protocol):
     """One turn with an agent."""
 
     async def send(self, ladder: Ladder) -> Answer:
-        """Give it the prompt, after recording `sent`."""
+        """Send the prompt, after recording `sent`."""
         ...
 
     async def look(self) -> Sight:
-        """What can be seen of an accepted turn now. Never raises for what the other side does, never takes long."""
+        """The current state of an accepted turn. Never raises because of the other side, and returns quickly."""
         ...
 
     async def cancel(self) -> bool:
-        """End the turn, whatever state it is in; True when its end is proven. Takes a few seconds at most."""
+        """End the turn in any state; True if its end is proven. Takes a few seconds at most."""
         ...
 
     async def clean_up(self, *, is_over: bool) -> None:
-        """The last call: remove what nobody needs any more. Never raises for what the other side does.
+        """The last call: remove what is no longer needed. Never raises because of the other side.
 
-        Not over: it may still be at work, or what is left could still tell what became of it."""
+        If not `is_over`, it may still be working, or what is left may still prove its result."""
         ...
 
 
@@ -128,31 +128,31 @@ class Agent(Protocol):
 
     @property
     def proves(self) -> RungName:
-        """The highest rung it can prove; with `accepted` nothing is waited for after that."""
+        """The highest rung it can prove; with `accepted` the turn ends there."""
         ...
 
     @property
     def knows(self) -> Mapping[str, type]:
-        """The fields of a `sessionConfig` it understands, besides `persistSession`, and what each must be."""
+        """The fields of a `sessionConfig` it accepts, besides `persistSession`, and their types."""
         ...
 
     def check(self, config: Mapping[str, Any]) -> str | None:
-        """A sentence naming what is wrong with the agent itself, or with it and this `sessionConfig`, and the cure.
+        """What is wrong with the agent, or with this `sessionConfig` for it, and the cure; None if nothing.
 
-        Asked when a definition is written, not when it is due: it may look at files and import modules."""
+        Called when a definition is written, not when it is due: it may read files and import modules."""
         ...
 
     def begin(self, turn: Turn) -> Exchange: ...
 
     async def ask(self, turn: Turn) -> Fate:
-        """What became of a turn that a crash of ours cut off, by its idempotency key. Nothing is sent again."""
+        """The result of a turn that a crash interrupted, by its idempotency key. Nothing is sent again."""
         ...
 
     async def close(self) -> None: ...
 
 
 class TranscriptTurn(NamedTuple):
-    """One turn of a transcript: what was asked under which key, and what came back."""
+    """One turn of a transcript: the prompt, its key, and the reply."""
 
     key: str
     prompt: str
@@ -160,12 +160,12 @@ class TranscriptTurn(NamedTuple):
 
 
 class Transcripts(Protocol):
-    """Keeps what was said, for agents that remember nothing themselves. What it keeps is bounded."""
+    """Keeps conversations for agents that have no memory of their own. Its size is limited."""
 
     async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
-        """What was said, oldest first; nothing for a session that is not known."""
+        """The conversation, oldest turn first; empty for an unknown session."""
         ...
 
     async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
-        """Keep one more turn; one under the same key takes the place of the older."""
+        """Add a turn; one with the same key replaces the older one."""
         ...

@@ -1,8 +1,8 @@
-"""The bus in the store: what processes that share a store tell one another of what they did, while somebody watches.
+"""The bus in the store: how processes that share a store inform each other of events, while someone watches.
 
-It carries hints for people who look on, never anything that is decided upon. A sender takes its number from a counter
-inside the publishing transaction, so numbers have no gaps and appear in the order of their commits: whoever reads from
-a number on misses nothing, and sees when what it wanted is no longer kept.
+It carries hints for live views only; nothing is decided by it. A sender takes its sequence number from a counter inside
+the publishing transaction, so numbers have no gaps and appear in the order of their commits: a reader that continues
+from a number misses nothing, and can see when older events are no longer kept.
 """
 
 from typing import NamedTuple, Protocol
@@ -11,29 +11,29 @@ from wakeful.core.time.instants import Instant
 
 
 class Relayed(NamedTuple):
-    """Events that one process told the others, in one piece."""
+    """Events that one process published together."""
 
     seq: int
     sender: str
-    events: str | None  # JSON, see `telemetry.relay`; None: the reader's own
+    events: str | None  # JSON, see `observe.relay`; None for the reader's own events
 
 
 class Bus(Protocol):
-    """Who watches, and what they are told."""
+    """The watchers and their events."""
 
     def watch(self, watcher: str, *, now: Instant, until: Instant) -> int:
-        """Somebody watches there until then, and whoever watched until before `now` is forgotten; answers the number
-        of what was told last."""
+        """Register a watcher until `until`, and remove watchers that expired before `now`; returns the number of the
+        last published events."""
         ...
 
     def is_watched(self, *, now: Instant, but: str) -> bool:
-        """Whether anybody watches, apart from this one."""
+        """Whether there is another watcher than this one."""
         ...
 
     def publish(self, sender: str, events: str, *, now: Instant, keep_from: Instant) -> int:
-        """Tell the others, under the next number, which is answered; a few of those told before `keep_from` go."""
+        """Publish under the next number and return it; also deletes some events older than `keep_from`."""
         ...
 
     def after(self, seq: int, *, reader: str, limit: int) -> list[Relayed]:
-        """What was told after this number, oldest first; the reader's own without its text."""
+        """Events after this number, oldest first; the reader's own without their text."""
         ...

@@ -1,8 +1,8 @@
-"""The channel port: a way to a person.
+"""The channel port: sends messages to people.
 
-A channel carries letters. It says of each whether it arrived, may be tried again, or never will; it repeats nothing
-itself, because when to try again is decided where it is also remembered. A letter may come twice under one id (the
-process may die after it was sent and before that was written down), so channels pass the id on where they can.
+For each message, a channel returns whether it arrived, may be tried again, or never will. It retries nothing itself,
+because retries are decided where they are also stored. A message may be sent twice under one id (the process may die
+after sending it and before recording that), so channels pass the id on if they can.
 """
 
 from collections.abc import Mapping
@@ -13,26 +13,26 @@ from wakeful.core.time.instants import Instant
 
 
 class OutgoingMessage(NamedTuple):
-    """A delivery as a channel sees it."""
+    """A delivery as passed to a channel."""
 
     delivery_id: str  # the same each time it is sent
     channel: str
-    to: str | None  # None: whoever the channel is for
-    text: str  # free of control characters, bounded
+    to: str | None  # None: the channel's own recipient
+    text: str  # free of control characters, limited in length
     slug: str | None
     run_id: int | None
     at: Instant  # when it was written
-    parts_sent: int = 0  # how many pieces of it went out before
+    parts_sent: int = 0  # how many parts were sent before
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The other side has it."""
+    """The other side has accepted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """Not this time: it may be tried again, not before `retry_at`."""
+    """Failed this time: it may be tried again, but not before `retry_at`."""
 
     error: str
     retry_at: Instant | None = None
@@ -41,7 +41,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Never: the same letter would be refused again."""
+    """Failed for good: the same message would be refused again."""
 
     error: str
 
@@ -50,16 +50,16 @@ Outcome: TypeAlias = Sent | Unsent | Refused
 
 
 class Channel(Protocol):
-    """A way to a person. `send` ends within a minute, and whatever it raises counts as `Unsent`."""
+    """Sends messages to people. `send` ends within a minute; any exception counts as `Unsent`."""
 
     @property
     def kind(self) -> str:
-        """What it is: webhook, telegram, …"""
+        """Its type: webhook, telegram, …"""
         ...
 
     @property
     def to(self) -> str | None:
-        """Who gets what is sent without a recipient."""
+        """The recipient of messages without one."""
         ...
 
     async def send(self, letter: OutgoingMessage) -> Outcome: ...
@@ -68,55 +68,55 @@ class Channel(Protocol):
 
 
 class Sender(NamedTuple):
-    """Someone who wrote without being allowed to."""
+    """Someone who wrote without permission."""
 
-    id: str  # what to write under `senders`
+    id: str  # the value to add to `senders`
     name: str
 
 
 class IncomingMessage(NamedTuple):
-    """What a person said on a channel, and how far the channel has been listened to with that."""
+    """A message from a person, and the position up to which the channel has been read with it."""
 
     mark: str
-    to: str | None  # who said it; None: nothing that counts, only the mark moves
+    to: str | None  # the sender; None: not a message, only the position advances
     text: str = ""
-    unreadable: str | None = None  # what it is instead of text, like "a sticker"
+    unreadable: str | None = None  # what it is if it is not text, such as "a sticker"
     unknown: Sender | None = None
-    moved: tuple[str, str] | None = None  # a chat that has another id from now on
+    moved: tuple[str, str] | None = None  # a chat that has a new id
 
 
 class ListenTrouble(NamedTuple):
-    """Why nothing can be heard at the moment."""
+    """Why no messages can be received at the moment."""
 
     error: str
     cure: str
 
 
 class MessageReceiver(Protocol):
-    """Takes what a channel hears."""
+    """Takes the messages that a channel receives."""
 
     @property
     def moved(self) -> Mapping[str, str]:
-        """Chats that are known to have another id by now."""
+        """Chats that are known to have a new id."""
         ...
 
     async def hear(self, heard: IncomingMessage) -> None:
-        """When it returns, this is durable and need not be told again."""
+        """When it returns, the message is durable and need not be passed again."""
         ...
 
     async def failing(self, trouble: ListenTrouble | None) -> None:
-        """Nothing can be heard, and why; None: it works (again)."""
+        """Reports that no messages can be received, and why; None if it works (again)."""
         ...
 
 
 @runtime_checkable
 class Listening(Protocol):
-    """A channel on which people can be heard."""
+    """A channel that can receive messages from people."""
 
     async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
-        """Listen from a mark on, until cancelled. It goes on by itself after trouble, and reports it."""
+        """Receive from a position on, until cancelled. It recovers from errors by itself, and reports them."""
         ...
 
     def is_allowed(self, sender: str) -> bool:
-        """Whether messages of this sender count."""
+        """Whether messages from this sender are accepted."""
         ...

@@ -1,4 +1,4 @@
-"""The clock port: the only place where time comes from (L10)."""
+"""The clock port: the only source of time (L10)."""
 
 import asyncio
 from typing import NamedTuple, Protocol
@@ -7,18 +7,18 @@ from wakeful.core.time.instants import Duration, Instant
 
 
 class Moment(NamedTuple):
-    """One reading of the clock: the wall for what is planned, the monotonic side for what must take a duration."""
+    """One reading of the clock: wall time for planning, monotonic time for measuring durations."""
 
     now: Instant
     monotonic: int
-    slept: Duration = 0  # how long the machine was suspended, in all; the monotonic side does not count it
+    slept: Duration = 0  # total time the machine was suspended, which monotonic time does not include
 
 
 class Clock(Protocol):
-    """Reads time, and waits for it."""
+    """Reads the time, and waits."""
 
     def read(self) -> Moment:
-        """Both sides of the clock, read together."""
+        """Wall and monotonic time, read together."""
         ...
 
     async def sleep(self, duration: Duration) -> None:

@@ -1,14 +1,14 @@
-"""The exchange listener port: who hears of every request that leaves for someone outside, and of its answer.
+"""The exchange listener port: receives every outgoing request and its response, for logging.
 
-Adapters that send requests take one; without it they speak unheard. It is told on the path of the request, so it must
-return at once and never raise: the log puts what it hears into a queue.
+Adapters that send requests take a listener, which is optional. It is called while the request is being made, so it must
+return immediately and never raise: the log puts the records into a queue.
 """
 
 from typing import Any, NamedTuple, Protocol
 
 
 class RequestContext(NamedTuple):
-    """What a request is for: the logical step, and whose it is."""
+    """What a request is for: the logical step, and its owner."""
 
     action: str
     slug: str | None = None  # of a schedule
@@ -26,6 +26,6 @@ class ExchangeFlow(Protocol):
 
 
 class ExchangeListener(Protocol):
-    """Hears of exchanges. The telemetry's log is one."""
+    """Receives exchanges. The log is one."""
 
     def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> ExchangeFlow: ...

@@ -1,7 +1,7 @@
-"""The seams between the engine and the features.
+"""The interfaces between the engine and the features.
 
 The engine knows alarms, runs, lanes, leases and time. What a schedule is, how a turn is prepared, what an error means:
-that is a feature's business, reached through these protocols. The composition root maps them.
+the features implement that behind these protocols. The composition root connects them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,29 +25,29 @@ from wakeful.ports.store import Tx
 class Job(NamedTuple):
     """What to perform for a claimed run."""
 
-    spec: object  # an `ActionSpec`, or what a feature's own action performs
+    spec: object  # an `ActionSpec`, or the spec of a feature's own action
     fire: Fire
     timeout: Duration
     on_crash: OnCrash
 
 
 class Due(NamedTuple):
-    """A run that its instant has just brought forth: not yet in the ledger, it may still be claimed or made to wait."""
+    """A run that its instant just created: not in the ledger yet, it may still be claimed or wait."""
 
-    run: Run  # outcome "waiting"; the engine decides whether it starts at once
-    rests: bool = False  # it waits for something other than time (it is queued behind another run)
+    run: Run  # outcome "waiting"; the engine decides whether it starts immediately
+    rests: bool = False  # it waits for something other than time (queued behind another run)
 
 
 Note: TypeAlias = Callable[[Tx], None]
-"""What is to be written about an errand that was run."""
+"""The result of a side task, to be written to the store."""
 
 
 class SideTask(NamedTuple):
-    """Work outside the ledger that an alarm asks for: a delivery's next attempt, a quota poll.
+    """Work outside the ledger that an alarm requests: the next attempt of a delivery, a quota poll.
 
-    The handler claims it in the tick's transaction by moving its alarm to where the claim runs out (`timeout` and a
-    little more after now), so that whatever becomes of this process it rings again. It is performed after the commit;
-    what it answers is written in a transaction of its own, which has to look whether the claim still stands."""
+    The handler claims it in the tick's transaction by moving its alarm to the time the claim expires (`timeout` and a
+    little more after now), so that it rings again whatever happens to this process. It is performed after the commit;
+    its result is written in a separate transaction, which has to check whether the claim is still valid."""
 
     name: str  # for the log: "delivery 17"
     perform: Callable[[], Awaitable[Note | None]]
@@ -55,31 +55,31 @@ class SideTask(NamedTuple):
 
 
 class RingResult(NamedTuple):
-    """What ringing one kind of alarm brought forth."""
+    """The result of ringing one kind of alarm."""
 
     due: Sequence[Due]
-    rang: int  # how many alarms were handled; fewer than asked for means none is left
+    rang: int  # how many alarms were handled; fewer than requested means none is left
     side_tasks: Sequence[SideTask] = ()
-    # Kinds of which alarms that are due were left as they are, because this node has enough of their errands under way:
-    # they are looked at again when one of those ends, and do not keep the engine awake until then.
+    # Kinds whose due alarms were left as they are, because this node already runs enough of their side tasks: they are
+    # checked again when one of those ends, and do not keep the engine awake until then.
     full: Sequence[str] = ()
     effects: Sequence[Effect] = ()  # applied in the tick's transaction
-    again_at: Instant | None = None  # when to look at what was left as it is, at the latest
+    again_at: Instant | None = None  # when to check what was left as it is, at the latest
 
 
 class Settled(NamedTuple):
-    """What becomes of one run, and what follows from it."""
+    """How one run is settled, and the effects."""
 
     settlement: Settlement
     effects: tuple[Effect, ...] = ()
-    result: str | None = None  # JSON kept on the run: reply, output, usage
+    result: str | None = None  # JSON stored on the run: reply, output, usage
 
 
 class AlarmHandler(Protocol):
     """Rings the alarms of one kind, inside the tick's transaction.
 
-    Every alarm that was handled is moved or removed: one left where it is would ring again at once, without end, unless
-    the answer says that its kind is `full`."""
+    Every handled alarm must be moved or removed: one that stays would ring again immediately, in an endless loop,
+    unless the result says that its kind is `full`."""
 
     @property
     def kind(self) -> str:
@@ -88,49 +88,50 @@ class AlarmHandler(Protocol):
 
     @property
     def is_always_asked(self) -> bool:
-        """Whether it is asked at every tick, and not only when one of its alarms is due."""
+        """Whether it is called at every tick, and not only when one of its alarms is due."""
         ...
 
     @property
     def brings_runs(self) -> bool:
-        """Whether ringing may bring runs forth: then it is held back while there is no room for them."""
+        """Whether ringing may create runs: then it is delayed while there is no capacity for them."""
         ...
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Handle at most `limit` alarms due by `due_by`; `gap_reason` names why instants went by unseen."""
+        """Handle at most `limit` alarms due by `due_by`; `gap_reason` says why instants were missed."""
         ...
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The clock came back: plan anew what was planned beyond now, at most `limit` after an id.
+        """The clock went back: plan again what was planned beyond now, at most `limit` after an id.
 
-        Answers how far it got, None when nothing was left."""
+        Returns how far it got, None if nothing is left."""
         ...
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """This process begins to tick, and no other can: errands that were under way are nobody's, and due now."""
+        """This process starts to tick, and no other can: side tasks that were in progress have no owner and are due
+        now."""
         ...
 
 
 class RunKeeper(Protocol):
-    """Looks after the runs of one kind, inside the engine's transactions. Sequences are answered in order."""
+    """Handles the runs of one kind, inside the engine's transactions. Results are in the order of the arguments."""
 
     @property
     def kind(self) -> RunKind: ...
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Any:
-        """Hold what these runs belong to, before the runs themselves are held; handed back to `settle`."""
+        """Lock the owners of these runs, before the runs themselves are locked; the result is passed to `settle`."""
         ...
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        """Whether each may start now."""
+        """Whether each run may start now."""
         ...
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        """What to perform for each; a text says why it cannot be performed."""
+        """What to perform for each run; a string says why it cannot be performed."""
         ...
 
     def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
-        """Decide what becomes of each, and move what the run belongs to (its cadence) on."""
+        """Decide how each run is settled, and advance its owner (its cadence)."""
         ...
 
 
@@ -140,14 +141,14 @@ Gate: TypeAlias = Callable[[Tx, Run, Instant], Decision]
 
 
 DefinitionCheck: TypeAlias = Callable[[Definition], Sequence[FieldError]]
-"""What a feature has against a definition that is about to be written."""
+"""The errors a feature finds in a definition that is about to be written."""
 
 StoredCheck: TypeAlias = Callable[[Tx, Definition], Sequence[FieldError]]
-"""The same by what is in the store, asked in the transaction that writes a new or changed definition."""
+"""The same, checked against the store in the transaction that writes a new or changed definition."""
 
 
 class BackgroundService(Protocol):
-    """Something that lives beside the clock: it starts before the first tick, and stops after the last."""
+    """A service that runs in the background: it starts before the first tick, and stops after the last."""
 
     async def start(self) -> None: ...
 
@@ -155,53 +156,53 @@ class BackgroundService(Protocol):
 
 
 OnSettings: TypeAlias = Callable[[Any, Any], Awaitable[None] | None]
-"""Told of the old and the new `settings.Settings`, whole, when a person changed some: it takes over what is its own.
+"""Called with the complete old and new `Settings` when a person changed some; it applies its own part.
 
-(A port cannot name their type: it lies below them.)"""
+(A port cannot import their type: it is a lower layer.)"""
 
 
 class UpcomingSource(Protocol):
-    """What a feature is going to start, besides the runs that wait already."""
+    """What a feature is going to start, besides the runs that are already waiting."""
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        """At most `limit` until a time, the earliest ones."""
+        """At most `limit` items until a time, the earliest ones."""
         ...
 
 
 class Explain(Protocol):
-    """Says in one sentence of cause why something of a feature stands as it does, and the facts it rests on."""
+    """Explains in one sentence the state of something in a feature, with the facts behind it."""
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
-        """How it stands (`at` left out), or what became, or will become, of a time. Raises `NotFound`."""
+        """Its current state (without `at`), or what happened or will happen at a time. Raises `NotFound`."""
         ...
 
 
 class TickGap(NamedTuple):
-    """A stretch in which no node ticked, noticed by the first that ticks again."""
+    """A period in which no node ticked, detected by the first that ticks again."""
 
     began_at: Instant  # the last tick
     ended_at: Instant
-    cause: Literal["outage", "suspended", "down"]  # down: the last node was stopped in an orderly way
+    cause: Literal["outage", "suspended", "down"]  # down: the last node was stopped cleanly
 
 
 OnSilence: TypeAlias = Callable[[Tx, TickGap], None]
-"""Told in the transaction that notices it."""
+"""Called in the transaction that detects the gap."""
 
 
 class FeatureHooks(NamedTuple):
-    """What one feature plugs into the kernel. Features never import one another: they meet here."""
+    """What one feature plugs into the kernel. Features never import each other: they are connected here."""
 
     alarms: Sequence[AlarmHandler] = ()
     keepers: Sequence[RunKeeper] = ()
     actions: Mapping[type[Any], Action] = MappingProxyType({})
     appliers: Appliers = MappingProxyType({})
-    gates: Sequence[Gate] = ()  # asked before a schedule's run starts
+    gates: Sequence[Gate] = ()  # checked before a schedule's run starts
     besides: Sequence[BackgroundService] = ()
     checks: Sequence[DefinitionCheck] = ()
     stored_checks: Sequence[StoredCheck] = ()
-    on_settings: Sequence[OnSettings] = ()  # told in order, after the kernel
+    on_settings: Sequence[OnSettings] = ()  # called in order, after the kernel
     ahead: Sequence[UpcomingSource] = ()
-    whys: Mapping[str, Explain] = MappingProxyType({})  # by what stands before the colon: `slot` of `slot:main`
+    whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
 
 
@@ -213,9 +214,9 @@ class EngineHooks(NamedTuple):
     actions: Mapping[type[Any], Action]
     appliers: Appliers
     orphans: Orphans
-    redact: Callable[[str], str] | None = None  # takes secrets out of whatever a target said, before it is kept
-    is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane holds nobody back at the moment
-    stored_checks: Sequence[StoredCheck] = ()  # of definitions that are new or changed
+    redact: Callable[[str], str] | None = None  # masks secrets in everything a target returned, before it is stored
+    is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane is currently not enforced
+    stored_checks: Sequence[StoredCheck] = ()  # for new or changed definitions
     on_silence: Sequence[OnSilence] = ()
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get

@@ -1,4 +1,4 @@
-"""The heartbeat in the store: what it has besides its cadence, and what the agent is to be told."""
+"""The heartbeat in the store: its state besides its cadence, and the system events for the agent."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
@@ -10,22 +10,22 @@ ALARM_HEARTBEAT: Final = "heartbeat"
 
 
 class SystemEvent(NamedTuple):
-    """Something the agent is to be told in its next turn."""
+    """Something to be included in the agent's next turn."""
 
     event_id: int
-    context_key: str | None  # one event per key; None: nothing replaces it
+    context_key: str | None  # one event per key; None: never replaced
     source: str
     text: str
     raised_at: Instant
-    revision: int  # grows when a newer one takes its place
+    revision: int  # grows when a newer one replaces it
     slug: str | None  # the schedule that raised it
-    run_id: int | None  # the run that waits for a turn to have carried it
-    carried_by: int | None  # the turn that last gave it to the agent
-    carried_revision: int | None  # and in which revision
+    run_id: int | None  # the run that waits until a turn has included it
+    carried_by: int | None  # the turn that last passed it to the agent
+    carried_revision: int | None  # the revision that was passed
 
 
 class NewEvent(NamedTuple):
-    """A system event about to be written; the store gives it its id."""
+    """A system event about to be written; the store assigns its id."""
 
     context_key: str | None
     source: str
@@ -36,34 +36,34 @@ class NewEvent(NamedTuple):
 
 
 class Heartbeats(Protocol):
-    """Where the heartbeat stands. Its row is the lock of its wakes and of the system events."""
+    """The state of the heartbeat. Its row is the lock for its wakes and for the system events."""
 
     def add(self, row: Heartbeat) -> None:
-        """Write it, unless it is there."""
+        """Write it, unless it exists."""
         ...
 
     def lock(self, owner_ids: Iterable[int]) -> dict[int, Heartbeat]:
-        """Read them and hold them until the transaction ends. In a read, just read."""
+        """Read them and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Heartbeat]:
-        """Heartbeats whose alarm is due, held; one that another node holds is left out."""
+        """Heartbeats whose alarm is due, locked; one that another node has locked is left out."""
         ...
 
     def save(self, row: Heartbeat) -> None:
-        """Write it back whole. The caller holds it."""
+        """Write the whole row. The caller holds its lock."""
         ...
 
 
 class SystemEvents(Protocol):
-    """What waits for the next turn. Whoever writes holds the heartbeat, or the run that carries."""
+    """The events that wait for the next turn. Writers hold the lock of the heartbeat, or of the turn's run."""
 
     def put(self, new: NewEvent) -> tuple[SystemEvent, SystemEvent | None]:
-        """Write an event, in place of the one of its key if there is one; answers it, and the one it replaced."""
+        """Write an event, replacing the one with its key if there is one; returns it, and the one it replaced."""
         ...
 
     def all(self) -> list[SystemEvent]:
-        """Everything that waits, oldest first."""
+        """All waiting events, oldest first."""
         ...
 
     def of_run(self, run_id: int) -> SystemEvent | None:
@@ -71,11 +71,11 @@ class SystemEvents(Protocol):
         ...
 
     def carry(self, run_id: int) -> list[SystemEvent]:
-        """Mark everything that waits as given to the agent by this run; answers it as it was marked, oldest first."""
+        """Mark all waiting events as passed to the agent by this run; returns them as marked, oldest first."""
         ...
 
     def carried(self, run_id: int) -> list[SystemEvent]:
-        """What this run gave to the agent, as far as neither a newer event nor a later run took its place."""
+        """The events this run passed to the agent, except those replaced by a newer event or a later run."""
         ...
 
     def remove_many(self, event_ids: Iterable[int]) -> None: ...

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, Protocol
 from wakeful.core.run.runs import Attempt, Outcome, Run, RungName
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 
-# What closing a run changes, besides giving up owner, deadline, next attempt, process and being stuck.
+# The columns that closing a run changes, besides clearing owner, deadline, next attempt, process and stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
 
-# What a run may carry at length, and whoever only looks over many does not need.
+# Columns that may be large, and that a list of runs does not need.
 LONG_COLUMNS: Final = ("result", "ladder", "definition")
 
 
@@ -29,12 +29,12 @@ class Node(NamedTuple):
     lag: Duration
     running: int
     capacity: int
-    voided_at: Instant | None  # it lost its lease; whatever it still says is fenced off
-    terms: str = ""  # a hash of the settings that all nodes must share; empty: not known
+    voided_at: Instant | None  # it lost its lease; everything it still writes is fenced off
+    terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
 
 
 class Mark(NamedTuple):
-    """A rung reached while the run goes on."""
+    """A rung reached while the run continues."""
 
     run_id: int
     fence: int
@@ -44,32 +44,32 @@ class Mark(NamedTuple):
 
 
 class LedgerCounts(NamedTuple):
-    """What the ledger holds of one schedule since some time."""
+    """Statistics of one schedule since some time."""
 
-    by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts as many as it covers
-    durations: Sequence[Duration]  # of closed runs that started, newest first, bounded
-    last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, bounded
-    tokens: int | None = None  # of all runs that told; None: none did
+    by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts for as many as it covers
+    durations: Sequence[Duration]  # of closed runs that started, newest first, limited
+    last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, limited
+    tokens: int | None = None  # of all runs that reported any; None if none did
     cost: float | None = None  # in US dollars, likewise
 
 
 class GapSummary(NamedTuple):
-    """What of one owner of runs came due while no node ticked."""
+    """The instants of one owner that became due while no node ticked."""
 
     schedule_id: int
     missed: int  # instants that did not run
-    caught_up: int  # runs that made up for it
+    caught_up: int  # runs that made up for them
 
 
 class Runs(Protocol):
     """The ledger."""
 
     def last_id(self) -> int:
-        """The id of the newest row; 0: there is none."""
+        """The id of the newest row; 0 if there is none."""
         ...
 
     def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
-        """What was missed or caught up of instants between two times, in rows written after an id, by owner."""
+        """Missed and caught-up instants between two times, in rows written after an id, by owner."""
         ...
 
     def reserve_ids(self, n: int) -> list[int]:
@@ -77,37 +77,39 @@ class Runs(Protocol):
         ...
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        """Write new ledger rows; an occurrence already there is an error."""
+        """Write new ledger rows; an existing occurrence is an error."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
-        """Waiting runs whose alarm is due, persons first, then by due time, held; others' are left out."""
+        """Waiting runs whose alarm is due, manual ones first, then by due time; locked, without those locked
+        elsewhere."""
         ...
 
     def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
-        """Of these runs, as they were claimed, those still running under this node and fence: as they are now, held.
+        """Those of these claimed runs that are still running under this node and fence: their current rows, locked.
 
-        A row that nobody touched since its claim may be answered by the very object given."""
+        For a row that was not changed since its claim, the given object itself may be returned."""
         ...
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
-        """Read these runs and hold them. In a read, just read."""
+        """Read these runs and lock them. A read transaction only reads."""
         ...
 
     def save_many(self, rows: Sequence[Run]) -> None:
-        """Write changed rows back whole. The caller holds them."""
+        """Write whole rows. The caller holds their locks."""
         ...
 
     def close_many(self, rows: Sequence[Run]) -> None:
-        """Write back runs that closed and are not stuck: only what closing changes. The caller holds them."""
+        """Write runs that closed and are not stuck: only the columns that closing changes. The caller holds their
+        locks."""
         ...
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
-        """Record rungs reached; False where the run is no longer held under that fence."""
+        """Record the rungs reached; False for a run that is no longer held under that fence."""
         ...
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
-        """Runs (running, or stuck) owned by these nodes, held, in id order."""
+        """Runs (running, or stuck) owned by these nodes, locked, in id order."""
         ...
 
     def add_attempts(self, rows: Sequence[Attempt]) -> None: ...
@@ -115,19 +117,19 @@ class Runs(Protocol):
     def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]: ...
 
     def taken(self, schedule_id: int, *, after: Instant, until: Instant) -> frozenset[Instant]:
-        """Planned instants in (after, until] that have a row, a run given up before its first attempt included."""
+        """Planned instants in (after, until] that have a row, including runs given up before their first attempt."""
         ...
 
     def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
-        """Skipped or missed rows that reach beyond `after`, held."""
+        """Skipped or missed rows that reach beyond `after`, locked."""
         ...
 
     def kept_definition(self, schedule_id: int, version: int) -> str | None:
-        """The text of an earlier version of a schedule, if one of its rows of that version carries a copy."""
+        """The text of an earlier version of a schedule, if one of its rows of that version has a copy."""
         ...
 
     def remove_many(self, run_ids: Sequence[int]) -> None:
-        """Void rows that lie ahead after the clock came back."""
+        """Delete rows that lie ahead after the clock went back."""
         ...
 
     def page(
@@ -142,64 +144,64 @@ class Runs(Protocol):
         ...
 
     def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
-        """The newest rows of each of these schedules, newest first, `limit` of each at most: only looked at.
+        """The newest rows of each of these schedules, newest first, at most `limit` of each; read only.
 
-        What a row may carry at length (its result, its ladder, a copy of a definition) is left out."""
+        Large columns (the result, the ladder, a copy of a definition) are left out."""
         ...
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
-        """Counts and durations for statistics; `limit` bounds the durations."""
+        """Counts and durations for statistics; `limit` limits the durations."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         """Delete up to `limit` closed rows (with their attempts) that were due and ended before; returns how many.
 
-        Times before `since` are those of a clock that was not set, and say nothing of a row's age."""
+        Times before `since` come from a clock that was not set, and say nothing about the age of a row."""
         ...
 
 
 class Lanes(Protocol):
-    """One at a time per lane (L5)."""
+    """One run at a time per lane (L5)."""
 
     def take_many(self, wanted: Sequence[tuple[str, int]]) -> set[int]:
-        """For (lane, run id) in order of preference: the ids that now hold their lane. Never waits."""
+        """For (lane, run id) in order of preference: the ids that now hold their lane. Never blocks."""
         ...
 
     def free_many(self, held: Sequence[tuple[str, int]]) -> None:
-        """Free lanes these runs hold, and unpark the best waiting run of each."""
+        """Free the lanes these runs hold, and unpark the best waiting run of each."""
         ...
 
     def holders(self) -> dict[str, int]:
-        """Who holds what."""
+        """The run that holds each lane."""
         ...
 
 
 class Nodes(Protocol):
-    """Who ticks."""
+    """The nodes that tick."""
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int: ...
 
     def renew(
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
-        """Push the lease out; False when the node was voided meanwhile."""
+        """Extend the lease; False if the node was voided in the meantime."""
         ...
 
     def publish(self, node_id: int, *, terms: str) -> None:
-        """Say by which settings it works, as a hash."""
+        """Publish a hash of the settings the node runs with."""
         ...
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
-        """Whether the node still has its lease, at least until then; if so, nobody takes it before this transaction
-        ends."""
+        """Whether the node still has its lease, at least until then; if so, no other node can take it before this
+        transaction ends."""
         ...
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
-        """Nodes not voided whose lease is over, or ends after `beyond`: no living node could have written that."""
+        """Nodes not voided whose lease expired, or ends after `beyond`, which no live node could have written."""
         ...
 
     def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
-        """Take their leases; answers those that were not yet voided."""
+        """Void these nodes; returns those that were not voided before."""
         ...
 
     def with_leftovers(self) -> list[int]:
@@ -209,5 +211,5 @@ class Nodes(Protocol):
     def all(self) -> list[Node]: ...
 
     def prune(self, *, before: Instant) -> None:
-        """Forget voided nodes that own nothing."""
+        """Delete voided nodes that own nothing."""
         ...

@@ -1,7 +1,7 @@
 """A value that a person may change while the program runs.
 
-Whoever works by it holds on to the `Live` and asks for its value each time; nobody keeps the value itself for longer
-than one decision. The value is frozen and exchanged as a whole, so that a decision never sees half a change.
+Users of the value keep the `Live` and read its value each time; no code keeps the value itself for longer than one
+decision. The value is frozen and replaced as a whole, so a decision never sees half a change.
 """
 
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Live(Generic[T]):
-    """Holds the value that counts now."""
+    """Holds the current value."""
 
     __slots__ = ("value",)
 

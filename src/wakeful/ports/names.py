@@ -1,4 +1,4 @@
-"""What a run's owner is called: a schedule by its slug, whoever else has runs by its name."""
+"""Names of the owners of runs: a schedule by its slug, any other owner by its name."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from wakeful.ports.store import Tx
 
 
 def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
-    """Names by the id that runs carry, in two queries at most. Owners that are not schedules are below zero."""
+    """Names by the id that runs carry, in at most two queries. Owners that are not schedules have negative ids."""
     wanted = set(ids)
     others = {one for one in wanted if one < 0}
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_ids(sorted(wanted - others)).values()}
@@ -14,6 +14,6 @@ def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
 
 
 def owner_of(tx: Tx, name: str) -> int | None:
-    """The id that the runs of a living schedule, or of another owner, carry."""
+    """The id that the runs of an existing schedule, or of another owner, carry."""
     schedule = tx.schedules.by_slugs([name]).get(name)
     return tx.owners.find(name) if schedule is None else schedule.schedule_id

@@ -1,9 +1,9 @@
-"""The tables of delivery, at the height of the domain: what is to reach people, and what became of it.
+"""The delivery tables: messages to people, and their state.
 
-An addressee is a channel and one recipient on it. Its row is the lock of everything queued for it, and its alarm (kind
-`delivery`) the only one there is for all of that: it rings when the oldest pending delivery may be tried. So whatever
-is behind that one waits without an alarm of its own, and order is kept by there being nothing to mix up. Locks of
-addressees are taken after those of cadences, runs and lanes.
+An addressee is a channel and one recipient on it. Its row is the lock for everything queued for it, and its alarm (kind
+`delivery`) is the only one for all of that: it rings when the oldest pending delivery may be tried. Deliveries behind
+that one have no alarm, so the order cannot be mixed up. Locks of addressees are taken after those of cadences, runs
+and lanes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ ALARM_DELIVERY: Final = "delivery"
 
 DeliveryStatus: TypeAlias = Literal["pending", "delivered", "dead"]
 Purpose: TypeAlias = Literal["message", "alert", "note"]
-"""What a delivery is: something said to a person, word of an incident, or word that one is over."""
+"""What a delivery is: a message to a person, an alert about an incident, or the note that one is over."""
 
 
 class Addressee(NamedTuple):
@@ -29,13 +29,13 @@ class Addressee(NamedTuple):
 
     addressee_id: int
     channel: str
-    recipient: str  # empty: whoever the channel is for
-    fence: int  # grows with every claim: what an older one still says does not count
-    claimed_until: Instant | None  # an attempt is under way until then at most
+    recipient: str  # empty: the channel's own recipient
+    fence: int  # grows with every claim: the result of an older one is ignored
+    claimed_until: Instant | None  # an attempt is in progress until then at most
 
 
 class Delivery(NamedTuple):
-    """A text on its way to an addressee."""
+    """A message for an addressee."""
 
     delivery_id: int
     addressee_id: int
@@ -44,18 +44,18 @@ class Delivery(NamedTuple):
     text: str
     purpose: Purpose
     status: DeliveryStatus
-    attempts: int  # begun; counted before sending
-    parts_sent: int  # of a text that goes in several pieces
+    attempts: int  # counted before sending
+    parts_sent: int  # of a text that is sent in several parts
     last_error: str | None
     enqueued_at: Instant
-    next_attempt_at: Instant | None  # None: it is not pending
-    expires_at: Instant  # too old to be sent after that
+    next_attempt_at: Instant | None  # None if not pending
+    expires_at: Instant  # not sent after this
     ended_at: Instant | None  # delivered, or given up
     run_id: int | None
     slug: str | None
 
 
-# What changes of a delivery; what it says and to whom never does.
+# The columns of a delivery that change; its text and its addressee never do.
 MOVED_COLUMNS: Final = (
     "status",
     "attempts",
@@ -68,7 +68,7 @@ MOVED_COLUMNS: Final = (
 
 
 class NewDelivery(NamedTuple):
-    """A delivery about to be written; the store gives it its id."""
+    """A delivery about to be written; the store assigns its id."""
 
     addressee_id: int
     channel: str
@@ -82,7 +82,7 @@ class NewDelivery(NamedTuple):
 
 
 class Interaction(NamedTuple):
-    """Where a person was last heard of."""
+    """The last time a person was active on a channel."""
 
     channel: str
     recipient: str | None
@@ -90,7 +90,7 @@ class Interaction(NamedTuple):
 
 
 class InboxItem(NamedTuple):
-    """Something that lies in the inbox."""
+    """An item in the inbox."""
 
     item_id: int
     delivery_id: int
@@ -105,30 +105,30 @@ class Deliveries(Protocol):
     """The outbox."""
 
     def addressee(self, channel: str, recipient: str | None) -> Addressee:
-        """The addressee of this channel and recipient, made at the first ask, held. In a write only."""
+        """The addressee of this channel and recipient, created on first use, locked. Only in a write transaction."""
         ...
 
     def lock_addressees(self, addressee_ids: Iterable[int]) -> dict[int, Addressee]:
-        """Read these and hold them until the transaction ends. In a read, just read."""
+        """Read these and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Addressee]:
-        """Addressees whose alarm is due, oldest due first, held; those another node holds are left out."""
+        """Addressees whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
-        """All of them in id order, held."""
+        """All of them in id order, locked."""
         ...
 
     def save_addressee(self, row: Addressee) -> None:
-        """Write fence and claim back. The caller holds it."""
+        """Write fence and claim. The caller holds the lock."""
         ...
 
     def add(self, row: NewDelivery) -> int | None:
-        """Write a pending delivery, due at once; returns its id. The caller holds the addressee, so ids of one
-        addressee are in the order in which they were written.
+        """Write a pending delivery, due immediately; returns its id. The caller holds the lock of the addressee, so
+        ids of one addressee are in the order of writing.
 
-        A run tells an addressee one thing of each purpose: None if it is already there."""
+        A run sends an addressee one delivery per purpose: returns None if that exists already."""
         ...
 
     def head(self, addressee_id: int) -> Delivery | None:
@@ -138,15 +138,15 @@ class Deliveries(Protocol):
     def get(self, delivery_id: int) -> Delivery | None: ...
 
     def save(self, row: Delivery) -> None:
-        """Write a changed one back. The caller holds its addressee."""
+        """Write a changed delivery. The caller holds the lock of its addressee."""
         ...
 
     def hurry(self, addressee_id: int, *, now: Instant) -> None:
-        """Let none that is pending for an addressee wait beyond now. The caller holds the addressee."""
+        """Make all pending deliveries of an addressee due by now. The caller holds the lock of the addressee."""
         ...
 
     def remove(self, delivery_id: int) -> None:
-        """Take it away for good. The caller holds its addressee."""
+        """Delete it. The caller holds the lock of its addressee."""
         ...
 
     def page(self, *, status: DeliveryStatus | None, before_id: int | None, limit: int) -> list[Delivery]:
@@ -154,15 +154,15 @@ class Deliveries(Protocol):
         ...
 
     def of_runs(self, run_ids: Sequence[int]) -> dict[int, list[Delivery]]:
-        """For each of these runs that said something to people, its deliveries, oldest first."""
+        """For each of these runs that has any, its deliveries, oldest first."""
         ...
 
     def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
-        """By channel, how many are pending and how many dead."""
+        """The number of pending and dead deliveries by channel."""
         ...
 
     def last_id(self) -> int:
-        """The id of the newest; 0 if there was none yet."""
+        """The id of the newest; 0 if there is none."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
@@ -171,76 +171,76 @@ class Deliveries(Protocol):
 
 
 class Channels(Protocol):
-    """Where people were last heard of."""
+    """The last interaction on each channel."""
 
     def touch(self, channel: str, recipient: str | None, *, at: Instant) -> None:
-        """A person was heard of there: that is the last interaction now, whatever the clock says."""
+        """Record a message from a person: it becomes the last interaction, whatever the clock says."""
         ...
 
     def interactions(self) -> list[Interaction]:
-        """The last one on each channel, the newest first."""
+        """The last one on each channel, newest first."""
         ...
 
 
 class Inbox(Protocol):
-    """What lies on the page."""
+    """The inbox of the page."""
 
     def add(self, *, delivery_id: int, text: str, slug: str | None, run_id: int | None, at: Instant) -> None:
-        """Put it there; a delivery that is there already stays as it is."""
+        """Add an item; a delivery that is there already is unchanged."""
         ...
 
     def get(self, item_id: int) -> InboxItem | None: ...
 
     def page(self, *, is_unread: bool, before_id: int | None, limit: int) -> list[InboxItem]:
-        """Items newest first, all or only those nobody has read."""
+        """Items newest first, all or only unread ones."""
         ...
 
     def unread(self) -> int:
-        """How many nobody has read."""
+        """The number of unread items."""
         ...
 
     def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
-        """Read, or with None not read after all; False if there is no such item."""
+        """Mark it read, or unread with None; False if it does not exist."""
         ...
 
     def remove(self, item_id: int) -> bool:
-        """Take it away; False if there is no such item."""
+        """Delete it; False if it does not exist."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` that came before; returns how many. See `Runs.prune` for `since`."""
+        """Delete up to `limit` that arrived before; returns how many. See `Runs.prune` for `since`."""
         ...
 
 
 class Incidents(Protocol):
-    """What people were told is wrong."""
+    """The incidents people were alerted about."""
 
     def note(self, name: str, text: str, *, at: Instant) -> bool:
-        """Note that it is so; True if it was not known, and people are to be told."""
+        """Record it; True if it is new, so that people have to be alerted."""
         ...
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
-        """It is over: those of these that were open, as they were."""
+        """Close these; returns those that were open, as they were."""
         ...
 
     def open(self) -> list[Incident]:
-        """Those that are open, oldest first, watched ones included."""
+        """The open ones, oldest first, including watched ones."""
         ...
 
     def lock(self, names: Sequence[str]) -> dict[str, Incident]:
-        """Of these names those that are open, held until the transaction ends. In a read, just read."""
+        """The open ones of these names, locked until the transaction ends. A read transaction only reads."""
         ...
 
     def get(self, incident_id: int) -> Incident | None:
-        """One of them, open or over."""
+        """One of them, open or closed."""
         ...
 
     def add(self, row: Incident) -> int | None:
-        """Write a new one; returns its id, None if one of this name is open."""
+        """Write a new one; returns its id, or None if one of this name is open."""
         ...
 
     def save(self, row: Incident) -> None:
-        """Write one back. The caller holds it."""
+        """Write a changed one. The caller holds its lock."""
         ...
 
     def remove(self, incident_id: int) -> None:
@@ -248,19 +248,19 @@ class Incidents(Protocol):
         ...
 
     def last_over(self, name: str, *, now: Instant) -> Incident | None:
-        """The one of this name that ended last; one that ended on a clock ahead of `now` is left out."""
+        """The last closed one of this name; one that ended later than `now`, on a wrong clock, is left out."""
         ...
 
     def recent(self, *, limit: int) -> list[Incident]:
-        """Those that are over, the latest end first."""
+        """The closed ones, latest end first."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Incident]:
-        """Those whose alarm is due, oldest first, held; what another node holds is left out."""
+        """Those whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` that were over before; returns how many. See `Runs.prune` for `since`."""
+        """Delete up to `limit` that closed before; returns how many. See `Runs.prune` for `since`."""
         ...
 
 
@@ -274,7 +274,7 @@ def by_run(rows: Iterable[Delivery]) -> dict[int, list[Delivery]]:
 
 
 def public_id(store_id: str, row: Delivery) -> str:
-    """How a delivery is called outside: unlike any other of this or another store, and the same each time it is sent.
+    """The external id of a delivery: unique across stores, and the same each time it is sent.
 
-    A store that lost its last minutes gives the same numbers again, so the moment it was queued is part of it."""
+    A store that lost its last minutes assigns the same numbers again, so the time of queueing is part of it."""
     return f"{store_id}-{row.delivery_id}.{row.enqueued_at:x}"

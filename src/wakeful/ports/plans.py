@@ -1,6 +1,6 @@
-"""Plans in the store: schedules as they were written, where each stands, and the alarms that will ring.
+"""Plans in the store: schedules as written, the state of each, and the alarms that will ring.
 
-The cadence row is the lock of a schedule; whoever writes an alarm holds the lock of what it rings.
+The cadence row is the lock of a schedule; writing an alarm requires the lock of what it rings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,8 @@ ALARM_SCHEDULE: Final = "schedule"
 
 ALARM_RUN: Final = "run"
 
-# What ringing an alarm changes of a cadence, and what settling a run does: the hot path writes no more than that.
+# The columns of a cadence that ringing an alarm changes, and those that settling a run changes: the hot path writes
+# no others.
 PLANNED_COLUMNS: Final = (
     "planned_through", "next_at", "backoff_until", "catch_up_until", "open_run_id", "queued_run_id", "last_row_id",
 )  # fmt: skip
@@ -25,18 +26,18 @@ SETTLED_COLUMNS: Final = (
 
 
 class Alarm(NamedTuple):
-    """A row that will ring: for a schedule its next instant, for a waiting run its next attempt."""
+    """A row that will ring: the next instant of a schedule, the next attempt of a waiting run."""
 
     kind: str
-    ref: int  # the id of what it rings
-    due_at: Instant | None  # None: it rests until someone touches it
+    ref: int  # the id of its subject
+    due_at: Instant | None  # None: inactive until something sets it
     priority: int
     lane: str | None
     parked: int  # 1: due, but its lane is held; freeing the lane unparks one
 
 
 class Schedule(NamedTuple):
-    """What a person wrote. Where the schedule stands is its cadence."""
+    """What a person wrote. The state of the schedule is its cadence."""
 
     schedule_id: int
     slug: str
@@ -49,7 +50,7 @@ class Schedule(NamedTuple):
 
 
 class NewSchedule(NamedTuple):
-    """A schedule about to be written; the store gives it its id."""
+    """A schedule about to be written; the store assigns its id."""
 
     slug: str
     definition: str
@@ -61,89 +62,89 @@ class Schedules(Protocol):
     """Definitions."""
 
     def add_many(self, rows: Sequence[NewSchedule]) -> list[int | None]:
-        """Write new schedules; answers each one's id, or None where the slug is taken."""
+        """Write new schedules; returns the id of each, or None if the slug is taken."""
         ...
 
     def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
-        """The living schedules of these slugs, definitions included."""
+        """The existing schedules with these slugs, including their definitions."""
         ...
 
     def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Schedule]:
-        """Schedules by id, deleted ones included."""
+        """Schedules by id, including deleted ones."""
         ...
 
     def save_many(self, rows: Sequence[Schedule]) -> None:
-        """Write changed definitions, or `deleted_at`, back. The caller holds the cadences."""
+        """Write changed definitions, or `deleted_at`. The caller holds the locks of the cadences."""
         ...
 
     def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
-        """Living schedules in slug order after a slug; `contains` keeps slugs with this text in them."""
+        """Existing schedules in slug order after a slug; with `contains`, only slugs that contain this text."""
         ...
 
     def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
-        """Of these, those that are paused, disabled, invalid or failing: found without a walk."""
+        """Of these, the paused, disabled, invalid and failing ones; found by an index."""
         ...
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Living schedules whose instants depend on a zone, in id order."""
+        """Existing schedules whose instants depend on a zone, in id order."""
         ...
 
     def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Living schedules that may wait for the reset of a quota slot, in id order: those that mention the kind."""
+        """Existing schedules that may wait for the reset of a quota slot, in id order: those that mention the kind."""
         ...
 
     def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Living schedules that may name a quota slot, in id order: those whose definition mentions one."""
+        """Existing schedules that may name a quota slot, in id order: those whose definition mentions one."""
         ...
 
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
-        """Removed schedules that had this slug, the newest first."""
+        """Deleted schedules that had this slug, newest first."""
         ...
 
     def count(self) -> int:
-        """How many live."""
+        """The number of existing schedules."""
         ...
 
 
 class Cadences(Protocol):
-    """Where schedules stand."""
+    """The states of schedules."""
 
     def add_many(self, rows: Sequence[Cadence]) -> None: ...
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
-        """Read these cadences and hold them until the transaction ends. In a read, just read."""
+        """Read these cadences and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Cadence]:
-        """Cadences whose alarm is due, oldest due first, held; those another node holds are left out."""
+        """Cadences whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def save_many(self, rows: Sequence[Cadence]) -> None:
-        """Write changed rows back whole. The caller holds them."""
+        """Write whole rows. The caller holds their locks."""
         ...
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
-        """Write back what ringing changes (`PLANNED_COLUMNS`); the rest is as it was read."""
+        """Write the columns that ringing changes (`PLANNED_COLUMNS`); the others are as they were read."""
         ...
 
     def save_settled(self, rows: Sequence[Cadence]) -> None:
-        """Write back what settling changes (`SETTLED_COLUMNS`); the rest is as it was read."""
+        """Write the columns that settling changes (`SETTLED_COLUMNS`); the others are as they were read."""
         ...
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
-        """Cadences planned beyond `now` (the clock came back) after a schedule id, held, in id order."""
+        """Cadences planned beyond `now` (after the clock went back) after a schedule id, locked, in id order."""
         ...
 
 
 class Alarms(Protocol):
-    """What will ring."""
+    """The alarms that will ring."""
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
-        """Write alarms, new or known, by (kind, ref)."""
+        """Write alarms, new or existing, by (kind, ref)."""
         ...
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
-        """Give alarms of one kind that are there (ref → due time) another due time."""
+        """Set the due time of existing alarms of one kind (ref → due time)."""
         ...
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None: ...
@@ -151,17 +152,17 @@ class Alarms(Protocol):
     def by_refs(self, kind: str, refs: Sequence[int]) -> dict[int, Alarm]: ...
 
     def due_kinds(self, *, now: Instant) -> set[str]:
-        """The kinds of which something not parked is due."""
+        """The kinds that have a due alarm which is not parked."""
         ...
 
     def next_due_at(self, *, besides: Sequence[str] = ()) -> Instant | None:
-        """The earliest due time of anything not parked; alarms of the kinds `besides` names are left out."""
+        """The earliest due time of any alarm that is not parked, except those of the kinds in `besides`."""
         ...
 
     def hold_off_first(self, kind: str, *, now: Instant, until: Instant) -> int | None:
-        """Let the alarm of a kind that is first in line by now ring later; answers whose it is, None if none is due."""
+        """Postpone the first due alarm of a kind; returns its ref, or None if none is due."""
         ...
 
     def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
-        """Bring run alarms due after `beyond`, and parked ones, nearer by `by`: their clock was ahead."""
+        """Bring run alarms due after `beyond`, and parked ones, forward by `by`: their clock was ahead."""
         ...

@@ -11,9 +11,9 @@ from wakeful.ports.action import Fire, Ladder
 
 @dataclass(frozen=True, slots=True)
 class WakeFailure:
-    """Why a wake could not be sent, in a sentence; `until`: when the provider asks to be asked again.
+    """Why a wake could not be sent, in a sentence; `until`: when the provider asks us to try again.
 
-    `is_unreachable`: it did not arrive (no connection, no answer, 5xx), and is repeated until it does."""
+    `is_unreachable`: it did not arrive (no connection, no response, 5xx), and is repeated until it does."""
 
     error: str
     until: Instant | None = None
@@ -21,17 +21,17 @@ class WakeFailure:
 
 
 def wake_failure(failure: ReadFailure) -> WakeFailure:
-    """What went wrong with a request that was a wake."""
+    """The failure of a request that was a wake."""
     is_unreachable = failure.kind == "unreachable"
     return WakeFailure(failure.error, None if is_unreachable else failure.until, is_unreachable)
 
 
 class QuotaProvider(Protocol):
-    """One key of one provider. Nothing it answers ever shows the key."""
+    """One key of one provider. Nothing it returns ever contains the key."""
 
     @property
     def mark(self) -> str:
-        """Tells one key from another: equal for two slots that name the same, and nothing can be read from it."""
+        """Identifies the key without revealing it: equal for two slots with the same key."""
         ...
 
     @property
@@ -41,15 +41,15 @@ class QuotaProvider(Protocol):
     def has_statistics(self) -> bool: ...
 
     async def read(self, action: str) -> Reading | ReadFailure:
-        """How the quota stands, by one request; `action` is what the log calls it."""
+        """Read the quota with one request; `action` is its name in the log."""
         ...
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
-        """Send what makes the window run; None: it was accepted. That it runs, only a reading can show."""
+        """Send a request that starts the window; None if it was accepted. Only a reading can show that it runs."""
         ...
 
     async def statistics(self, reading: Reading, *, now: Instant) -> Mapping[str, Any] | ReadFailure:
-        """Calls, tokens and tools, for people to look at; JSON names."""
+        """Calls, tokens and tools, for display; JSON names."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Finding the row of the ledger that speaks of a time, for owners of runs that are no schedules."""
+"""Finding the ledger row for a time, for owners of runs that are not schedules."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ PAGES_MAX: Final = 50
 
 
 def row_at(tx: Tx, owner_id: int, at: Instant) -> Run | None:
-    """The newest row that began by then, as far back as `PAGES_MAX` pages."""
+    """The newest row that started by then, within `PAGES_MAX` pages."""
     return next((row for row in _rows(tx, owner_id) if row.planned_at <= at), None)
 
 

@@ -1,10 +1,10 @@
-"""The sink port: what happened, told after it was committed.
+"""The sink port: receives facts about what happened, after the commit.
 
-A fact is a value in the past tense. It is told once its transaction is durable, whole batches at a time, on the event
-loop of whoever wrote. Telling is the last thing that happens to a fact: a sink answers nothing, and whatever goes wrong
-in it stays in it, so nothing that listens can ever hold up or change what is done.
+A fact is a value in the past tense. It is passed on once its transaction is durable, in whole batches, on the event
+loop of the writer. A sink returns nothing, and its errors stay inside it, so that no listener can ever delay or change
+what is done.
 
-Facts carry ledger rows as they are; `schedule_id` leads to a slug (`telemetry.fan_out` knows the way).
+Facts contain ledger rows as they are; `observe.fan_out` resolves `schedule_id` to a slug.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ ScheduleChangeKind: TypeAlias = Literal[
 
 
 class RunsClaimed(NamedTuple):
-    """Attempts began: these rows are now running, owned by a node."""
+    """Attempts started: these rows are now running, owned by a node."""
 
     at: Instant
     runs: Sequence[Run]
@@ -34,28 +34,28 @@ class RunsWaiting(NamedTuple):
 
 
 class RunsClimbed(NamedTuple):
-    """Rungs reached while runs go on."""
+    """Rungs reached while runs continue."""
 
     at: Instant
     marks: Sequence[Mark]
 
 
 class RunsSettled(NamedTuple):
-    """Runs closed: with an outcome, or with late proof of what they were."""
+    """Runs closed: with an outcome, or with late proof of their result."""
 
     at: Instant
     runs: Sequence[Run]
 
 
 class RunsRescued(NamedTuple):
-    """Runs of a node that is gone were taken over; each is also told as waiting or settled."""
+    """Runs of a dead node were taken over; each is also reported as waiting or settled."""
 
     at: Instant
     runs: Sequence[Run]
 
 
 class InstantsSkipped(NamedTuple):
-    """Rows of instants that did not run on purpose. `instants` are those that are new: a row may grow."""
+    """Rows of instants that were deliberately not run. `instants` are the new ones: a row may grow."""
 
     at: Instant
     runs: Sequence[Run]
@@ -63,7 +63,7 @@ class InstantsSkipped(NamedTuple):
 
 
 class InstantsMissed(NamedTuple):
-    """Rows of instants that went by unseen."""
+    """Rows of instants that were missed."""
 
     at: Instant
     runs: Sequence[Run]
@@ -71,14 +71,14 @@ class InstantsMissed(NamedTuple):
 
 
 class RunsVoided(NamedTuple):
-    """Rows taken out of the ledger again: they lay ahead when the clock came back."""
+    """Rows deleted from the ledger: they lay ahead when the clock went back."""
 
     at: Instant
     run_ids: Sequence[int]
 
 
 class ScheduleChange(NamedTuple):
-    """How one schedule stands now."""
+    """The new state of one schedule."""
 
     schedule_id: int
     kind: ScheduleChangeKind
@@ -88,7 +88,7 @@ class ScheduleChange(NamedTuple):
 
 
 class SchedulesChanged(NamedTuple):
-    """Schedules were written, halted, or let go on."""
+    """Schedules were written, halted, or resumed."""
 
     at: Instant
     changes: Sequence[ScheduleChange]
@@ -112,21 +112,21 @@ class NodeLeft(NamedTuple):
 
 
 class LeaseLost(NamedTuple):
-    """This very node was taken for dead; it begins anew."""
+    """This node was declared dead; it enters again as a new one."""
 
     at: Instant
     node_id: int
 
 
 class ClockJumped(NamedTuple):
-    """Wall and monotonic time drifted apart: a step of the clock (either way) or a suspended machine."""
+    """Wall and monotonic time diverged: the clock was set (in either direction), or the machine was suspended."""
 
     at: Instant
     by: Duration
 
 
 class Ticked(NamedTuple):
-    """The engine looked once. `lag` is how late the latest of the runs it claimed was."""
+    """The engine ticked. `lag` is how late the latest of the claimed runs was."""
 
     at: Instant
     lag: Duration
@@ -150,7 +150,7 @@ class Reported(NamedTuple):
 
 
 class CommitTimed(NamedTuple):
-    """A commit was answered: how long its caller waited for it, and whether it was kept."""
+    """A commit finished: how long its caller waited, and whether it succeeded."""
 
     at: Instant
     seconds: float
@@ -178,14 +178,14 @@ Fact: TypeAlias = (
 )
 
 Slugs: TypeAlias = Mapping[int, str]
-"""Schedule ids and their slugs, as far as they are known."""
+"""Schedule ids and their slugs, as far as known."""
 
 
 class Sink(Protocol):
-    """Takes facts. Must answer at once, and must not raise."""
+    """Receives facts. Must return immediately, and must not raise."""
 
     def begin(self, store: Store) -> None:
-        """Called once, before any fact: where to look up what facts refer to. Only ever read from it."""
+        """Called once, before any fact: the store in which references of facts can be looked up, read only."""
         ...
 
     def tell(self, facts: Sequence[Fact]) -> None: ...

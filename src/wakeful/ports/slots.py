@@ -1,6 +1,6 @@
-"""Quota slots in the store: where each stands, and the readings kept for charts.
+"""Quota slots in the store: their state, and the readings kept for charts.
 
-The slot's row is the lock of both its sides; its alarms are derived from it and written under that lock.
+The slot's row is the lock for both its sides; its alarms are derived from it and written under that lock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ SLOT_ALARMS: Final = (ALARM_WAKE, ALARM_POLL, ALARM_STATS)
 
 
 class Read(NamedTuple):
-    """One reading of a slot's quota, as it is kept."""
+    """One reading of a slot's quota, as stored."""
 
     slot_id: int
     read_at: Instant
@@ -24,38 +24,38 @@ class Read(NamedTuple):
 
 
 class Slots(Protocol):
-    """Where quota slots stand."""
+    """The states of quota slots."""
 
     def add(self, name: str, definition: str | None, *, now: Instant) -> Slot | None:
         """Write a new slot; None if the name is taken."""
         ...
 
     def all(self) -> list[Slot]:
-        """Every slot, in the order of their names. They are few."""
+        """Every slot, ordered by name. There are only a few."""
         ...
 
     def by_names(self, names: Iterable[str]) -> dict[str, Slot]:
-        """Slots by name, to look at."""
+        """Slots by name, not locked."""
         ...
 
     def lock(self, slot_ids: Iterable[int]) -> dict[int, Slot]:
-        """Read these slots and hold them until the transaction ends. In a read, just read."""
+        """Read these slots and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, kind: str, *, now: Instant, limit: int) -> list[Slot]:
-        """Slots whose alarm of this kind is due, oldest due first, held; those another node holds are left out."""
+        """Slots whose alarm of this kind is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def save_many(self, rows: Sequence[Slot]) -> None:
-        """Write changed rows back whole. The caller holds them."""
+        """Write whole rows. The caller holds their locks."""
         ...
 
     def remove(self, slot_id: int) -> None:
-        """Take a slot away, with its readings."""
+        """Delete a slot and its readings."""
         ...
 
     def keep_reading(self, row: Read, *, since: Instant) -> None:
-        """Keep a reading (in place of one of the same millisecond), and forget those of its slot before `since`."""
+        """Store a reading (replacing one of the same millisecond), and delete those of its slot before `since`."""
         ...
 
     def readings(self, slot_id: int, *, since: Instant, limit: int) -> list[Read]:

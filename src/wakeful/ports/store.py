@@ -1,20 +1,20 @@
-"""The store port: what the engine and the features ask of a database, at the height of the domain.
+"""The store port: what the engine and the features need from a database, in terms of the domain.
 
-A transaction is a plain synchronous object, grouped by noun. Whoever wants to change something passes a function
-`(tx) -> result` to `Store.write`; the store runs it inside one transaction, together with others or alone, and answers
-only after the commit (L7). A function that raises is rolled back alone and its caller gets the exception. It may run
-again from the start if the database asks for it (a serialization failure), so it must not change anything but the
-transaction. `Store.read` does the same for functions that only look; it never blocks a writer.
+A transaction is a plain synchronous object, grouped by noun. To change something, pass a function `(tx) -> result` to
+`Store.write`; the store runs it inside one transaction, together with others or alone, and returns only after the
+commit (L7). If the function raises, it alone is rolled back and its caller gets the exception. It may run again from
+the start if the database requires it (a serialization failure), so it must not change anything but the transaction.
+`Store.read` does the same for functions that only read; it never blocks a writer.
 
-SQL never asks the time: `now` comes in (L10). Methods over several rows do the whole batch in a fixed number of
-statements, and take and write rows in key order so that two nodes cannot deadlock.
+SQL never reads the clock: `now` is an argument (L10). Methods for several rows process the whole batch in a fixed
+number of statements, and lock and write rows in key order so that two nodes cannot deadlock.
 
 Locking rule, the same in every store: the cadence row is the lock of a schedule, the run row the lock of a run, the
-lane row the lock of a lane. Whoever writes an alarm holds the lock of what the alarm rings. Locks are taken in the
-order cadence or workflow, run, lane, addressee.
+lane row the lock of a lane. Writing an alarm requires the lock of what the alarm rings. Locks are taken in the order
+cadence or workflow, run, lane, addressee.
 
-The nouns have files of their own: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`. What the
-kernel is made of is imported from here.
+The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`. The names that
+the kernel uses are imported from here.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -79,40 +79,41 @@ __all__ = [
 T = TypeVar("T")
 
 STORE_ID: Final = "store_id"
-"""The fact that tells one store from all others; idempotency keys and ids of deliveries carry it."""
+"""The unique id of a store; idempotency keys and delivery ids contain it."""
 
 
 class Answer(NamedTuple):
-    """What was answered to a request under a key, to be given again to whoever asks again."""
+    """The response to a request with a key, returned again when the request is repeated."""
 
     key: str
-    fingerprint: str  # of the request: another one under the same key is a mistake
+    fingerprint: str  # of the request: a different request with the same key is an error
     answer: str
     size: int  # in bytes
     answered_at: Instant
 
 
 class Report(NamedTuple):
-    """Something a feature wants told when its transaction is durable: on a stream of its own, and as a line of the log.
+    """Something a feature reports once its transaction is durable: on its own event stream, and as a log line.
 
-    The names of `data` are JSON names; its values are what JSON can hold, secrets never among them."""
+    The names in `data` are JSON names; its values are JSON values and never contain secrets."""
 
     stream: str  # "deliveries"
     what: str  # "delivered"
     data: Mapping[str, object]
-    text: str | None = None  # what people read in server.log; None: only programs are told
+    text: str | None = None  # the line in server.log; None: events only
     level: Literal["debug", "info", "warn", "error"] = "info"
     slug: str | None = None
     slot: str | None = None
-    action: str | None = None  # what the log calls it; None: the stream and what
+    action: str | None = None  # its name in the log; None: the stream and `what`
 
 
 class Owners(Protocol):
-    """Who has runs besides schedules: the heartbeat, workflows, quota slots. Their ids are below zero, so that a run's
-    `schedule_id` says of itself which of the two it names."""
+    """Owners of runs other than schedules: the heartbeat, workflows, quota slots. Their ids are negative, so that a
+    run's `schedule_id` shows which of the two it refers to."""
 
     def named(self, name: str) -> int:
-        """The id of the owner of this name (`workflow:inbox`), given at the first ask and for good. In a write only."""
+        """The id of the owner with this name (`workflow:inbox`), assigned on first use, permanently. Only in a
+        write."""
         ...
 
     def find(self, name: str) -> int | None:
@@ -125,7 +126,7 @@ class Owners(Protocol):
 
 
 class Meta(Protocol):
-    """Single facts of the store, by name."""
+    """Single values of the store, by name."""
 
     def get(self, name: str) -> str | None: ...
 
@@ -133,26 +134,26 @@ class Meta(Protocol):
 
 
 class Answers(Protocol):
-    """Answers to be given again, by key; and who is about to give one."""
+    """Stored responses by key, and which process is about to produce one."""
 
     def begin(self, key: str, asker: str, *, now: Instant, until: Instant) -> bool:
-        """Whether it is this asker who answers under the key from now on, and nobody else before `until`; asked again,
-        it has it for longer. Of several at once one is told so, wherever they are."""
+        """Whether this process produces the response for the key, exclusively before `until`; calling it again extends
+        that. Of several callers at the same time, on any node, one gets it."""
         ...
 
     def release(self, key: str, asker: str) -> None:
-        """This asker is done with it: it is answered, or may be tried again."""
+        """Give up the key: the response is stored, or may be tried again."""
         ...
 
     def get(self, key: str) -> Answer | None: ...
 
     def put(self, row: Answer) -> None:
-        """Keep it, in place of an older one of that key."""
+        """Store it, replacing an older one with that key."""
         ...
 
     def prune(self, *, before: Instant, most: int, size_max: int) -> int:
-        """Forget those up to `before`, and all but the newest `most` that fit into `size_max`; answers how many.
-        Whoever was to answer until before then never will, and is forgotten as well."""
+        """Delete those up to `before`, and all but the newest `most` that fit into `size_max`; returns how many. Also
+        deletes expired claims of processes that never responded."""
         ...
 
 
@@ -203,42 +204,43 @@ class Tx(Protocol):
     def bus(self) -> Bus: ...
 
     def report(self, report: Report) -> None:
-        """Tell whoever listens, once this is committed."""
+        """Report this to listeners after the commit."""
         ...
 
 
 class Store(Protocol):
-    """A durable place for all of it."""
+    """Durable storage for all of it."""
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
-        """Run it in a transaction; answers after the commit."""
+        """Run it in a transaction; returns after the commit."""
         ...
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
-        """Run it on a consistent view, without changing anything."""
+        """Run it on a consistent snapshot, without changing anything."""
         ...
 
     async def hold_clock(self) -> bool:
-        """Try to become one of those who tick. On the embedded store that is one process at a time."""
+        """Try to become a node that ticks. On the embedded store only one process can."""
         ...
 
     async def release_clock(self) -> None: ...
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether holding the clock proves that no other node is alive, so that older ones are void at once."""
+        """Whether holding the clock proves that no other node is alive, so that older ones can be voided
+        immediately."""
         ...
 
     async def changed(self) -> bool:
-        """Whether another process wrote since the last call: a hint to look, never a proof."""
+        """Whether another process wrote since the last call: a hint, never a proof."""
         ...
 
     def trouble(self) -> str | None:
-        """What went wrong with the place in the last minute, in a sentence, although it may work by now."""
+        """What went wrong with the store in the last minute, in a sentence, even if it works again."""
         ...
 
     async def close(self) -> None: ...
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be used now (disk full, locked, connection lost); nothing of the operation was kept."""
+    """The store cannot be used now (disk full, locked, connection lost); nothing of the operation was stored."""

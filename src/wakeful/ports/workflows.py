@@ -1,8 +1,8 @@
 """The store port for workflows: part of `ports.store.Tx`.
 
-The row of a workflow is the lock of all that is in it. Whoever writes a handler, a topic, a message, a session or a
-handler's run holds that row (`Workflows.lock`, `Workflows.due`); so these methods neither lock nor look whether another
-was first.
+The row of a workflow is the lock for everything in it. Writing a handler, a topic, a message, a session or a handler's
+run requires that lock (`Workflows.lock`, `Workflows.due`), so these methods neither lock nor check for concurrent
+changes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,15 +26,15 @@ from wakeful.core.workflow.rows import (
 ALARM_WORKFLOW: Final = "workflow"
 
 SubscriptionKey: TypeAlias = tuple[int, str, str]
-"""A workflow's id, the name of a topic of it, and the name of a consumer of that topic."""
+"""A workflow's id, the name of one of its topics, and the name of a consumer of that topic."""
 
 
-# What becomes of a message after it was published, besides its key.
+# The columns of a message that change after it was published.
 MOVED_COLUMNS: Final = ("seq", "status", "attempt", "run_id", "updated_at")
 
 
 class NewWorkflow(NamedTuple):
-    """A workflow about to be written; the store gives it its id."""
+    """A workflow about to be written; the store assigns its id."""
 
     name: str
     owner_id: int
@@ -45,7 +45,7 @@ class NewWorkflow(NamedTuple):
 
 
 class NewSession(NamedTuple):
-    """A session about to begin."""
+    """A session about to start."""
 
     workflow_id: int
     kind: SessionKind
@@ -54,7 +54,7 @@ class NewSession(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A subscription whose messages have been pending for long."""
+    """A subscription whose messages have been pending for a long time."""
 
     workflow: str
     topic: str
@@ -67,39 +67,40 @@ class Workflows(Protocol):
     """Workflows, their handlers and their topics."""
 
     def add(self, row: NewWorkflow) -> int | None:
-        """Write a new one; answers its id, or None where the name is taken."""
+        """Write a new one; returns its id, or None if the name is taken."""
         ...
 
     def by_names(self, names: Sequence[str]) -> dict[str, Workflow]:
-        """The living ones of these names."""
+        """The existing ones with these names."""
         ...
 
     def by_ids(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
-        """By id, deleted ones included."""
+        """By id, including deleted ones."""
         ...
 
     def lock(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
-        """Read these, deleted ones included, and hold them until the transaction ends. In a read, just read."""
+        """Read these, including deleted ones, and lock them until the transaction ends. A read transaction only
+        reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Workflow]:
-        """Those whose alarm is due, oldest due first, held; those another node holds are left out."""
+        """Those whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def save_many(self, rows: Sequence[Workflow]) -> None:
-        """Write changed rows back whole. The caller holds them."""
+        """Write whole rows. The caller holds their locks."""
         ...
 
     def page(self, *, after: str | None, limit: int) -> list[Workflow]:
-        """The living in the order of their names, after a name."""
+        """The existing ones ordered by name, after a name."""
         ...
 
     def stopped(self, *, limit: int) -> list[Workflow]:
-        """Those that are active and stand still with an error until a person acts, in the order of their names."""
+        """Those that are active and stopped by an error until a person acts, ordered by name."""
         ...
 
     def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
-        """The living in id order after an id, held."""
+        """The existing ones in id order after an id, locked."""
         ...
 
     def handlers(self, workflow_ids: Iterable[int]) -> dict[int, list[Handler]]:
@@ -107,7 +108,7 @@ class Workflows(Protocol):
         ...
 
     def save_handlers(self, rows: Sequence[Handler]) -> None:
-        """Write handlers, new or known."""
+        """Write handlers, new or existing."""
         ...
 
     def remove_handlers(self, workflow_id: int, names: Sequence[str]) -> None: ...
@@ -117,7 +118,7 @@ class Workflows(Protocol):
         ...
 
     def save_topics(self, rows: Sequence[Topic]) -> None:
-        """Write topics, new or known."""
+        """Write topics, new or existing."""
         ...
 
     def subscriptions(self, workflow_ids: Iterable[int]) -> dict[int, list[Subscription]]:
@@ -125,7 +126,7 @@ class Workflows(Protocol):
         ...
 
     def save_subscriptions(self, rows: Sequence[Subscription]) -> None:
-        """Write subscriptions, new or known."""
+        """Write subscriptions, new or existing."""
         ...
 
     def remove_subscriptions(self, workflow_id: int, keys: Sequence[tuple[str, str]]) -> None:
@@ -133,13 +134,13 @@ class Workflows(Protocol):
         ...
 
     def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:
-        """Consumers that subscribe and have pending messages, by workflow, for at most `limit` living workflows after
-        an id."""
+        """Consumers that subscribe and have pending messages, by workflow, for at most `limit` existing workflows
+        after an id."""
         ...
 
     def forget_deleted(self, *, limit: int) -> int:
         """Delete up to `limit` messages of deleted workflows, and handlers, topics and subscriptions of those that have
-        none left; returns how many rows went."""
+        none left; returns the number of deleted rows."""
         ...
 
 
@@ -151,11 +152,11 @@ class Messages(Protocol):
         ...
 
     def put_many(self, rows: Sequence[Message]) -> None:
-        """Write messages, new or known."""
+        """Write messages, new or existing."""
         ...
 
     def save_many(self, rows: Sequence[Message]) -> None:
-        """Write known messages back: what reserving, consuming and releasing change (`MOVED_COLUMNS`)."""
+        """Write the columns of existing messages that reserving, consuming and releasing change (`MOVED_COLUMNS`)."""
         ...
 
     def pending(
@@ -165,16 +166,16 @@ class Messages(Protocol):
         ...
 
     def hand_over(self, workflow_id: int, topic: str, consumer: str, heir: str) -> int:
-        """Give the messages of a consumer in a topic, whatever their status, to another, but for those the other has;
-        returns how many the other has pending then."""
+        """Move the messages of a consumer in a topic, in any status, to another consumer, except those it already has;
+        returns how many the other then has pending."""
         ...
 
     def of_run(self, run_id: int) -> list[Message]:
-        """The messages a run holds in reservation, in the order of their places."""
+        """The messages a run has reserved, in the order of their places."""
         ...
 
     def oldest(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, Instant]:
-        """For each subscription with pending messages, since when the oldest of them has been there."""
+        """For each subscription with pending messages, the time of the oldest."""
         ...
 
     def waiting_since(self, *, before: Instant, limit: int) -> list[Waiting]:
@@ -182,7 +183,7 @@ class Messages(Protocol):
         ...
 
     def counts(self, workflow_ids: Iterable[int]) -> dict[SubscriptionKey, dict[MessageStatus, int]]:
-        """How many messages of each status every consumer of every topic of these workflows has, in one query."""
+        """The number of messages by status, for every consumer of every topic of these workflows, in one query."""
         ...
 
     def page(
@@ -195,12 +196,12 @@ class Messages(Protocol):
         status: MessageStatus | None = None,
         consumer: str | None = None,
     ) -> list[Message]:
-        """Messages of a topic, in the order of their places; only of one status or one consumer, where it is given."""
+        """Messages of a topic in the order of their places, optionally only of one status or one consumer."""
         ...
 
 
 class Sessions(Protocol):
-    """Sessions, and what the ledger cannot say of the runs in them."""
+    """Sessions, and the details of their runs that the ledger has no columns for."""
 
     def add(self, row: NewSession) -> int: ...
 
@@ -223,6 +224,6 @@ class Sessions(Protocol):
         ...
 
     def prune(self, *, limit: int) -> int:
-        """Of the oldest `limit` handler runs, delete those the ledger has forgotten, with the messages they consumed or
-        skipped and the sessions that have no run left; answers how many handler runs went."""
+        """Of the oldest `limit` handler runs, delete those that are no longer in the ledger, with the messages they
+        consumed or skipped and the sessions that have no run left; returns the number of deleted handler runs."""
         ...

@@ -122,7 +122,7 @@ def test_what_cannot_be_deployed_is_said(cli: Cli, tmp_path: Path) -> None:
     """Every fault with its field; a file that is none; a workflow from stdin."""
     bad = cli.run("workflows", "deploy", str(written(tmp_path, consumers={})))
     assert (bad.code, bad.out) == (2, "")
-    assert "nobody reads 'mail'" in bad.err
+    assert "no consumer reads 'mail'" in bad.err
     (tmp_path / "x.json").write_text("{")
     assert cli.run("workflows", "deploy", str(tmp_path / "x.json")).code == 2
     assert "cannot be read" in cli.run("workflows", "deploy", str(tmp_path / "none.json")).err

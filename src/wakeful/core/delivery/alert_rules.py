@@ -1,4 +1,4 @@
-"""When people are told of trouble: the `[alerts]` settings, and what a schedule says instead of them."""
+"""When people are alerted: the `[alerts]` settings, and what a schedule overrides."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -15,7 +15,7 @@ LAST: Final = "last"
 
 @dataclass(frozen=True, slots=True)
 class AlertOption:
-    """`alert` of a schedule; what is None is taken from the settings."""
+    """`alert` of a schedule; None fields are taken from the settings."""
 
     errors: int | None = None
     within: Duration | None = None
@@ -23,7 +23,7 @@ class AlertOption:
 
 
 AlertChoice: TypeAlias = AlertOption | Literal[False] | None
-"""None: the settings hold. False: nothing is reported."""
+"""None: the settings apply. False: nothing is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class AlertTerms:
 
     rule: AlertRule = AlertRule()
     outage: Duration = OUTAGE
-    ping: str | None = None  # the address of a monitor; None: no ping
+    ping: str | None = None  # the URL of a monitor; None: no ping
     ping_every: Duration = PING_EVERY
 
     def rule_of(self, choice: AlertChoice) -> AlertRule | None:
-        """The rule for a subject that chose this; None: it wants no alerts."""
+        """The rule for a subject with this choice; None if it wants no alerts."""
         if choice is False:
             return None
         if choice is None:

@@ -1,12 +1,12 @@
-"""Incidents: when trouble is reported, how often, and when it is over.
+"""Incidents: when trouble is reported, how often, and when it ends.
 
 Theory of operation
 -------------------
 A *subject* is something with instants: a schedule, the heartbeat, a handler of a workflow, a quota slot. Whenever one
 of its attempts or instants ends, its keeper returns an `Observed` effect. An instant is *bad* if it ended as failed,
 timedOut, unknown or unconfirmed, or if its run is open and the last attempt failed. Skipped, cancelled, manual and
-waiting runs are neither bad nor good. A subject that is well has no row here, and a good instant of a subject that is
-well observes nothing, so a run that succeeds costs nothing.
+waiting runs are neither bad nor good. A healthy subject has no row here, and its keeper returns no `Observed` for a
+good instant, so a run that succeeds costs nothing.
 
 The stage of an incident, by what happens next:
 
@@ -20,17 +20,17 @@ The stage of an incident, by what happens next:
 | resumed  | resumed, `look_at` is set | opened                       | reported          | resumed  | closed, told |
 
 * `look_at` is the bad instant's own time plus `alerts.within` and a minute: the next instant of an hourly schedule
-  may end well before anyone is told. It is the alarm of the row, set by the first failed attempt.
-* *opened* means that it is reported in the next tick (`look_at` is now): the sentence of `why` is read then.
-* An incident that opens within `within` of the end of the one before is *muted*: counted, not reported. If it is still
-  open `within` later it is reported after all, because the last thing people heard was that it works again.
-* *resumed*: a person resumed the schedule, so the next time it opens is news.
+  may end well before anyone is alerted. It is the alarm of the row, set by the first failed attempt.
+* *opened* means that it is reported in the next tick (`look_at` is now), with the `why` sentence of that moment.
+* An incident that opens within `within` of the end of the previous one is *muted*: counted, not reported. If it is
+  still open `within` later, it is reported after all, because the last message people got said it works again.
+* *resumed*: a person resumed the schedule, so the next time it opens it is reported.
 * Enough good instants are two in a row, or one for a subject that runs daily or less often.
 
-A person ends an incident by acknowledging it or by removing its subject; that is not reported.
+A person ends an incident by acknowledging it or by removing its subject; neither is reported.
 
-`trouble` of a cadence says the same in one number, so that settling knows without a query whether a good instant has to
-be observed: BAD after a bad instant, RECOVERING after the first good one, WELL after enough of them.
+`trouble` of a cadence holds the same in one number, so that settling knows without a query whether a good instant has
+to be observed: BAD after a bad instant, RECOVERING after the first good one, WELL after enough of them.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -52,7 +52,7 @@ GRACE: Final[Duration] = MINUTE
 GOOD_USUAL: Final = 2
 GOOD_RARE: Final = 1
 DAILY: Final[Duration] = DAY - HOUR
-"""A day as it may be when clocks are set forward."""
+"""The shortest possible day, when clocks are set forward."""
 
 FAILING: Final = "failing"
 OUTAGE: Final = "outage"
@@ -63,25 +63,25 @@ class Incident(NamedTuple):
 
     incident_id: int  # 0: not written yet
     name: str  # "failing:12", "handler:inbox/fetch", "delivery:phone"
-    text: str  # what people were told, or the last error while it is watched
-    opened_at: Instant  # the first bad instant's end
+    text: str  # the reported text, or the last error while it is watched
+    opened_at: Instant  # when the first bad instant ended
     last_at: Instant  # when it was last raised
     times: int  # how often it was raised
     closed_at: Instant | None
     stage: Stage = "reported"
-    owner_id: int | None = None  # who has the runs
+    owner_id: int | None = None  # the owner of the runs
     run_id: int | None = None  # the last bad run
     bad: int = 0  # bad instants in a row
     good: int = 0  # good instants in a row since
     look_at: Instant | None = None
     told_at: Instant | None = None
-    quiet_until: Instant | None = None  # closed: what opens again before is muted
+    quiet_until: Instant | None = None  # closed: muted if it opens again before this
     channel: str | None = None
-    reopened: int = 0  # how often in a row it opened again within `within` of its end
+    reopened: int = 0  # how many times in a row it opened again within `within` of its end
 
 
 class Step(NamedTuple):
-    """What becomes of an incident. None: its row is removed."""
+    """An incident and its next state. None: its row is removed."""
 
     incident: Incident | None
     saying: Saying = None
@@ -98,17 +98,17 @@ def handler_incident(workflow: str, handler: str) -> str:
 
 
 def stop_incident(workflow: str) -> str:
-    """The name of the incident that a workflow stopped and waits for a person."""
+    """The name of the incident raised when a workflow stops and waits for a person."""
     return f"workflow:{workflow}"
 
 
 def slot_incident(slot: str) -> str:
-    """The name of the incident of a quota slot, whether it cannot be read or cannot be woken."""
+    """The name of the incident of a quota slot, for failed reads and failed wakes."""
     return f"slot:{slot}"
 
 
 def watched(name: str, owner_id: int | None, now: Instant) -> Incident:
-    """The row of a subject that was well until now."""
+    """The row of a subject that was healthy until now."""
     return Incident(0, name, "", now, now, 0, None, "watched", owner_id)
 
 
@@ -124,7 +124,7 @@ def after_bad(
     now: Instant,
     counts: Counts = "run",
 ) -> Step:
-    """An attempt or an instant was bad; `before` is the last incident of this name that is over."""
+    """The incident after a bad attempt or instant; `before` is the last closed incident of this name."""
     moved = incident._replace(
         bad=incident.bad + _is_another(incident, counts, instant, run_id),
         good=0,
@@ -139,13 +139,13 @@ def after_bad(
     if is_urgent or moved.bad >= rule.errors:
         return Step(_opened(moved, rule, before, now))
     if moved.look_at is None:
-        # An instant that lies ahead was claimed on a clock that has come back since.
+        # An instant in the future was claimed before the clock went back.
         moved = moved._replace(look_at=min(instant, now) + rule.within + GRACE)
     return Step(moved)
 
 
 def after_good(incident: Incident, rule: AlertRule, *, needed: int, now: Instant) -> Step:
-    """An instant was good."""
+    """The incident after a good instant."""
     if incident.stage == "watched":
         return Step(None)
     moved = incident._replace(bad=0, good=incident.good + 1)
@@ -158,25 +158,25 @@ def after_good(incident: Incident, rule: AlertRule, *, needed: int, now: Instant
 
 
 def is_to_be_reported(incident: Incident, now: Instant) -> bool:
-    """Whether its time has come."""
+    """Whether it is time to report it."""
     is_due = incident.look_at is not None and incident.look_at <= now
     return is_due and incident.closed_at is None and incident.stage != "reported"
 
 
 def reported(incident: Incident, text: str, now: Instant) -> Incident:
-    """People were told."""
+    """The incident after it was reported."""
     return incident._replace(stage="reported", text=text, told_at=now, look_at=None)
 
 
 def after_resume(incident: Incident) -> Incident | None:
-    """A person resumed its subject: what was only watched is forgotten, what was reported is news if it opens again."""
+    """After a person resumed the subject: a watched incident is removed, a reported one counts as new if it reopens."""
     if incident.stage == "watched":
         return None
     return incident._replace(stage="resumed", bad=0, good=0, look_at=None, run_id=None)
 
 
 def acknowledged(incident: Incident, now: Instant) -> Incident | None:
-    """A person knows: it is over, and that is not reported."""
+    """After a person acknowledged it: it is closed, and closing it is not reported."""
     return None if incident.stage == "watched" else incident._replace(closed_at=now, look_at=None)
 
 

@@ -1,10 +1,10 @@
-"""Delivery: when a text that did not reach its person is tried again, and when it is given up.
+"""Delivery retries: when a failed delivery is tried again, and when it is given up.
 
 Theory of operation
 -------------------
-An attempt is counted before it is made, so that a process which dies in the middle of it has used it up: a text that
-kills its sender cannot do so for ever. After the last attempt, at an error that would come again, or past its age, a
-delivery is dead: it is kept with its text, and only a person sends it again.
+An attempt is counted before it is made, so that a process which dies during the attempt has used it up: a text that
+crashes its sender cannot do so forever. After the last attempt, a permanent error, or past its maximum age, a delivery
+is dead: it is kept with its text, and only a person can send it again.
 """
 
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ RETRY_DELAYS: Final[tuple[Duration, ...]] = (5 * SECOND, 25 * SECOND, 2 * MINUTE
 
 
 class DeliveryLimits(NamedTuple):
-    """How long to go on trying."""
+    """How often and how long to retry."""
 
     retries_max: int = 5
     recovery_budget: Duration = MINUTE
@@ -23,17 +23,17 @@ class DeliveryLimits(NamedTuple):
 
 
 def retry_delay(attempts: int) -> Duration:
-    """How long to wait after so many attempts; the last delay holds for all that follow."""
+    """How long to wait after this many attempts; the last delay applies to all further ones."""
     return RETRY_DELAYS[min(max(attempts, 1), len(RETRY_DELAYS)) - 1]
 
 
 def retry_at(attempts: int, *, now: Instant, asked: Instant | None) -> Instant:
-    """When to try again: by the ladder, and never before the other side asked for it."""
+    """When to try again: by the ladder, and never before the time the other side asked for."""
     return max(now + retry_delay(attempts), asked or 0)
 
 
 def is_last(attempts: int, retries_max: int) -> bool:
-    """Whether no attempt is left after so many."""
+    """Whether this was the last attempt."""
     return attempts > retries_max
 
 

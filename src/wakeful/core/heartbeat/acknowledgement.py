@@ -1,10 +1,10 @@
-"""The ack token: how an agent says that there is nothing to say.
+"""The ack token: how an agent reports that there is nothing to report.
 
-Theory of operation: a reply is judged once. An empty one, or one that carries the token and little else, is kept to
-ourselves; anything else is for a person, without the token. By default the token counts only at the edges of the reply
-(an agent that explains what the token is for has something to say); `anywhere` takes it wherever it stands. It is a
-word of its own: `HEARTBEAT_OKAY` is another word. Models like to dress words up, so marks of emphasis and punctuation
-around the reply are looked through.
+Theory of operation: a reply is judged once. A reply that is empty, or that contains the token and little else, is not
+delivered; any other reply is delivered without the token. By default the token counts only at the start or the end of
+the reply (an agent that explains the token has something to say); `anywhere` accepts it at any place. It must be a
+separate word: `HEARTBEAT_OKAY` does not match. Models like to decorate words, so emphasis marks and punctuation around
+the reply are ignored.
 """
 
 import re
@@ -28,14 +28,14 @@ class AckRules:
 
 
 class Judged(NamedTuple):
-    """What a reply is, and what of it is for a person."""
+    """Whether a reply is an acknowledgement, and the text to deliver."""
 
     verdict: Verdict
     text: str | None  # None: nothing
 
 
 def judge(reply: str, rules: AckRules) -> Judged:
-    """Whether a reply is to be delivered, and as what. Its text never has the token in it."""
+    """Decide whether a reply is delivered, and with which text. The text never contains the token."""
     if not reply.strip():
         return Judged("ok-empty", None)
     rest = stripped(reply, rules.token)
@@ -45,10 +45,10 @@ def judge(reply: str, rules: AckRules) -> Judged:
 
 
 def stripped(text: str, token: str) -> str:
-    """The text without the token, wherever it stood; for whatever goes to a person."""
+    """The text without the token, at any place; for everything that is sent to a person."""
     word = _word(token)
     text = word.sub("", text)
-    if word.search(text) is not None:  # taking one out brought two halves of another together: keep halves apart
+    if word.search(text) is not None:  # removing one token joined two halves of another: keep them separate
         text = word.sub("\n" if " " in token else " ", text)
     return text.strip()
 

@@ -1,8 +1,7 @@
-"""Conversations: a person on a channel, by the name their runs carry.
+"""Conversations: a person on a channel, and the slug that their runs carry.
 
-A schedule's slug has no colon, so the name of a conversation is never taken for one. It goes into addresses and file
-names, therefore whatever a channel calls its people is written in a few plain characters, or stands for itself as a
-digest.
+A schedule's slug has no colon, so the name of a conversation never collides with one. The name is used in URLs and file
+names, so it contains only a few plain characters; a recipient that has others is replaced by a digest.
 """
 
 import hashlib
@@ -20,10 +19,10 @@ def conversation(channel: str, to: str) -> str:
 
 
 def channel_of(name: str) -> str | None:
-    """The channel on which a conversation is held; None if this is not the name of one."""
+    """The channel of a conversation; None if this is not the name of one."""
     return name.removeprefix(_PREFIX).partition(":")[0] if is_conversation(name) else None
 
 
 def is_conversation(name: str) -> bool:
-    """Whether this is the name of a conversation: what is said in it is a person's own word."""
+    """Whether this is the name of a conversation, whose prompts are messages of a person."""
     return name.startswith(_PREFIX)

@@ -1,25 +1,25 @@
-"""The heartbeat: beats on a grid, wakes in between, and the one turn they become.
+"""The heartbeat: beats on a grid, wakes between them, and the one turn they are merged into.
 
 Theory of operation
 -------------------
-A *beat* is a planned instant of the reserved schedule `heartbeat`: its cadence is an ordinary one (`core.cadence`) on a
-persistent grid, so every beat ends in the ledger like any other instant (L1, L3). A *wake* is a request for a turn that
-nobody planned. Both open a window: whatever is asked for within 250 ms of the first request becomes one turn, under the
-reason of the highest priority (the first of equals); a beat that falls into the window is merged, and a wake that comes
-within 250 ms after a beat joins it. So a beat starts its turn at the end of its window, and the two orders of arrival
-need no second rule.
+A *beat* is a planned instant of the reserved schedule `heartbeat`: its cadence is an ordinary one
+(`core.schedule.cadence`) on a persistent grid, so every beat ends in the ledger like any other instant (L1, L3). A
+*wake* is an unplanned request for a turn. Both open a window: all requests within 250 ms of the first become one turn,
+under the reason of the highest priority (the first of equals). A beat that falls into the window is merged, and a wake
+within 250 ms after a beat joins it. So a beat starts its turn at the end of its window, and both orders of arrival
+follow the same rule.
 
-While a turn is open, wakes wait and beats are blocked. A failed turn asks for `retry`, one second later and then by the
-ladder. Wakes that turns themselves asked for keep a distance from the turn before. The budget counts turns begun within
-the last hour: when it is used up wakes wait for room, beats are skipped, and it is *tripped* until the hour has half as
-many again and nothing had to wait for an hour: one incident, however long a loop goes on.
+While a turn is open, wakes wait and beats are blocked. A failed turn requests a `retry`, one second later and then by
+the ladder. Wakes requested by turns themselves keep a minimum distance from the previous turn. The budget counts turns
+started within the last hour. When it is used up, wakes wait and beats are skipped; it stays *tripped* until at most
+half of it is used and nothing had to wait for an hour, so a loop raises one incident however long it lasts.
 
-Active hours are asked of beats alone. The next beat is planned inside them; those left out are one counted gap. Where a
-grid is so wide that it steps over a whole window, the last beat before it is due when the window opens: no interval and
-no change of the clock makes a heartbeat fall silent.
+Active hours apply to beats only. The next beat is planned inside them; beats outside are one counted gap. If a grid is
+so wide that it steps over a whole window, the last beat before the window is due when it opens, so no interval and no
+clock change can silence the heartbeat.
 
-A pause stops the beats and the retries; wakes still become turns, as a paused schedule still runs when asked. The beats
-of the pause are one counted gap, written when it ends.
+A pause stops beats and retries; wakes still become turns, as a paused schedule still runs when asked. The beats of the
+pause are one counted gap, written when it ends.
 """
 
 import json
@@ -41,31 +41,31 @@ OUTSIDE: Final = "outside active hours"
 
 
 class Wake(NamedTuple):
-    """Requests of one reason that wait for their turn."""
+    """Requests with the same reason that wait for their turn."""
 
     reason: Reason
-    is_own: bool  # a turn asked for it, through its tools
+    is_own: bool  # requested by a turn, through its tools
     times: int = 1
 
 
 class Heartbeat(NamedTuple):
-    """Where the heartbeat stands besides its cadence, in the order of the table's columns."""
+    """The state of the heartbeat besides its cadence, in the order of the table's columns."""
 
     owner_id: int
     every: Duration
     anchor_at: Instant
-    wakes: str  # JSON: [[reason, is own, times], …], in the order they were asked for
-    asked_at: Instant | None  # when the first of them was: its window opened then
-    retry_at: Instant | None  # when a failed turn asks for another
-    held_until: Instant | None  # the budget lets no turn begin before; kept for an hour after that
+    wakes: str  # JSON: [[reason, is own, times], …], in the order of the requests
+    asked_at: Instant | None  # when the first of them arrived and opened the window
+    retry_at: Instant | None  # when a failed turn is retried
+    held_until: Instant | None  # the budget allows no turn before this; kept for an hour afterwards
     turned_at: Instant | None  # when the last turn ended
-    turns: str  # JSON: when the turns of the last hour began
-    tripped_at: Instant | None  # since when the budget is overdrawn
+    turns: str  # JSON: start times of the turns of the last hour
+    tripped_at: Instant | None  # since when the budget is exceeded
 
 
 @dataclass(frozen=True, slots=True)
 class BeatRules:
-    """What of the settings decides when turns happen."""
+    """The settings that decide when turns happen."""
 
     hours: ActiveHours | None = None
     spacing_min: Duration = 10 * SECOND
@@ -73,10 +73,10 @@ class BeatRules:
 
 
 class PlannedTurn(NamedTuple):
-    """A turn that is to begin."""
+    """A turn that is about to start."""
 
-    reasons: tuple[Reason, ...]  # in the order they were asked for
-    beat: Start | None  # the planned instant it stands for
+    reasons: tuple[Reason, ...]  # in the order of the requests
+    beat: Start | None  # the planned instant it covers
     asked_at: Instant
 
     @property
@@ -85,7 +85,7 @@ class PlannedTurn(NamedTuple):
 
 
 class HeartbeatDecision(NamedTuple):
-    """What came of a look at the heartbeat: gaps of its ledger in time order, perhaps a turn, and how it stands now."""
+    """The result of `look`: gaps for the ledger in time order, a turn if one starts, and the new state."""
 
     gaps: tuple[Gap, ...]
     turning: PlannedTurn | None
@@ -95,7 +95,7 @@ class HeartbeatDecision(NamedTuple):
 
 
 def timing_of(heartbeat: Heartbeat) -> Every:
-    """The grid of its beats."""
+    """The grid of the beats."""
     return Every(heartbeat.every, heartbeat.anchor_at)
 
 
@@ -105,12 +105,12 @@ def leading(reasons: tuple[Reason, ...]) -> Reason:
 
 
 def wakes_of(heartbeat: Heartbeat) -> tuple[Wake, ...]:
-    """What waits for its turn."""
+    """The requests that wait for their turn."""
     return tuple(Wake(reason, bool(is_own), times) for reason, is_own, times in _listed(heartbeat.wakes))
 
 
 def asked(heartbeat: Heartbeat, reason: Reason, *, is_own: bool, now: Instant) -> Heartbeat:
-    """The heartbeat after one more request. The first of them opens the window."""
+    """The heartbeat after one more request. The first one opens the window."""
     wakes = list(wakes_of(heartbeat))
     for place, known in enumerate(wakes):
         if known[:2] == (reason, is_own):
@@ -123,23 +123,23 @@ def asked(heartbeat: Heartbeat, reason: Reason, *, is_own: bool, now: Instant) -
 
 
 def after_turn(heartbeat: Heartbeat, errors_in_a_row: int, *, is_failed: bool, now: Instant) -> Heartbeat:
-    """The heartbeat after a turn ended; a failed one asks for another."""
+    """The heartbeat after a turn ended; a failed one requests a retry."""
     retry_at = now + retry_delay(errors_in_a_row) if is_failed else None
     return heartbeat._replace(turned_at=now, retry_at=retry_at)
 
 
 def without_turn(heartbeat: Heartbeat) -> Heartbeat:
-    """The heartbeat after a beat for which nobody was asked: it uses up nothing of the budget."""
+    """The heartbeat after a beat that needed no turn: it uses nothing of the budget."""
     return heartbeat._replace(turns=json.dumps(_listed(heartbeat.turns)[:-1]))
 
 
 def retry_delay(errors_in_a_row: int) -> Duration:
-    """A second after the first failed turn, then by the ladder."""
+    """One second after the first failed turn, then by the ladder."""
     return RETRY_FIRST if errors_in_a_row <= 1 else ladder_delay(errors_in_a_row - 1)
 
 
 def flush_at(heartbeat: Heartbeat, rules: BeatRules) -> Instant | None:
-    """When what waits becomes a turn, if none is open; beats apart."""
+    """When waiting requests become a turn if none is open; beats are not considered."""
     due: list[Instant] = []
     if heartbeat.asked_at is not None:
         opens = heartbeat.asked_at + WINDOW
@@ -154,7 +154,7 @@ def flush_at(heartbeat: Heartbeat, rules: BeatRules) -> Instant | None:
 
 
 def rings_at(heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> Instant | None:
-    """When there is something to decide next; None: not until something else happens."""
+    """When the next decision is due; None: not until something else happens."""
     is_open = cadence.open_run_id is not None
     due = [] if is_open else [flush_at(heartbeat, rules)]
     if cadence.state == "active" and cadence.next_at is not None:
@@ -166,8 +166,8 @@ def rings_at(heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> Instan
 
 
 def next_beat(timing: Every, hours: ActiveHours | None, after: Instant) -> Instant | None:
-    """The instant of the grid after a time that is to be a beat: the first inside the active hours, or, where the grid
-    steps over the whole of the next window, the last one before it (`due_of` says when it is due)."""
+    """The next grid instant after a time that becomes a beat: the first inside the active hours or, if the grid steps
+    over the whole next window, the last one before it (`due_of` returns when it is due)."""
     beat = next_after(timing, after)
     if beat is None or hours is None or is_active(hours, beat):
         return beat
@@ -179,14 +179,14 @@ def next_beat(timing: Every, hours: ActiveHours | None, after: Instant) -> Insta
 
 
 def due_of(hours: ActiveHours | None, beat: Instant) -> Instant:
-    """When a beat is due: at once, or when the active hours begin."""
+    """When a beat is due: immediately, or when the active hours start."""
     return beat if hours is None else next_active(hours, beat)
 
 
 def resumed(
     heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules, *, now: Instant, taken: frozenset[Instant]
 ) -> tuple[list[Gap], Cadence]:
-    """Let beats go on from now after a halt: those that fell into it are counted as one gap, none is caught up."""
+    """Resume beats from now after a halt: the beats of the halt are counted as one gap, none is caught up."""
     plan = resume(cadence, Rules(timing_of(heartbeat)), now=now, taken=taken)
     following = next_beat(timing_of(heartbeat), rules.hours, plan.cadence.planned_through)
     return [row for row in plan.rows if isinstance(row, Gap)], plan.cadence._replace(next_at=following)
@@ -202,7 +202,7 @@ def look(
     taken: frozenset[Instant],
     busy_run: int | None,
 ) -> HeartbeatDecision:
-    """Decide the beats that are due, and whether a turn begins. `busy_run` holds the agent's lane."""
+    """Decide the beats that are due, and whether a turn starts. `busy_run` holds the agent's lane."""
     turns = turns_within(heartbeat, now)
     is_full = len(turns) >= rules.turns_per_hour_max
     is_open = cadence.open_run_id is not None
@@ -211,7 +211,7 @@ def look(
     gaps: list[Gap] = []
     beat: Start | None = None
     if cadence.state == "paused" and cadence.resume_at is not None and cadence.resume_at <= now:
-        errors = cadence.consecutive_errors  # only a person starts their count again
+        errors = cadence.consecutive_errors  # only a person resets the count
         gaps, cadence = resumed(heartbeat, cadence, rules, now=cadence.resume_at, taken=taken)
         cadence = cadence._replace(consecutive_errors=errors)
     if _is_beat_due(cadence, rules, is_soon=is_open or is_asked, now=now):
@@ -233,12 +233,12 @@ def look(
 
 
 def turns_within(heartbeat: Heartbeat, now: Instant) -> list[Instant]:
-    """When the turns of the last hour began. A clock that came back forgets what lies ahead of it."""
+    """Start times of the turns of the last hour. After the clock went back, later ones are ignored."""
     return [at for at in _listed(heartbeat.turns) if now - HOUR < at <= now]
 
 
 def _is_beat_due(cadence: Cadence, rules: BeatRules, *, is_soon: bool, now: Instant) -> bool:
-    """Whether a beat is to be decided: at the end of its window, or at once where no window is waited for."""
+    """Whether a beat is decided now: at the end of its window, or immediately if there is no window to wait for."""
     if cadence.state != "active" or cadence.next_at is None:
         return False
     return due_of(rules.hours, cadence.next_at) + (0 if is_soon else WINDOW) <= now
@@ -253,14 +253,14 @@ def _beats(
     gap_reason: str,
     taken: frozenset[Instant],
 ) -> tuple[list[Start | Gap], Cadence]:
-    """The beats that are due, each with its fate as far as the cadence knows it."""
+    """The beats that are due, each with the decision of the cadence."""
     timing = timing_of(heartbeat)
     rows: list[Start | Gap] = []
     left_out = tally(timing, cadence.planned_through, (cadence.next_at or now) - 1)
     if left_out.first is not None and left_out.last is not None:
         gap = Gap(left_out.first, left_out.last, left_out.count, "skipped", OUTSIDE)
         rows += without([gap], taken, timing)
-    # What came after the hours closed is due when they open again, and is not decided before.
+    # Beats after the hours closed are due when they open again, and are not decided before.
     until = now if rules.hours is None else last_active(rules.hours, now)
     plan = ring(cadence, Rules(timing), now=until, gap_reason=gap_reason, taken=taken)
     following = next_beat(timing, rules.hours, plan.cadence.planned_through)
@@ -276,13 +276,13 @@ def _fate(
     is_full: bool,
     busy_run: int | None,
 ) -> Start | Gap:
-    """What becomes of a beat that the cadence would start."""
+    """The decision for a beat that the cadence would start."""
     if isinstance(row, Gap):
         return row
     at = row.planned_at
     if rules.hours is not None and next_beat(timing, rules.hours, at - 1) != at:
         return Gap(at, at, 1, "skipped", OUTSIDE)
-    if rules.hours is not None and not is_active(rules.hours, now):  # it is late, and the night has begun
+    if rules.hours is not None and not is_active(rules.hours, now):  # the beat is late, and the hours have ended
         return Gap(at, at, 1, "missed", gap_reason)
     if is_full:
         return Gap(at, at, 1, "skipped", "budget")
@@ -295,7 +295,7 @@ def _fate(
 def _counted(
     heartbeat: Heartbeat, rules: BeatRules, turns: list[Instant], *, is_overdrawn: bool, now: Instant
 ) -> Heartbeat:
-    """The heartbeat with the budget as it stands."""
+    """The heartbeat with its current budget."""
     tripped_at, held_until = heartbeat.tripped_at, heartbeat.held_until
     if is_overdrawn:
         tripped_at = now if tripped_at is None else tripped_at
@@ -306,7 +306,7 @@ def _counted(
 
 
 def _reasons(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> tuple[Reason, ...]:
-    """Everything that is merged into the turn, by when it was asked for."""
+    """All reasons merged into the turn, in the order of the requests."""
     found: list[tuple[Instant, Reason]] = []
     if beat is not None:
         found.append((beat.planned_at, "interval"))
@@ -318,13 +318,13 @@ def _reasons(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> tuple[Re
 
 
 def _asked_at(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> Instant:
-    """When the first of what is merged was asked for."""
+    """When the first of the merged requests arrived."""
     given = (heartbeat.asked_at, heartbeat.retry_at, None if beat is None else beat.due_at)
     return min([at for at in given if at is not None and at <= now], default=now)
 
 
 def _listed(text: str) -> list[Any]:
-    """What the row keeps as JSON; what cannot be read is nothing, for a heart that stands still helps nobody (L9)."""
+    """A JSON list of the row; unreadable text counts as empty, so that the heartbeat keeps going (L9)."""
     try:
         kept = json.loads(text)
     except ValueError:

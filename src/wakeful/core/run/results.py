@@ -1,8 +1,8 @@
-"""Results and endings: how an attempt ended. What follows from it is decided in `settlement`.
+"""Results and endings: how an attempt ended. `settlement` decides what follows from it.
 
-A `Result` is what the action saw. An `Ending` is that, or what befell the run from outside: its node was lost, a gate
-dropped it, or something stuck was at last seen to end. A `session_id` in a result is the session the schedule goes on
-with; None leaves it as it is.
+A `Result` is what the action observed. An `Ending` is that, or what happened to the run from outside: its node was
+lost, a gate dropped it, or a stuck run was finally seen to end. `session_id` in a result is the session the schedule
+continues with; None leaves it unchanged.
 """
 
 import json
@@ -20,7 +20,7 @@ SAID: Final = ("reply", "output", "error")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The target did it, as far as `rung` proves."""
+    """The target did the work, as far as `rung` proves."""
 
     rung: RungName = "finished"
     reply: str | None = None
@@ -28,13 +28,13 @@ class Done:
     usage: Usage | None = None
     session_id: str | None = None
     effects: tuple[Effect, ...] = ()
-    carries: object = None  # what the keeper of this kind of run settles it with
+    carries: object = None  # data for the keeper of this kind of run, used when settling
     refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """Another part of ours accepted it (a system event waits for its turn), and will say how it ended."""
+    """Another component accepted it (for example, a system event waits for its turn) and will report how it ended."""
 
     effects: tuple[Effect, ...] = ()
 
@@ -50,12 +50,12 @@ class Failed:
     session_id: str | None = None
     usage: Usage | None = None
     refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
-    raised: tuple[str, ...] = ()  # what a call raised: the name of its type, and of all it inherits from
+    raised: tuple[str, ...] = ()  # the exception of a call: the names of its type and of all base types
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The target is occupied: wait, and do not count it as an error."""
+    """The target is busy: wait, and do not count it as an error."""
 
     error: str
     session_id: str | None = None
@@ -75,7 +75,7 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The deadline passed and the end of the attempt is proven."""
+    """The deadline passed, and the attempt is proven to have ended."""
 
     error: str
     output: str | None = None
@@ -83,14 +83,14 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """The deadline passed and the attempt could not be ended: nobody knows what it still does."""
+    """The deadline passed and the attempt could not be ended: it may still be working."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unconfirmed:
-    """The target accepted, and then gave no sign that it did anything."""
+    """The target accepted the request, and then showed no sign of doing anything."""
 
     error: str
     session_id: str | None = None
@@ -98,7 +98,7 @@ class Unconfirmed:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """We ended the attempt ourselves, at shutdown."""
+    """This process ended the attempt, at shutdown."""
 
     error: str
 
@@ -107,7 +107,7 @@ class Interrupted:
 class Lost:
     """The node that held the run died or froze. `is_over = False`: what it had started could not be ended.
 
-    `is_reached = False`: the target was asked, and never got it."""
+    `is_reached = False`: the target was asked, and never received it."""
 
     reason: str
     error: str
@@ -117,7 +117,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Nobody can find out any more how the run ended, and nothing of it is left."""
+    """The result of the run can no longer be determined, and nothing of it is left."""
 
     reason: str
     error: str
@@ -125,14 +125,14 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The run is given up before its next attempt: a gate, a pause or a removal decided so."""
+    """The run is given up before its next attempt, by a gate, a pause or a removal."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class StuckRunEnded:
-    """A stuck run was at last seen to end. `is_seen = False`: nobody is left who could see it."""
+    """A stuck run was finally seen to end. `is_seen = False`: no process is left that could observe it."""
 
     is_seen: bool = True
 
@@ -145,7 +145,7 @@ _DONE: Final = Done()
 
 
 def session_of(ending: Ending) -> str | None:
-    """The session to go on with, whatever became of the attempt; None: as before."""
+    """The session to continue with, however the attempt ended; None if unchanged."""
     match ending:
         case Done() | Failed() | Busy() | Throttled() | Unconfirmed():
             return ending.session_id
@@ -156,11 +156,11 @@ def session_of(ending: Ending) -> str | None:
 def kept_of(
     ending: Ending, *, earlier: str | None = None, is_late: bool = False, suppressed: str | None = None
 ) -> str | None:
-    """What is kept of it on the run, as JSON; also why nothing of it is delivered, if somebody asked for it.
+    """What is stored of the ending on the run, as JSON, including why a requested delivery is suppressed.
 
-    `earlier` is what was kept before: what earlier attempts used counts for the run. `is_late`: the run had closed
-    already, and this is late word of the same attempt."""
-    if suppressed is None and ending == _DONE and earlier is None:  # most endings, on the path of every run
+    `earlier` is what was stored before: usage of earlier attempts counts for the run. `is_late`: the run was closed
+    already, and this is a late result of the same attempt."""
+    if suppressed is None and ending == _DONE and earlier is None:  # the common case, on the hot path
         return None
     kept: dict[str, Any] = {
         "reply": getattr(ending, "reply", None),
@@ -178,7 +178,7 @@ def kept_of(
 
 
 def kept_while_waiting(ending: Ending, *, earlier: str | None = None) -> str | None:
-    """What is kept of an attempt while its run goes on: what all attempts so far used."""
+    """What is stored of an attempt while its run continues: the usage of all attempts so far."""
     used = added(_used(earlier), usage_of(getattr(ending, "usage", None)))
     return None if used is None else json.dumps({"usage": used})
 
@@ -189,10 +189,10 @@ def _used(kept: str | None) -> Usage | None:
 
 
 def masked(ending: Ending, redact: Callable[[str], str]) -> Ending:
-    """The ending with secrets taken out of what the target said: reply, output, error, refused tools."""
+    """The ending with secrets masked in everything the target returned: reply, output, error, refused tools."""
     said: dict[str, Any] = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
     clean: dict[str, Any] = {name: redact(text) for name, text in said.items()}
     refused = getattr(ending, "refused", ())
-    if refused:  # the name of a tool, or a whole command line
+    if refused:  # tool names or whole command lines
         said["refused"], clean["refused"] = refused, tuple(map(redact, refused))
     return ending if clean == said else replace(ending, **clean)

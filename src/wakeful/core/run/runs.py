@@ -2,16 +2,16 @@
 
 Theory of operation
 -------------------
-A run stands for one planned instant, for one manual request, or (with `instants` above one) for a stretch of instants
-that were settled together. It is written when its instant is decided, before anything starts, and its key
-(schedule, occurrence) is unique: that is what makes an instant happen once (L2).
+A run represents one planned instant, one manual request, or (with `instants` above one) a stretch of instants that were
+settled together. It is written when its instant is decided, before anything starts, and its key
+(schedule, occurrence) is unique: this makes an instant happen only once (L2).
 
 A run climbs a ladder of rungs, claimed → sent → accepted → started → finished, and ends in one outcome. Its attempts
-share the run's idempotency key; the current attempt lives on the run itself, earlier ones are `Attempt` rows. The
-fence grows with every claim: whoever settles must name the fence it was given, so a late answer of a node that lost
-its lease changes nothing (L6).
+share the run's idempotency key; the current attempt is stored on the run itself, earlier ones are `Attempt` rows. The
+fence grows with every claim: settling requires the fence of the claim, so a late result of a node that lost its lease
+changes nothing (L6).
 
-Rows are named tuples in the order of the table's columns: they come out of and go into the database as they are.
+Rows are named tuples in the order of the table's columns: they are read from and written to the database as they are.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -30,9 +30,9 @@ NOT_RUN: Final[frozenset[Outcome]] = frozenset({"skipped", "missed"})
 ERRORS: Final[frozenset[Outcome]] = frozenset({"failed", "timedOut", "unconfirmed", "unknown"})
 RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", "finished")
 
-# From each outcome, the outcomes a run may move to. One that waits for another part of ours, or for a sign of what it
-# had sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late
-# proof may turn them into what really happened; the others are final.
+# From each outcome, the outcomes a run may move to. A run that waits for another component, or for a sign of what it
+# sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late proof
+# may turn them into what really happened; the others are final.
 TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
     "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "missed"}),
     "running": frozenset({"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped"}),
@@ -45,7 +45,7 @@ TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
     "missed": frozenset(),
 }
 
-# A person waits for priority 0; 1 is planned work.
+# Priority 0: a person is waiting. Priority 1: planned work.
 PRIORITY_PERSON: Final = 0
 PRIORITY_PLANNED: Final = 1
 
@@ -67,12 +67,12 @@ class Run(NamedTuple):
     rung: RungName | None
     attempt: int
     crashes: int
-    waits: int  # how often the target was busy
+    waits: int  # how many times the target was busy
     priority: int
     lane: str | None
     owner: int | None  # the node incarnation that holds it
     fence: int
-    version: int  # of the definition it began with
+    version: int  # of the definition it started with
     started_at: Instant | None  # first claim
     claimed_at: Instant | None  # claim of the current attempt
     ended_at: Instant | None
@@ -83,7 +83,7 @@ class Run(NamedTuple):
     ladder: str | None  # JSON: when each rung of the current attempt was reached
     blocked_by: int | None
     process: str | None  # JSON: host, pid and start time of the current attempt's process
-    definition: str | None  # a copy, made when the schedule was edited or deleted under the open run
+    definition: str | None  # a copy, made when the schedule was edited or deleted while the run was open
     stuck: int  # 1: closed without proof of its end; still holds its lane, its schedule and its share of capacity
 
     @property
@@ -105,8 +105,8 @@ class Attempt(NamedTuple):
 
 
 def unplanned(run_id: int, at: Instant) -> int:
-    """The occurrence of a run that was asked for and not planned. It is part of the idempotency key, so it must not
-    repeat when a store that lost its last minutes gives the same id again: the moment makes the difference."""
+    """The occurrence of an unplanned run. It is part of the idempotency key, so it must not repeat when a store that
+    lost its last minutes assigns the same id again: the time makes it unique."""
     return -(run_id << 32 | at & 0xFFFF_FFFF)
 
 
@@ -116,7 +116,7 @@ def may_become(outcome: Outcome, target: Outcome) -> bool:
 
 
 def rung_index(rung: RungName | None) -> int:
-    """How high a rung is; -1 for none, and for one that a newer release wrote and this one does not know."""
+    """The position of a rung; -1 for None, and for a rung of a newer release that this one does not know."""
     return RUNGS.index(rung) if rung in RUNGS else -1
 
 

@@ -1,15 +1,15 @@
-"""Settlement: what becomes of a run when an attempt of it has ended, and of its schedule when the run closes.
+"""Settlement: what happens to a run when an attempt ended, and to its schedule when the run closes.
 
 Theory of operation
 -------------------
-`after_attempt` turns the ending of one attempt into `Close` (an outcome, for good) or `Wait` (the same run tries again
+`after_attempt` turns the ending of one attempt into `Close` (a final outcome) or `Wait` (the same run tries again
 later). A planned run may wait for a retry, a busy target or a throttled one; a manual run never waits: the person who
-asked is told at once.
+started it gets the result immediately.
 
-`after_close` moves the schedule on. Only closed *instants* count: a success resets the row of errors, an error takes
-one step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run leaves all of
-that alone. Whether people are told is decided elsewhere (`core.incidents`): `after_close` and `after_failed_attempt`
-say what was observed.
+`after_close` advances the schedule. Only closed *instants* count: a success resets the error count, an error takes one
+step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run changes none of
+that. Whether people are alerted is decided elsewhere (`core.delivery.incidents`): `after_close` and
+`after_failed_attempt` return what was observed.
 """
 
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -51,16 +51,16 @@ from wakeful.core.schedule.policies import (
 from wakeful.core.time.instants import Instant
 
 CRASH: Final = "crash"
-"""Why a run is lost when its node died."""
+"""The reason of a run that was lost because its node died."""
 
 TIMED_OUT: Final = ("TimeoutError", "OSError", "Exception")
-"""What a call that did not end in time counts as, where retries depend on what was raised."""
+"""The exception name of a call that did not end in time, for retries that depend on the exception."""
 
 REMOVED: Final = "removed"
-"""Why a schedule is done that a person took away."""
+"""The reason of a schedule that is done because a person removed it."""
 
 ENTRUSTED: Final = "turn"
-"""What a run waits for that was entrusted to the heartbeat."""
+"""The reason of a run that waits because it was handed over to the heartbeat."""
 
 
 class Close(NamedTuple):
@@ -71,20 +71,20 @@ class Close(NamedTuple):
     error: str | None = None
     reason: str | None = None
     stuck: bool = False
-    is_counted: bool = True  # whether an error is one more in the schedule's row of errors
-    is_urgent: bool = False  # people are told at once
-    is_observed: bool = True  # False: a person gave it up, and knows
+    is_counted: bool = True  # whether an error counts towards the errors in a row
+    is_urgent: bool = False  # alert people immediately
+    is_observed: bool = True  # False: a person ended it and needs no alert
 
 
 class Wait(NamedTuple):
-    """The attempt is over, the run is not."""
+    """The attempt is over, but the run is not."""
 
-    until: Instant | None  # None: until somebody says so
+    until: Instant | None  # None: until another component reports
     reason: str
     attempt_outcome: str
     rung: RungName | None
     error: str | None
-    is_busy: bool = False  # the target was busy or throttled: no failure, but such waits have a limit
+    is_busy: bool = False  # the target was busy or throttled: not a failure, but the number of such waits is limited
     is_crash: bool = False
 
 
@@ -92,20 +92,20 @@ Settlement: TypeAlias = Close | Wait
 
 
 class Policy(NamedTuple):
-    """What of a definition decides how its runs end."""
+    """The part of a definition that decides how its runs end."""
 
     retry: Retry
     on_crash: OnCrash
     errors_max: int
-    success: RungName | None  # the rung that counts; None: the highest its target can prove
+    success: RungName | None  # the rung that counts as success; None: the highest its target can prove
     alert: AlertChoice = None
 
 
 def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, next_due_at: Instant | None) -> Settlement:
-    """What becomes of the run."""
+    """Decide what happens to the run."""
     match ending:
         case Done(rung=rung):
-            error = f"got as far as {rung}, and {policy.success} counts as success"
+            error = f"reached {rung}, but only {policy.success} counts as success"
             return _proven(policy.success or rung, rung, error)
         case HandedOver():
             return _entrusted(run, policy, now)
@@ -139,14 +139,14 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
 
 
 def _proven(success: RungName, rung: RungName | None, error: str) -> Close:
-    """Green if what is proven is what its owner counts as success (L8)."""
+    """Succeeded if the proven rung is the one its owner counts as success (L8)."""
     if rung_index(rung) >= rung_index(success):
         return Close("succeeded", rung)
     return Close("unconfirmed", rung, error)
 
 
 def _busy(run: Run, error: str, now: Instant) -> Settlement:
-    """No failure: it waits, a while and not for ever; a person is told at once."""
+    """Not a failure: the run waits, but not forever. A manual run closes immediately."""
     if run.trigger == "manual":
         return Close("failed", run.rung, error, "busy", is_counted=False)
     if run.waits >= BUSY_WAITS_MAX:
@@ -155,36 +155,36 @@ def _busy(run: Run, error: str, now: Instant) -> Settlement:
 
 
 def _throttled(run: Run, policy: Policy, throttled: Throttled, now: Instant, next_due_at: Instant | None) -> Settlement:
-    """No failure: it waits until the target said. A person is told at once."""
+    """Not a failure: the run waits until the time the target named. A manual run closes immediately."""
     error, reason = throttled.error, throttled.reason
     if run.trigger == "manual":
         return Close("failed", run.rung, error, reason)
-    if run.waits >= BUSY_WAITS_MAX:  # a target that always says "at once" would be asked for ever
+    if run.waits >= BUSY_WAITS_MAX:  # a target that always says "now" would be asked forever
         return _retry_or_close(run, policy, "failed", run.rung, error, False, now, next_due_at)
-    pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # whatever it says: never as fast as it can answer
+    pause = min(THROTTLE_WAIT << run.waits, BUSY_WAIT)  # a lower bound, whatever time the target names
     until = max(throttled.until, now + pause)
-    if reason == "quota" and throttled.until > now:  # the time of a reset is a fact: asked then, not later
+    if reason == "quota" and throttled.until > now:  # the reset time is exact: retry then, not later
         until = throttled.until
     return Wait(until, reason, reason, run.rung, error, is_busy=True)
 
 
 def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:
-    """It is in other hands of ours. If nobody says how it ended within the run's time, it is looked at again."""
+    """It was handed over to another component. If no result is reported within the run's time, check again."""
     if policy.success is not None and rung_index(policy.success) <= rung_index("accepted"):
         return Close("succeeded", "accepted")
     return Wait(run.deadline_at or now + TIMEOUT, ENTRUSTED, "accepted", "accepted", None)
 
 
 def _after_stuck(run: Run, is_seen: bool) -> Close:
-    """What was stuck is gone. If its node had died, or nobody saw its end, what it had done is as unknown as before."""
+    """A stuck run has ended. If its node died, or the end was not observed, its result stays unknown."""
     if run.reason == CRASH or not is_seen:
         return Close("unknown", run.rung, run.error, CRASH)
     return Close("timedOut", run.rung, run.error, "ended after its deadline")
 
 
 def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settlement:
-    """What becomes of a run whose node died, or was shut down under it. What may still be at work is not begun anew,
-    and keeps its lane until it is seen to end (L6)."""
+    """What happens to a run whose node died or was shut down during it. Work that may still be running is not started
+    again, and keeps its lane until it is seen to end (L6)."""
     reason, error, rung = lost.reason, lost.error, run.rung if lost.is_reached else "claimed"
     fate: AfterCrash = "unknown"
     if lost.is_over:
@@ -199,7 +199,7 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
 
 
 def _given_up(run: Run, reason: str) -> Close:
-    """A waiting run that will not be tried again: it failed if it was ever tried, else it is skipped."""
+    """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped."""
     if run.attempt > 0 and run.error is not None:
         return Close("failed", run.rung, run.error, reason, is_observed=False)
     return Close("skipped", run.rung, None, reason)
@@ -208,22 +208,24 @@ def _given_up(run: Run, reason: str) -> Close:
 def after_close(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, *, now: Instant
 ) -> tuple[Cadence, tuple[Effect, ...]]:
-    """The schedule after one of its runs closed, and what follows from it."""
+    """The schedule after one of its runs closed, and the effects."""
     if close.outcome in NOT_RUN:
         return _finish_if_spent(release(cadence, run, close), rules, now), ()
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     is_success = close.outcome == "succeeded"
     is_counted = is_success and run.trigger != "manual"
     before = cadence
-    # Put together from slices, as on every path of every run: `_replace` costs three times that.
-    backoff_until = None if is_counted else cadence.backoff_until
-    errors = 0 if is_counted else cadence.consecutive_errors
-    success_at = now if is_success else cadence.last_success_at
-    held = (backoff_until, cadence.catch_up_until, open_run_id, queued_run_id, cadence.last_row_id)
-    told = (errors, run.started_at, close.outcome, close.error, success_at)
-    kept = (cadence.session_id, cadence.trouble, cadence.session_node)
-    cadence = Cadence._make((*cadence[:9], *held, *told, *kept))
-    # Late proof about a run that had closed says what it was; its error was counted then.
+    cadence = cadence._replace(
+        backoff_until=None if is_counted else cadence.backoff_until,
+        open_run_id=open_run_id,
+        queued_run_id=queued_run_id,
+        consecutive_errors=0 if is_counted else cadence.consecutive_errors,
+        last_run_at=run.started_at,
+        last_outcome=close.outcome,
+        last_error=close.error,
+        last_success_at=now if is_success else cadence.last_success_at,
+    )
+    # Late proof about a closed run only corrects its outcome; its error was counted when it closed.
     if not is_success and run.is_open and close.is_counted and run.trigger != "manual":
         cadence = _count_error(cadence, rules, policy, close, now)
     effects: tuple[Effect, ...] = ()
@@ -237,7 +239,7 @@ def after_failed_attempt(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, wait: Wait
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after an attempt that ended without closing its run. A run that waits for a busy target, a quota or
-    another part of ours is not bad, nor is one that goes on after a crash."""
+    another component is not bad, and neither is one that continues after a crash."""
     if wait.attempt_outcome not in ("failed", "timedOut"):
         return cadence, ()
     return cadence._replace(trouble=BAD), (_bad(cadence, rules, policy, run, wait.error, is_urgent=False),)
@@ -246,13 +248,13 @@ def after_failed_attempt(
 def _observed(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, is_urgent: bool
 ) -> tuple[Cadence, tuple[Effect, ...]]:
-    """What a closed run means for the trouble of its schedule. A manual run is no instant; but one that succeeds makes
-    up for a one-shot that failed."""
+    """What a closed run means for the trouble of its schedule. A manual run is not an instant, but if it succeeds it
+    makes up for a one-shot that failed."""
     is_good = close.outcome == "succeeded"
     is_makeup = is_good and cadence.state == "done"
     if (run.trigger == "manual" and not is_makeup) or not close.is_observed or cadence.state_reason == REMOVED:
         return cadence, ()
-    if not is_good and not run.is_open:  # late proof of what was bad already
+    if not is_good and not run.is_open:  # late proof of what was already bad
         return cadence, ()
     needed = good_needed(rules.timing)
     moved = cadence._replace(trouble=trouble_after(cadence.trouble, is_good=is_good, needed=needed))
@@ -289,7 +291,7 @@ def _retry_or_close(
 ) -> Settlement:
     if permanent or run.trigger == "manual":
         return Close(outcome, rung, error)
-    # Waits for a busy or throttled target and crashes are not failures of the target: they do not use up its retries.
+    # Waits for a busy or throttled target, and crashes, are not failures of the target: they use up no retries.
     failed = run.attempt - run.waits - run.crashes
     at = retry_at(policy.retry, attempts_failed=failed, now=now, next_due_at=next_due_at)
     if at is None:
@@ -298,13 +300,13 @@ def _retry_or_close(
 
 
 def release(cadence: Cadence, run: Run, close: Close) -> Cadence:
-    """Let go of the run."""
+    """The cadence without the run."""
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     return cadence._replace(open_run_id=open_run_id, queued_run_id=queued_run_id)
 
 
 def _held_after(cadence: Cadence, run: Run, close: Close) -> tuple[int | None, int | None]:
-    """The open and the queued run once this one is let go: a queued one moves up. What is stuck is still there."""
+    """The open and the queued run once this one is released: a queued one moves up. A stuck run stays."""
     if close.stuck:
         return cadence.open_run_id, cadence.queued_run_id
     if cadence.queued_run_id == run.run_id:
@@ -332,4 +334,4 @@ def _finish_if_spent(cadence: Cadence, rules: Rules, now: Instant) -> Cadence:
         return cadence
     if not is_spent(rules, None):
         return cadence
-    return Cadence._make((*cadence[:2], "done", None, now, *cadence[5:]))
+    return cadence._replace(state="done", state_reason=None, state_at=now)

@@ -1,4 +1,4 @@
-"""How a run's row changes: claimed, climbing, waiting, closed. Each takes a row and answers the next one."""
+"""State changes of a run's row: claimed, climbing, waiting, closed. Each function takes a row and returns the next."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def planned(
     lane: str | None,
     reason: str | None = None,
 ) -> Run:
-    """A run that its instant, or a person, has brought forth; it has not started."""
+    """A run created by its instant or by a person; it has not started."""
     is_manual = trigger == "manual"
     occurrence = unplanned(run_id, planned_at) if is_manual else planned_at
     return Run._make((
@@ -42,8 +42,8 @@ def planned(
 
 
 def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: RungName) -> Run:
-    """The row under a new owner and a new fence: its next attempt begins."""
-    # Taken apart and put together by position: on the path of every run this is a third of the cost of _replace.
+    """The row under a new owner and a new fence, as its next attempt starts."""
+    # Unpacked and rebuilt by position: this is on the hot path, and a third of the cost of `_replace`.
     (
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, _reason,
         _rung, attempt, crashes, waits, priority, lane, _owner, fence, version, started_at, _claimed_at, ended_at,
@@ -59,14 +59,14 @@ def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: Ru
 
 
 def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
-    """The ladder with one more rung on it."""
+    """The ladder with one more rung."""
     rungs: dict[str, Any] = {} if ladder is None else json.loads(ladder)
     rungs[rung] = now
     return json.dumps(rungs, separators=(",", ":"))
 
 
 def waiting(run: Run, wait: Wait, *, result: str | None = None) -> Run:
-    """The row between two attempts: nobody owns it, and it holds no lane."""
+    """The row between two attempts: without an owner, and without a lane."""
     _must_be_allowed(run.run_id, run.outcome, "waiting")
     return run._replace(
         outcome="waiting",
@@ -84,14 +84,14 @@ def waiting(run: Run, wait: Wait, *, result: str | None = None) -> Run:
 
 
 def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
-    """The row at its end. A stuck one keeps its owner: whoever looks sees where it hangs."""
+    """The row at its end. A stuck run keeps its owner, which shows where it hangs."""
     (
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, was, _reason,
         _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
         _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, was_stuck,
     ) = run  # fmt: skip
     outcome, rung, error, reason, is_stuck, *_ = close
-    if not (was_stuck and outcome == was):  # what is no longer stuck may be as unknown as before
+    if not (was_stuck and outcome == was):  # a run that is no longer stuck may stay unknown
         _must_be_allowed(run_id, was, outcome)
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
@@ -102,7 +102,7 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
 
 
 def ended_attempt(run: Run, wait: Wait, *, now: Instant) -> Attempt:
-    """The attempt that just ended, for the record, while the run goes on."""
+    """The attempt that just ended, for the record, while the run continues."""
     return Attempt(run.run_id, run.attempt, run.claimed_at, now, wait.attempt_outcome, wait.rung, wait.error, run.owner)
 
 

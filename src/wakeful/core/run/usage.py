@@ -1,13 +1,13 @@
-"""Usage: the tokens and the money one run cost, in one vocabulary.
+"""Usage: the tokens and the cost of one run, with one set of names.
 
 Theory of operation
 -------------------
-Every provider counts in words of its own. Everything here speaks one: `input` is all that was sent, including the part
-that was read from a cache (`cachedInput`); `output` is all that came back, including the part the model thought to
-itself (`reasoning`); `total` is both. `cost` is in US dollars. A field that is not known is left out, never written
-as 0. `complete` gives the shape the outside sees, with null for what is not known.
+Every provider uses its own names. Here there is one set: `input` is everything that was sent, including the part read
+from a cache (`cachedInput`); `output` is everything that was generated, including the part used for thinking
+(`reasoning`); `total` is both. `cost` is in US dollars. An unknown field is left out, never written as 0. `complete`
+returns the external shape, with null for unknown fields.
 
-A program that reports totals of a whole session is asked for the difference: `since` subtracts what was known before.
+Some programs report totals of a whole session; for these, `since` subtracts what was known before.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Priced: TypeAlias = Literal["reported", "table", "unknown"]
 
 
 class Usage(TypedDict, total=False):
-    """What a run used; fields that are not known are left out."""
+    """What a run used; unknown fields are left out."""
 
     input: int
     cachedInput: int
@@ -33,7 +33,7 @@ COUNT_MAX: Final = 2**53
 COST_MAX: Final = 1e9
 MODEL_MAX: Final = 200
 
-# The names the same counts have elsewhere; the first one that is there counts.
+# Names that other providers use for the same counts; the first one present is used.
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input", "inputTokens", "input_tokens", "prompt_tokens", "promptTokens", "promptTokenCount"),
     "cachedInput": ("cachedInput", "cachedInputTokens", "cached_input_tokens", "cached_tokens"),
@@ -50,13 +50,13 @@ _NESTED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
 }
 _COSTS: Final = ("cost", "costUsd", "cost_usd", "total_cost_usd", "costUSD")
-# Anthropic's names. There, cache reads and writes are counted beside the input and not within it.
+# Anthropic's names. There, cache reads and writes are counted in addition to the input.
 _CACHE_READ: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
 _CACHE_WRITE: Final = ("cache_creation_input_tokens", "cacheCreationInputTokens")
 
 
 def usage_of(counts: object) -> Usage | None:
-    """The usage that these counts stand for, whatever they are called; what is no count is left out."""
+    """The usage these counts represent, under any of the known names; other values are ignored."""
     if not isinstance(counts, Mapping):
         return None
     known: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def usage(
     model: str | None = None,
     cost: float | None = None,
 ) -> Usage | None:
-    """A usage of what is known; None if nothing is. A total that was not reported is the sum."""
+    """A usage with the known fields; None if there are none. A total that was not reported is the sum."""
     if total is None and input is not None and output is not None:
         total = input + output
     given = {"input": input, "cachedInput": cachedInput, "output": output, "reasoning": reasoning, "total": total}
@@ -97,7 +97,7 @@ def usage(
 
 
 def added(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Two usages together. The model is named if it is the same one."""
+    """The sum of two usages. The model is kept if both name the same one."""
     if one is None or other is None:
         return one or other
     sums: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def added(one: Usage | None, other: Usage | None) -> Usage | None:
 
 
 def since(total: Usage | None, before: Usage | None) -> Usage | None:
-    """What was used since `before`, of counts that only grow; a smaller one means that the program began at 0 again."""
+    """The usage since `before`, for counts that only grow; a smaller one means that the program restarted at 0."""
     if total is None or before is None:
         return total
     rest, known = dict(total), cast(Mapping[str, Any], before)
@@ -129,7 +129,7 @@ def since(total: Usage | None, before: Usage | None) -> Usage | None:
 
 
 def complete(kept: object) -> dict[str, Any] | None:
-    """The shape the outside sees, of what was kept on a run. Rows that 0.1 wrote have other names for the counts."""
+    """The external shape of what is stored on a run. Rows written by 0.1 use other names for the counts."""
     known = usage_of(kept)
     if known is None:
         return None
@@ -138,7 +138,7 @@ def complete(kept: object) -> dict[str, Any] | None:
 
 
 def priced(known: Usage | None) -> Priced:
-    """Where the cost comes from."""
+    """How the cost is known."""
     return "unknown" if known is None or known.get("cost") is None else "reported"
 
 

@@ -1,4 +1,4 @@
-"""Actions as values: what a schedule does when it fires. Performing them is the business of the adapters."""
+"""Actions as values: what a schedule does when it fires. Adapters perform them."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
     output_max: int = OUTPUT_MAX
-    pass_env: tuple[str, ...] = ()  # variables it gets although their names look like secrets
+    pass_env: tuple[str, ...] = ()  # variables it gets even though their names look like secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a transcript of ours keeps of a turn: this text instead of the prompt, and nothing at all if the reply is
-    silence."""
+    """What a transcript of ours keeps of a turn: this text instead of the prompt, and nothing if the reply is
+    silent."""
 
     text: str
     silence: AckRules
@@ -60,7 +60,7 @@ class Prompt:
     text: str
     agent: str = "default"
     session_config: Mapping[str, Any] = field(default_factory=dict)
-    memory: Memory | None = None  # None: the prompt and the reply, as they are
+    memory: Memory | None = None  # None: the prompt and the reply, unchanged
 
 
 @dataclass(frozen=True, slots=True)

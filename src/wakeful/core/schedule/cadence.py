@@ -1,21 +1,21 @@
-"""The cadence of a schedule: what its alarm means when it rings.
+"""The cadence of a schedule: what happens when its alarm rings.
 
 Theory of operation
 -------------------
-`planned_through` is the border between decided and undecided: every instant up to it is in the ledger. `next_at` is
+`planned_through` is the boundary between decided and undecided: every instant up to it is in the ledger. `next_at` is
 the first instant after it, and the alarm rings when that instant is due (its grid time plus the schedule's stagger,
-or later while backing off). When it rings, `ring` looks at *all* instants that are due by now and gives each exactly
-one fate: it starts a run, or it falls into a gap (`skipped` or `missed`, counted, with a reason). Then the border
+or later while backing off). When it rings, `ring` processes *all* instants that are due by now and decides each exactly
+once: it starts a run, or it becomes part of a gap (`skipped` or `missed`, counted, with a reason). Then the boundary
 moves to the last of them. So the ledger tiles time (L1), an instant is decided once (L2) and the next one is always
-after now (L3); a year of silence is one gap, counted without enumerating it (L4).
+after now (L3); a year of downtime is one gap, counted without enumerating it (L4).
 
-Which instants start is the catch-up policy's choice. An instant late by up to a minute is on time under every policy.
-When several are due at once, `once` starts the newest, `skip` starts the newest only if it is on time, and `all`
-starts the oldest it may and keeps the rest for when that run has closed (`catch_up_until` marks how far). What comes
-due while such a backlog runs has fallen on open runs, and is blocked like any other instant that does.
+The catch-up policy decides which instants start. An instant late by up to a minute is on time under every policy.
+When several are due at the same time, `once` starts the newest, `skip` starts the newest only if it is on time, and
+`all` starts the oldest allowed one and keeps the rest until that run has closed (`catch_up_until` marks how far).
+Instants that become due while such a backlog runs find an open run and are blocked, as always.
 
-Everything here is a function of values: the alarm's due time is derived by `due_at` from the stored cadence, never
-remembered from an earlier moment.
+Everything here is a pure function: `due_at` derives the due time of the alarm from the stored cadence; it is never
+remembered.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _Fate: TypeAlias = tuple[Outcome, str, int | None]  # of instants that do not ru
 
 
 class Cadence(NamedTuple):
-    """Where a schedule stands, in the order of the table's columns."""
+    """The state of a schedule, in the order of the table's columns."""
 
     schedule_id: int
     version: int
@@ -41,7 +41,7 @@ class Cadence(NamedTuple):
     resume_at: Instant | None  # when a pause ends by itself
     planned_through: Instant
     next_at: Instant | None
-    ran_through: Instant  # instants up to here may have run although they lie ahead: the clock came back
+    ran_through: Instant  # instants up to here may have run already although they lie ahead: the clock went back
     backoff_until: Instant | None
     catch_up_until: Instant | None
     open_run_id: int | None
@@ -53,13 +53,13 @@ class Cadence(NamedTuple):
     last_error: str | None
     last_success_at: Instant | None
     session_id: str | None
-    trouble: int = 0  # WELL, RECOVERING or BAD of `core.incidents`
-    session_node: str | None = None  # the node that began the session; None: not known
+    trouble: int = 0  # WELL, RECOVERING or BAD of `core.delivery.incidents`
+    session_node: str | None = None  # the node that started the session; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What of a definition the cadence depends on."""
+    """The part of a definition that the cadence depends on."""
 
     timing: Timing
     offset: Duration = 0
@@ -90,7 +90,7 @@ class Gap(NamedTuple):
 
 
 def stretch_of(gap: Gap, *, run_id: int, kind: RunKind, schedule_id: int, version: int, now: Instant) -> Run:
-    """The ledger row of instants that did not run."""
+    """The ledger row for instants that did not run."""
     return stretch(
         run_id=run_id,
         kind=kind,
@@ -107,7 +107,7 @@ def stretch_of(gap: Gap, *, run_id: int, kind: RunKind, schedule_id: int, versio
 
 
 class Plan(NamedTuple):
-    """What ringing decided: ledger rows in time order, and the cadence afterwards."""
+    """The result of ringing: ledger rows in time order, and the new cadence."""
 
     rows: tuple[Start | Gap, ...]
     cadence: Cadence
@@ -120,13 +120,13 @@ def due_at(cadence: Cadence, rules: Rules) -> Instant | None:
     if cadence.state != "active" or cadence.next_at is None:
         return None
     if cadence.open_run_id is not None and _is_in_backlog(cadence, cadence.next_at):
-        return None  # one by one: closing the open run derives this anew
+        return None  # one at a time: closing the open run derives the alarm again
     regular = cadence.next_at + rules.offset
     return regular if cadence.backoff_until is None else max(regular, cadence.backoff_until)
 
 
 def begin(schedule_id: int, version: int, rules: Rules, *, now: Instant, state: State, reason: str | None) -> Cadence:
-    """The cadence of a schedule just written."""
+    """The cadence of a new schedule."""
     next_at = next_after(rules.timing, now)
     return Cadence(
         schedule_id, version, state, reason, now, None, now, next_at, 0,
@@ -135,12 +135,12 @@ def begin(schedule_id: int, version: int, rules: Rules, *, now: Instant, state: 
 
 
 def is_spent(rules: Rules, next_at: Instant | None) -> bool:
-    """Whether no instant will ever follow."""
+    """Whether there will be no further instant."""
     return next_at is None and isinstance(rules.timing, Once | Cron)
 
 
 def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:
-    """Give every instant that is due by now its fate. `taken` are instants ahead of the border that already ran."""
+    """Decide every instant that is due by now. `taken` are instants ahead of the boundary that already ran."""
     rows: list[Start | Gap] = []
     if cadence.state == "paused":
         cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
@@ -164,12 +164,12 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
     last, catch_up_until = _late(cadence, rules, first, first_due, last or first, now, gap_reason, rows)
     next_at = next_after(rules.timing, last)
     if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
-        catch_up_until = None  # the backlog is at its end, and nothing came due while it ran
+        catch_up_until = None  # the backlog is finished, and nothing became due while it ran
     return Plan(without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
 
 
 def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
-    """A person lets it go on: what fell into the halt is one row, nothing is caught up, errors count anew."""
+    """Resume after a halt: its instants become one row, nothing is caught up, and the error count is reset."""
     rows: list[Start | Gap] = []
     cadence = _end_pause(cadence, rules, rows, until=now)._replace(consecutive_errors=0, backoff_until=None)
     if is_spent(rules, cadence.next_at) and cadence.open_run_id is None:
@@ -178,12 +178,12 @@ def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Ins
 
 
 def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:
-    """The timing changed: what the old one left undecided until now is skipped, the new one starts now."""
+    """The timing changed: instants of the old one that are undecided are skipped, the new one starts now."""
     rows: list[Start | Gap] = []
     if cadence.state == "active":
         _gap(rows, old.timing, cadence.planned_through, now, "skipped", "edited")
     elif cadence.state != "done":
-        _halted(cadence, old, rows, until=now)  # resuming will only know the new timing
+        _halted(cadence, old, rows, until=now)  # `resume` will only know the new timing
     through = max(cadence.planned_through, now)
     return Plan(
         without(rows, taken, old.timing),
@@ -197,9 +197,9 @@ def replan(cadence: Cadence, old: Rules, new: Rules, *, now: Instant, taken: fro
 
 
 def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: frozenset[Instant]) -> Plan:
-    """Nobody knows what became of the instants until now: they are missed for that reason, and none is caught up.
+    """The instants until now cannot be accounted for: they are missed for this reason, and none is caught up.
 
-    A halted schedule decides nothing; its halt goes on."""
+    A halted schedule is unchanged; its halt continues."""
     if cadence.state != "active":
         return Plan((), cadence)
     rows: list[Start | Gap] = []
@@ -213,11 +213,11 @@ def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: f
 
 
 def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
-    """The clock was ahead and came back: plan from now; what ran out there is remembered by `ran_through`."""
+    """The clock was ahead and went back: plan from now; `ran_through` remembers what already ran."""
     next_at = next_after(rules.timing, now)
     state = cadence.state
     if state == "done" and cadence.state_reason is None and next_at is not None:
-        state = "active"  # its last instant lies ahead again: if it did not run out there, it still will
+        state = "active"  # its last instant lies ahead again and still runs, unless it already did
     return cadence._replace(
         state=state,
         state_at=min(cadence.state_at, now),
@@ -229,24 +229,22 @@ def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
     )
 
 
-# On the path of every run a row is put together from slices of the one before: `_replace` costs three times that.
-
-
 def with_rows(cadence: Cadence, open_run_id: int | None, queued_run_id: int | None, last_row_id: int | None) -> Cadence:
-    """The cadence with the ledger rows that its instants became."""
-    return Cadence._make((*cadence[:11], open_run_id, queued_run_id, last_row_id, *cadence[14:]))
+    """The cadence with the ledger rows of its instants."""
+    return cadence._replace(open_run_id=open_run_id, queued_run_id=queued_run_id, last_row_id=last_row_id)
 
 
 def _planned(
     cadence: Cadence, planned_through: Instant, next_at: Instant | None, catch_up_until: Instant | None
 ) -> Cadence:
-    """The border moved; a backoff is over with the instant it held off."""
-    moved = (planned_through, next_at, cadence.ran_through, None, catch_up_until)
-    return Cadence._make((*cadence[:6], *moved, *cadence[11:]))
+    """Move the boundary; a backoff ends with the instant it delayed."""
+    return cadence._replace(
+        planned_through=planned_through, next_at=next_at, backoff_until=None, catch_up_until=catch_up_until
+    )
 
 
 def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:
-    """Write the halted stretch and set the border to its end."""
+    """Write the gap of the halt and move the boundary to its end."""
     _halted(cadence, rules, rows, until=until)
     through = max(cadence.planned_through, until)
     return cadence._replace(
@@ -261,7 +259,7 @@ def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until
 
 
 def _halted(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> None:
-    """Write the stretch of a halt. What was due before it began and had not been rung is missed, not paused."""
+    """Write the gap of a halt. Instants that were due before it and had not been rung are missed, not paused."""
     halted_at = cadence.planned_through
     if cadence.backoff_until is None or cadence.backoff_until <= cadence.state_at:
         halted_at = min(max(cadence.state_at - rules.offset, halted_at), until)
@@ -270,7 +268,7 @@ def _halted(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: I
 
 
 def _after_backoff(until: Instant, first: Instant, rules: Rules, rows: list[Start | Gap]) -> Instant:
-    """Jump to the latest grid instant not after the delay; those jumped over are one row."""
+    """Skip to the latest grid instant not after the delay; those in between are one row."""
     landing = latest_until(rules.timing, until - rules.offset, since=first)
     if landing is None:
         return first
@@ -279,7 +277,7 @@ def _after_backoff(until: Instant, first: Instant, rules: Rules, rows: list[Star
 
 
 def _on_time(cadence: Cadence, rules: Rules, instant: Instant, due: Instant) -> Start | Gap:
-    """One instant, due and not late."""
+    """One instant that is due and not late."""
     if _is_blocked(cadence, rules):
         return Gap(instant, instant, 1, "skipped", "blocked", cadence.open_run_id)
     trigger: Trigger = "catchUp" if _is_in_backlog(cadence, instant) else "schedule"
@@ -296,7 +294,7 @@ def _late(
     gap_reason: str,
     rows: list[Start | Gap],
 ) -> tuple[Instant, Instant | None]:
-    """Several instants are due, or one is late. Answers how far the border moves, and up to where catch-up goes on."""
+    """Several instants are due, or one is late. Returns the new boundary, and up to where catch-up continues."""
     if _is_in_backlog(cadence, first):
         return _go_on_catching_up(cadence, rules, first, first_due, now, gap_reason, rows)
     last_due = first_due if first == last else last + rules.offset
@@ -306,7 +304,7 @@ def _late(
     blocked: _Fate = ("skipped", "blocked", cadence.open_run_id or cadence.last_row_id)
     older: _Fate = ("missed", gap_reason, None)
     if is_after_backlog:
-        older = blocked  # these came due while the backlog ran, one by one: they fell on open runs
+        older = blocked  # these became due one by one while the backlog ran: they found an open run
     elif now - first_due <= GRACE:
         older = blocked if is_blocked else ("skipped", "coalesced", None)
     if is_blocked:
@@ -363,7 +361,7 @@ def _go_on_catching_up(
     gap_reason: str,
     rows: list[Start | Gap],
 ) -> tuple[Instant, Instant | None]:
-    """Start the next instant of the backlog; those that became too late while it ran are missed after all."""
+    """Start the next instant of the backlog; those that became too late in the meantime are missed."""
     until = cadence.catch_up_until
     if rules.lateness_max is not None and until is not None and _is_too_late(rules, now, first_due):
         edge = min(now - rules.offset - max(rules.lateness_max, GRACE) - 1, until)
@@ -409,7 +407,7 @@ def _gap(
 
 
 def without(rows: list[Start | Gap], taken: frozenset[Instant], timing: Timing) -> tuple[Start | Gap, ...]:
-    """The rows with instants left out that ran before the clock came back: what ran never repeats."""
+    """The rows without instants that ran before the clock went back: nothing runs twice."""
     if not taken:
         return tuple(rows)
     kept: list[Start | Gap] = []

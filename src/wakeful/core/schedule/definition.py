@@ -1,4 +1,4 @@
-"""The definition of a schedule: what should happen, and when, as its owner wrote it."""
+"""The definition of a schedule: what happens, and when, as its owner wrote it."""
 
 import re
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class DeliverTo:
 
 
 Deliver: TypeAlias = DeliverTo | tuple[DeliverTo, ...] | None
-"""One addressee, or several, as it was written."""
+"""One recipient, or several, as written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Definition:
     slug: str
     timing: Timing
     action: ActionSpec
-    enabled: bool | None = None  # None: as it is; a new one is enabled
+    enabled: bool | None = None  # None: unchanged; a new schedule is enabled
     deliver: Deliver = None
     catch_up: CatchUp = "once"
     catch_up_max: int = CATCH_UP_MAX
@@ -62,7 +62,7 @@ class Definition:
     overlap: Overlap = "skip"
     timeout: Duration = TIMEOUT
     on_crash: OnCrash = "retry"
-    retry: Retry | None = None  # None: what is usual for its action
+    retry: Retry | None = None  # None: the default for its action
     errors_max: int = ERRORS_MAX
     active_hours: ActiveHours | None = None
     stagger: Duration = 0
@@ -73,7 +73,7 @@ class Definition:
 
 
 def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
-    """Everyone a run's reply goes to."""
+    """All recipients of a run's reply."""
     deliver = definition.deliver
     if deliver is None:
         return ()
@@ -81,12 +81,12 @@ def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
 
 
 def retry_of(definition: Definition) -> Retry:
-    """Agents are tried again until the next instant, everything else not at all, unless the owner says otherwise."""
+    """Agents are retried until the next instant, everything else not at all, unless the definition says otherwise."""
     return usual_retry(definition.action) if definition.retry is None else definition.retry
 
 
 def bounded_retry(definition: Definition) -> Retry:
-    """The same as it is carried out: no instant follows a one-shot, so "until the next instant" has to end by count."""
+    """The effective retry: a one-shot has no next instant, so "until the next instant" becomes a count."""
     retry = retry_of(definition)
     if retry.times is None and isinstance(definition.timing, Once) and isinstance(definition.action, Prompt):
         return replace(retry, times=ONE_SHOT_TRIES - 1)
@@ -94,31 +94,31 @@ def bounded_retry(definition: Definition) -> Retry:
 
 
 def usual_retry(action: ActionSpec) -> Retry:
-    """What leaving `retry` out means."""
+    """The default of `retry`."""
     return AGENT_RETRY if isinstance(action, Prompt) else NO_RETRY
 
 
 def rules_of(definition: Definition, schedule_id: int) -> Rules:
-    """The part that plans."""
+    """The part that is used for planning."""
     stagger = definition.stagger
     offset = stagger_offset(schedule_id, stagger, shortest_gap(definition.timing)) if stagger else 0
     late = (definition.catch_up, definition.catch_up_max, definition.lateness_max)
     return _rules(definition.timing, offset, *late, definition.overlap)
 
 
-# Schedules of the same rules share them: it saves making them, and those that are due together are decided together.
+# Schedules with equal rules share one object: it is built once, and schedules that are due together share decisions.
 _rules: Final = lru_cache(maxsize=RULES_KEPT)(Rules)
 
 
 def policy_of(definition: Definition) -> Policy:
-    """The part that settles."""
+    """The part that is used for settling."""
     return Policy(
         bounded_retry(definition), definition.on_crash, definition.errors_max, definition.success, definition.alert
     )
 
 
 def check_slug(slug: str) -> None:
-    """Refuse a slug that is no slug, or that is ours."""
+    """Refuse an invalid or a reserved slug."""
     if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug):
         cure = "use 1 to 64 of a-z 0-9 . _ - beginning with a letter or digit"
         raise Invalid(FieldError("slug", f"{shown(slug)} is not a slug; {cure}"))

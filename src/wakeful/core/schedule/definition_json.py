@@ -1,7 +1,7 @@
 """One JSON shape for a definition, everywhere: request bodies, definition files, the store.
 
-Reading finds every fault before it refuses. Writing leaves out what is usual, so that the stored text is small and two
-equal definitions are equal texts; `to_json(full=True)` spells everything out for people.
+Reading collects every error before it refuses. Writing leaves out defaults, so that the stored text is small and equal
+definitions have equal texts; `to_json(full=True)` includes everything, for people.
 """
 
 import dataclasses
@@ -44,8 +44,8 @@ OPTIONS: Final = (
 WRITTEN: Final = ("slug", "schedule", *ACTIONS, "agent", "sessionConfig", *OPTIONS)
 SHAPES_KEPT: Final = 4096
 ADDRESSEES_MAX: Final = 20
-"""How many addressees one schedule may deliver to."""
-# What a schedule reads back with besides what was written: accepted in a write, and ignored.
+"""The maximum number of recipients of one schedule."""
+# Fields a schedule is returned with in addition to the written ones: accepted in a write, and ignored.
 READ_BACK: Final = (
     "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
     "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
@@ -53,9 +53,9 @@ READ_BACK: Final = (
 
 
 def definition_from_json(data: Any, *, default_zone: str, slug: str | None = None) -> Definition:
-    """Read a definition as a person wrote it; its timing keeps open what it leaves open.
+    """Read a definition as a person wrote it; what its timing leaves open stays open.
 
-    `slug` is the one in the path, where there is one."""
+    `slug` is the one in the path, if there is one."""
     check_plain(data)
     return _read(data, default_zone, slug)
 
@@ -78,7 +78,7 @@ def _read(data: Any, default_zone: str, slug: str | None) -> Definition:
     action = _action(fields)
     options = _options(fields, default_zone) if any(name in data for name in OPTIONS) else {}
     fields.finish()
-    if timing is None or action is None:  # finish() has raised; this tells the type checker
+    if timing is None or action is None:  # finish() has raised; this is for the type checker
         raise Invalid(FieldError("schedule", "missing"))
     return _definition(written_slug, timing, action, options)
 
@@ -86,7 +86,7 @@ def _read(data: Any, default_zone: str, slug: str | None) -> Definition:
 def definition_from_parts(
     slug: str, timing: Timing, action: ActionSpec, options: Mapping[str, Any], *, default_zone: str
 ) -> Definition:
-    """The same for a Python program, which brings timing and action as values; options have their JSON names."""
+    """The same for a Python program, which passes timing and action as values; options have their JSON names."""
     if not isinstance(action, Call) or action.args:
         _check_action(action)
     if not options:
@@ -111,23 +111,23 @@ def _definition(slug: str, timing: Timing, action: ActionSpec, options: dict[str
         field = "retry.on" if retry.on else "retry.giveUpOn"
         raise Invalid(FieldError(field, "is about exceptions, which only a call raises; leave it out"))
     if retry == usual_retry(action):
-        options["retry"] = None  # saying what is usual anyway changes nothing, so it is no other definition
+        options["retry"] = None  # an explicit default is the same definition
     return Definition(slug, timing, action, **options)
 
 
 def action_from_json(name: str, value: Mapping[str, Any]) -> ActionSpec:
-    """One action by the name of its field."""
+    """One action, by the name of its field."""
     check_plain({name: value})
     fields = Fields({name: value})
     action = fields.nested(name, ACTION_READERS[name])
     fields.finish()
-    if action is None:  # finish() has raised; this tells the type checker
+    if action is None:  # finish() has raised; this is for the type checker
         raise Invalid(FieldError(name, "missing"))
     return action
 
 
 def _options(fields: Fields, default_zone: str) -> dict[str, Any]:
-    """Everything but slug, timing and action."""
+    """All fields except slug, timing and action."""
     return {
         "enabled": fields.flag("enabled", True) if fields.has("enabled") else None,
         "deliver": _deliver(fields),
@@ -156,7 +156,7 @@ def action_to_json(action: ActionSpec) -> dict[str, Any]:
 
 
 def definition_to_json(definition: Definition, *, full: bool = False) -> dict[str, Any]:
-    """The JSON shape; `full` spells out what is usual as well."""
+    """The JSON shape; `full` includes defaults."""
     out: dict[str, Any] = {"slug": definition.slug}
     if full or definition.enabled is False:
         out["enabled"] = definition.enabled is not False
@@ -178,9 +178,9 @@ def _options_to_json(definition: Definition, out: dict[str, Any], full: bool) ->
 
 
 def encode_definition(definition: Definition) -> str:
-    """The canonical text the store keeps. Whether it is enabled is not part of it: that is the cadence's state.
+    """The canonical text that is stored. `enabled` is not part of it: that is the state of the cadence.
 
-    Put together from texts, because timing and call are mostly ones that were just written for another schedule."""
+    Joined from cached texts, because many schedules share the same timing and call."""
     slug, timing, action = definition.slug, definition.timing, definition.action
     if isinstance(action, Call) and not action.args:
         done = _call_text(action.target, action.isolate)
@@ -192,14 +192,14 @@ def encode_definition(definition: Definition) -> str:
 
 
 def _members(write: Callable[[Any, dict[str, Any], bool], None], value: Any) -> str:
-    """What is written about a value, as members of a JSON object."""
+    """What `write` produces for a value, as members of a JSON object."""
     out: dict[str, Any] = {}
     write(value, out, False)
     return _encode(out)[1:-1] if out else ""
 
 
 def _spelling(timing: Timing) -> tuple[str | None, ...]:
-    """Equal timings may be spelt in different ways, and each is stored as it was written."""
+    """Equal timings may be spelt differently, and each is stored as it was written."""
     match timing:
         case Once():
             return timing.timezone, timing.kind, timing.written
@@ -220,9 +220,9 @@ def _call_text(target: str, isolate: Literal["process"] | None) -> str:
 
 
 def decode_definition(text: str) -> Definition:
-    """Read a stored definition. Everything in it was resolved when it was written, so no time or zone is asked for."""
+    """Read a stored definition. Everything in it was resolved when it was written, so it needs no clock and no zone."""
     head = _STORED_HEAD.match(text)
-    if head is None:  # not as `encode_definition` writes it
+    if head is None:  # not in the form that `encode_definition` writes
         return _read(json.loads(text), "UTC", None)
     slug = head[1]
     check_slug(slug)
@@ -231,7 +231,7 @@ def decode_definition(text: str) -> Definition:
 
 @lru_cache(maxsize=SHAPES_KEPT)
 def _decode_after_slug(rest: str) -> tuple[Any, ...]:
-    """The fields after the slug. Many schedules are alike but for their name: they are read once, and share values."""
+    """The fields after the slug. Many schedules differ only in their name: these are decoded once and share values."""
     return _after_slug(_read(json.loads('{"slug":"a",' + rest), "UTC", None))
 
 
@@ -291,7 +291,7 @@ def _action(fields: Fields) -> ActionSpec | None:
             if fields.raw(other):
                 fields.fail(other, f"belongs to a prompt; leave it out with {name}")
         return fields.nested(name, ACTION_READERS[name])
-    text = fields.filled("prompt", "write what the agent is asked")
+    text = fields.filled("prompt", "write the prompt for the agent")
     return Prompt(text, fields.text("agent", "default"), fields.mapping("sessionConfig"))
 
 
@@ -337,7 +337,7 @@ def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not match, or a port beyond 65535
+    except ValueError:  # unbalanced brackets, or a port above 65535
         return False
 
 

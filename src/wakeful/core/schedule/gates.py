@@ -1,7 +1,7 @@
 """Gates: whether a run may start now.
 
-A gate looks at a run about to be claimed and admits it, defers it, or skips it with a reason. Gates are asked in
-order, inside the claiming transaction; the first that does not admit decides.
+A gate checks a run that is about to be claimed and admits it, defers it, or skips it with a reason. Gates are checked
+in order, inside the claiming transaction; the first one that does not admit decides.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """The run waits, and is asked again then."""
+    """The run waits, and is checked again then."""
 
     until: Instant
     reason: str

@@ -1,21 +1,21 @@
-"""Health: how a schedule is, in one word, the same wherever it is shown.
+"""Health: the state of a schedule in one word, the same everywhere it is shown.
 
 Theory of operation
 -------------------
-Health is a function of what is stored and of now; nothing keeps it. The first row that fits decides:
+Health is a function of the stored state and of now; it is not stored itself. The first row that fits decides:
 
 | health  | the schedule                                                                                          |
 |---------|-------------------------------------------------------------------------------------------------------|
 | off     | is paused, or disabled by a person                                                                    |
 | failing | cannot be read; was disabled because of errors; its last closed instant was bad, or its open run is;  |
-|         | is done and failed, until someone acknowledges that or removes it                                     |
+|         | is done and failed, until a person acknowledges that or removes it                                    |
 | off     | is done                                                                                               |
-| late    | was due more than a minute ago and has not started, for any reason but those in `KNOWN_WAITS`         |
+| late    | was due more than a minute ago and has not started, for a reason that is not in `KNOWN_WAITS`         |
 | waiting | has a run that waits                                                                                  |
 | ok      | everything else                                                                                       |
 
-Which are failing is also in `cadences.trouble`, and which are late in the due times of the alarms, so both are found
-without a walk over all schedules.
+Failing schedules are also marked in `cadences.trouble`, and late ones follow from the due times of the alarms, so both
+are found without reading all schedules.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -32,16 +32,16 @@ HEALTHS: Final[tuple[Health, ...]] = ("ok", "failing", "late", "waiting", "off")
 TROUBLED: Final[frozenset[Health]] = frozenset({"failing", "late"})
 
 BY_PERSON: Final = "by a person"
-"""Why a schedule is disabled that a person disabled."""
+"""The reason when a person disabled the schedule."""
 
 KNOWN_WAITS: Final = frozenset({"lane", "queued", "quota", "budget", "approval", "turn", "busy", "throttled", "retry"})
-"""Why a run may wait without being late."""
+"""Reasons why a run may wait without being late."""
 
 
 def health_of(
     cadence: Cadence, open_run: Run | None, rings_at: Instant | None, *, is_broken: bool, now: Instant
 ) -> Health:
-    """How a schedule is; `rings_at` is when its alarm is due."""
+    """The health of a schedule; `rings_at` is when its alarm is due."""
     if cadence.state == "paused" or (cadence.state == "disabled" and not is_disabled_by_errors(cadence)):
         return "off"
     if is_broken or cadence.state in ("invalid", "disabled") or cadence.trouble == BAD:
@@ -56,7 +56,7 @@ def health_of(
 
 
 def is_disabled_by_errors(cadence: Cadence) -> bool:
-    """Whether the engine disabled it. A person who disables it says so in the reason."""
+    """Whether the engine disabled it. If a person did, the reason says so."""
     return cadence.state == "disabled" and cadence.consecutive_errors > 0 and cadence.state_reason != BY_PERSON
 
 

@@ -1,16 +1,16 @@
-"""Policies: small decisions about failure, crash and pace, as values and functions of values.
+"""Policies: rules for failures, crashes and retry delays, as values and pure functions.
 
 Theory of operation
 -------------------
 *The ladder* counts closed instants in a row that ended in error, not attempts: 30 s, 1, 5, 15, 60 minutes. The run
-after an error happens at max(regular next, error + delay), so it is only ever delayed.
+after an error happens at max(regular next, error + delay), so it can only be delayed, never brought forward.
 
 *Retry* repeats the same instant under the same key, `times` times with `delay` between; `times = None` means until
 the next regular instant. With a `backoff` of 2 each delay is twice the one before, up to `delay_max`. For calls it can
-depend on what was raised: an exception counts as its own type and as all it inherits from, each by its name.
+depend on the exception, which matches by the name of its type and of each base type.
 
-*Crash* is judged by how far the run had got. Nothing sent: one more attempt. Sent or started: as the schedule's
-`onCrash` says. A second crash of the same run is always unknown.
+*Crash* depends on how far the run got. Nothing sent: one more attempt. Sent or started: as the schedule's `onCrash`
+says. A second crash of the same run is always unknown.
 """
 
 import zlib
@@ -27,7 +27,7 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 
 LADDER: Final[tuple[Duration, ...]] = (30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR)
-# Being late by up to this is never a misfire, whatever the catch-up policy.
+# A delay up to this is never a misfire, under any catch-up policy.
 GRACE: Final[Duration] = MINUTE
 BUSY_WAIT: Final[Duration] = HOUR
 BUSY_WAITS_MAX: Final = 24
@@ -37,7 +37,7 @@ _STEPS_MAX: Final = 40
 TIMEOUT: Final[Duration] = 2 * HOUR
 ERRORS_MAX: Final = 5
 CATCH_UP_MAX: Final = 10
-# What `catchUpMax` itself may be: a backlog is looked through one by one when it begins (L4).
+# The upper limit of `catchUpMax`: a backlog is enumerated when it starts (L4).
 CATCH_UP_LIMIT: Final = 1_000
 
 CatchUp: TypeAlias = Literal["once", "skip", "all"]
@@ -48,7 +48,7 @@ AfterCrash: TypeAlias = Literal["retry", "unknown", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often the same instant is tried again; `times = None`: until the next regular instant."""
+    """How many times the same instant is tried again; `times = None`: until the next regular instant."""
 
     times: int | None
     delay: Duration
@@ -58,7 +58,7 @@ class Retry:
     give_up_on: tuple[str, ...] = ()  # never after these
 
     def covers(self, raised: Collection[str]) -> bool:
-        """Whether it is tried again after an exception of these names."""
+        """Whether an exception with these type names is retried."""
         if any(name in raised for name in self.give_up_on):
             return False
         return not self.on or any(name in raised for name in self.on)
@@ -77,23 +77,23 @@ def exception_name(kind: type[BaseException]) -> str:
 NO_RETRY: Final = Retry(times=0, delay=30 * MINUTE)
 AGENT_RETRY: Final = Retry(times=None, delay=30 * MINUTE)
 ONE_SHOT_TRIES: Final = 4
-"""How often the prompt of a one-shot is tried in all."""
+"""How many times the prompt of a one-shot is tried in total."""
 
 
 def ladder_delay(errors_in_a_row: int) -> Duration:
-    """How long to hold off after this many errors in a row."""
+    """How long to delay after this many errors in a row."""
     if errors_in_a_row <= 0:
         return 0
     return LADDER[min(errors_in_a_row, len(LADDER)) - 1]
 
 
 def should_disable(errors_in_a_row: int, errors_max: int) -> bool:
-    """Whether this many errors in a row end the schedule until a person resumes it."""
+    """Whether this many errors in a row disable the schedule until a person resumes it."""
     return errors_max > 0 and errors_in_a_row >= errors_max
 
 
 def retry_at(retry: Retry, *, attempts_failed: int, now: Instant, next_due_at: Instant | None) -> Instant | None:
-    """When the same instant is tried again, or None when it is given up."""
+    """When the same instant is tried again, or None if it is given up."""
     if retry.times is not None and attempts_failed > retry.times:
         return None
     at = now + retry.delay_after(attempts_failed)
@@ -103,9 +103,9 @@ def retry_at(retry: Retry, *, attempts_failed: int, now: Instant, next_due_at: I
 
 
 def after_crash(rung: RungName | None, *, crashes: int, on_crash: OnCrash, is_manual: bool) -> AfterCrash:
-    """What becomes of a run whose node died, `crashes` counting this one."""
+    """What happens to a run whose node died; `crashes` includes this one."""
     nothing_sent = rung_index(rung) <= 0
-    if is_manual:  # one attempt, whatever happens: a person asked and is told
+    if is_manual:  # one attempt only: the person who asked gets the result
         return "failed" if nothing_sent else "unknown"
     if crashes >= CRASHES_MAX:
         return "unknown"

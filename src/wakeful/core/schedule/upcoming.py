@@ -1,4 +1,4 @@
-"""What is to come: values that every feature lists its plans in, and how they are put together."""
+"""Upcoming: the values in which every feature lists what it plans, and how the lists are merged."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
@@ -11,17 +11,17 @@ producer or a consumer's `wakeAt` of a workflow; a wake of a quota slot."""
 
 
 class Upcoming(NamedTuple):
-    """Something that will start; ordered by when it is due."""
+    """Something that will start; ordered by its due time."""
 
-    due_at: Instant  # when it will really run
-    slug: str  # whose it is: a schedule's slug, `heartbeat`, `workflow:ID`, `slot:NAME`
+    due_at: Instant  # when it will actually run
+    slug: str  # its owner: a schedule's slug, `heartbeat`, `workflow:ID`, `slot:NAME`
     planned_at: Instant
     kind: Kind = "schedule"
     handler: str = ""  # of a workflow
 
 
 class UpcomingPage(NamedTuple):
-    """What is to come, in order, until a time; `is_cut`: that is earlier than was asked for."""
+    """Upcoming items in order, until a time; `is_cut`: that time is earlier than requested."""
 
     instants: list[Upcoming]
     until: Instant
@@ -29,7 +29,7 @@ class UpcomingPage(NamedTuple):
 
 
 def merged(ahead: UpcomingPage, others: Iterable[Upcoming], *, limit: int) -> UpcomingPage:
-    """Both in one list, at most `limit`. Each of the others was asked for one more than that, up to `ahead.until`."""
+    """Both in one list, at most `limit`. `others` must hold one more item than that per source, up to `ahead.until`."""
     mixed = sorted([*ahead.instants, *(one for one in others if one.due_at <= ahead.until)])
     if len(mixed) <= limit:
         return UpcomingPage(mixed, ahead.until, ahead.is_cut)

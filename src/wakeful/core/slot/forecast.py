@@ -1,7 +1,7 @@
-"""Which wakes of a slot are to come, as far as is known: its own rules, played forward.
+"""A forecast of the wakes of a slot: its own rules, simulated forward.
 
-A wake that falls into a window that runs is not sent, so it is not listed. After a wake the window is taken to run for
-as long as the provider says its windows are; if it says nothing, every due wake is listed.
+A wake that falls into a running window is not sent, so it is not listed. After a wake the window is assumed to run for
+as long as the provider says its windows are; if that is unknown, every due wake is listed.
 """
 
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ STEPS_MAX: Final = 1_000
 
 
 class PlannedWake(NamedTuple):
-    """A wake that will come due: its modes, if it will be sent, or why not."""
+    """A wake that will become due: its modes if it will be sent, or why not."""
 
     at: Instant
     modes: tuple[str, ...] = ()
     skipped: str | None = None
-    reset_at: Instant | None = None  # of the window that runs then
+    reset_at: Instant | None = None  # of the window that runs at that time
 
 
 def wakes_ahead(slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:
-    """The wakes that will come due until a time, in order. Each that is sent is taken to work."""
+    """The wakes that become due until a time, in order. Each one that is sent is assumed to work."""
     for _ in range(STEPS_MAX):
         due_at = wake_due_at(slot, rules)
         if due_at is None or due_at > until:

@@ -1,9 +1,9 @@
-"""Which of the limits a provider tells about is the one that matters.
+"""Which of a provider's limits matters for a slot.
 
-A coding plan has a rolling window of tokens (`TOKENS_LIMIT`, five hours) and monthly counts of tool calls
-(`TIME_LIMIT`). Only the window of tokens can be warm or cold: its reset is there while the window runs and gone when
-nothing has been asked for a while. The reset of a month says nothing of the kind, so without a limit of tokens the
-first one gives a percentage and no reset.
+A coding plan has a rolling token window (`TOKENS_LIMIT`, five hours) and monthly counts of tool calls (`TIME_LIMIT`).
+Only the token window can be warm or cold: its reset is present while the window runs, and missing once there were no
+requests for a while. The reset of a month has no such meaning, so without a token limit the first limit supplies a
+percentage and no reset.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Inst
 
 TOKENS: Final = "TOKENS_LIMIT"
 RESET_AHEAD_MAX: Final[Duration] = 32 * DAY
-"""A window that ends later than this is not believed: no plan has one, and who waited for it would wait for good."""
+"""A window that ends later than this is not plausible: no plan has one, and waiting for it would never end."""
 
-# How providers number the units of a limit's length; months differ in length and only matter for statistics.
+# How providers number the units of a limit's length; months vary in length and only matter for statistics.
 _UNITS: Final[dict[int, Duration]] = {1: SECOND, 2: MINUTE, 3: HOUR, 4: DAY, 6: 7 * DAY}
 
 
 class Limit(NamedTuple):
-    """One limit as a provider tells it; everything may be missing."""
+    """One limit as reported by a provider; any field may be missing."""
 
     kind: str
     percentage: float | None = None
@@ -32,7 +32,7 @@ class Limit(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What is known of the window that matters."""
+    """What is known about the window that matters."""
 
     percentage: float | None
     reset_at: Instant | None  # None: cold
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 def pick(limits: Sequence[Limit]) -> Window | None:
-    """The window of tokens; without one, the first limit's percentage alone; None if there is no limit."""
+    """The token window; without one, only the percentage of the first limit; None if there is no limit."""
     chosen = next((limit for limit in limits if limit.kind == TOKENS), None)
     if chosen is not None:
         return Window(_percentage(chosen), chosen.reset_at, _length(chosen))
@@ -48,7 +48,7 @@ def pick(limits: Sequence[Limit]) -> Window | None:
 
 
 def is_believable(reset_at: Instant | None, now: Instant) -> bool:
-    """Whether a window may end then. One that ended long ago may well be told: it is cold, that is all."""
+    """Whether a window may end then. A reset long ago is plausible: the window is cold."""
     return reset_at is None or 0 < reset_at <= now + RESET_AHEAD_MAX
 
 

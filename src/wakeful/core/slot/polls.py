@@ -1,14 +1,14 @@
-"""The poll side of a quota slot: when it is read next, and what a reading or a failure means.
+"""The poll side of a quota slot: when it is read next, and what a reading or a failure changes.
 
 Theory of operation
 -------------------
-The distance between polls is derived: every minute while a wake is looked for, else the owner's interval, which grows
-with errors in a row (doubled up to four times, up to a cap) and while nothing changes (doubled after three equal
-readings, and once more after another three). A change, or a window that is nearly used up, ends the latter. Too many
-errors switch the whole slot off.
+The interval between polls is derived: one minute while a wake is being confirmed, otherwise the configured interval. It
+grows with errors in a row (doubled up to four times, up to a cap) and while nothing changes (doubled after three equal
+readings, and once more after another three). A change, or a window that is nearly used up, resets the latter. Too many
+errors disable the whole slot.
 
-Two kinds of failed reads are no errors: an unreachable provider (the next read is one regular interval away), and reads
-made to confirm a wake.
+Two kinds of failed reads are not errors: an unreachable provider (the next read is one regular interval later), and
+reads made to confirm a wake.
 """
 
 from typing import Final
@@ -23,15 +23,15 @@ STEADY_MAX: Final = 2
 NEAR_LIMIT: Final = 80.0
 CONFIRM_EVERY: Final[Duration] = MINUTE
 SAME_RESET: Final[Duration] = MINUTE
-"""Windows are hours apart. A provider whose answers differ by less tells of one window, and it is served once."""
+"""Windows are hours apart. Reset times that differ by less belong to the same window, which is served once."""
 STATS_EVERY: Final[Duration] = 2 * HOUR
-"""Statistics are for looking at: they have a slower pace of their own."""
+"""Statistics are only displayed, so they are read less often."""
 
 
 def poll_due_at(slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None:
     """When the alarm of the poll side rings; None: not until something else happens."""
     if slot.poll_until is not None:
-        return slot.poll_until  # under way
+        return slot.poll_until  # in progress
     if slot.poll_asked_at is not None:
         return slot.poll_asked_at
     if not is_on(slot, rules):
@@ -42,7 +42,7 @@ def poll_due_at(slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None
 
 
 def pause(slot: Slot, rules: SlotRules, *, now: Instant) -> Duration:
-    """How long after a poll the next one is."""
+    """How long after a poll the next one is due."""
     if is_confirming(slot, now):
         return CONFIRM_EVERY
     if slot.unreachable_since is not None:
@@ -53,7 +53,7 @@ def pause(slot: Slot, rules: SlotRules, *, now: Instant) -> Duration:
 
 
 def stats_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
-    """When statistics are asked for: not before the quota could be read."""
+    """When statistics are read: not before the quota could be read."""
     if slot.stats_until is not None:
         return slot.stats_until
     if not is_on(slot, rules) or slot.read_at is None or slot.error is not None:
@@ -62,12 +62,12 @@ def stats_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
 
 
 def claimed(slot: Slot, *, until: Instant) -> Slot:
-    """A poll is under way."""
+    """The slot with a poll in progress."""
     return slot._replace(poll_until=until, poll_fence=slot.poll_fence + 1)
 
 
 def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> Slot:
-    """The quota was read, by a poll or before a wake."""
+    """The slot after the quota was read, by a poll or before a wake."""
     before = decode_reading(slot.reading)
     is_same = before == reading and (reading.percentage or 0.0) < NEAR_LIMIT and slot.pending_at is None
     newest = _newest(slot.last_reset_at, reading.reset_at, now)
@@ -87,7 +87,7 @@ def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) ->
 
 
 def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
-    """A poll has ended. The first one after a start also decides whether the initial wake is needed."""
+    """The slot after a poll. The first one after a start also decides whether the initial wake is needed."""
     is_for_wake = is_read_for_wake(slot, began_at)
     slot = slot._replace(polled_at=now, poll_until=None)
     if slot.poll_asked_at is not None and slot.poll_asked_at <= began_at:
@@ -105,12 +105,12 @@ def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_
 
 
 def recovered(slot: Slot) -> Slot:
-    """Whoever was reading is gone: what was under way is due now."""
+    """After the process that was reading is gone: what was in progress is due now."""
     return slot._replace(poll_until=None, stats_until=None)
 
 
 def turned_back(slot: Slot, *, now: Instant) -> Slot:
-    """The clock was ahead and came back: what was noted on it happened now, and is looked at anew."""
+    """After the clock was ahead and went back: later times are set to now, and checked again."""
 
     def until_now(at: Instant | None) -> Instant | None:
         return None if at is None else min(at, now)
@@ -128,7 +128,7 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
 
 
 def _newest(known: Instant | None, told: Instant | None, now: Instant) -> Instant | None:
-    """The reset to go by: an older one that has passed is stale, and one that differs by seconds is the same."""
+    """The reset that counts: an earlier one that has passed is stale, and one that differs by seconds is the same."""
     if known is None or told is None:
         return told if known is None else known
     return told if told > min(known, now) and abs(told - known) >= SAME_RESET else known

@@ -1,14 +1,14 @@
-"""A quota slot: one API key of one provider, and where its two sides stand.
+"""A quota slot: one API key of one provider, and the state of its two sides.
 
 Theory of operation
 -------------------
-The *poll side* reads the quota now and then (`slot_polls`). The *wake side* sends a small request when the window of
-the key may be cold, so that it runs when its owner sits down (`slot_wakes`). Both sides work on one row, each under its
-lock, and keep nothing else: what happens next is derived from the row and the rules, never remembered. So a restart
-at any moment goes on where it was, and a changed setting is followed by deriving anew.
+The *poll side* reads the quota from time to time (`polls`). The *wake side* sends a small request when the window of
+the key may be cold, so that it is running when its owner starts work (`wakes`). Both sides work on one row, each
+under its lock, and keep no other state: what happens next is derived from the row and the rules. So a restart at any
+moment continues where it was, and a changed setting takes effect when the next step is derived.
 
-`reset_at` is what the last reading said: None is cold. `last_reset_at` is the newest reset ever seen: the field
-vanishes when a window ends and nothing is asked, which is just when waking after it matters.
+`reset_at` is the value of the last reading: None is cold. `last_reset_at` is the newest reset ever seen: the field
+disappears when a window ends without requests, which is exactly when a wake after it matters.
 """
 
 import json
@@ -23,7 +23,7 @@ EXHAUSTED_FROM: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class SlotRules:
-    """What a slot's owner decides, but for the provider and its key."""
+    """What a slot's owner configures, except the provider and its key."""
 
     enabled: bool = True
     interval: Duration | None = None
@@ -36,23 +36,23 @@ class SlotRules:
 
     @property
     def wakes(self) -> bool:
-        """Whether any mode asks for wakes."""
+        """Whether any wake mode is enabled."""
         return self.interval is not None or self.times is not None or self.after_reset is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a provider told."""
+    """A provider's quota, as read."""
 
     percentage: float | None
     reset_at: Instant | None  # None: cold
     window: Duration | None = None  # how long the window is
     level: str | None = None
-    limits: tuple[Any, ...] = field(default=(), compare=False)  # as told, for statistics only
+    limits: tuple[Any, ...] = field(default=(), compare=False)  # as reported, for statistics only
 
     @property
     def exhausted_until(self) -> Instant | None:
-        """Until when nothing more can be asked of the key."""
+        """Until when the key cannot be used."""
         return self.reset_at if self.percentage is not None and self.percentage >= EXHAUSTED_FROM else None
 
 
@@ -63,24 +63,24 @@ FailureKind: TypeAlias = Literal["refused", "unreachable", "throttled", "unreada
 class ReadFailure:
     """Why a provider's quota could not be read, in a sentence.
 
-    `refused`: the key is wrong. `unreachable`: no connection, no answer or a 5xx; the network or the provider is at
-    fault, so it counts as no error. The other kinds do."""
+    `refused`: the key is wrong. `unreachable`: no connection, no response or a 5xx; the network or the provider is at
+    fault, so it does not count as an error. The other kinds do."""
 
     kind: FailureKind
     error: str
-    until: Instant | None = None  # when the provider asks to be asked again
+    until: Instant | None = None  # when the provider asks us to try again
 
 
 class Slot(NamedTuple):
-    """Where a slot stands, in the order of the table's columns."""
+    """The state of a slot, in the order of the table's columns."""
 
     slot_id: int
     name: str
-    definition: str | None  # JSON of one that was written over REST; None: the settings define it
+    definition: str | None  # JSON of a slot written over REST; None: the settings define it
     version: int
     created_at: Instant
     updated_at: Instant
-    key_mark: str | None  # tells one key from another, and nothing about either
+    key_mark: str | None  # distinguishes keys without revealing them
     modes: str | None  # the wake modes its markers belong to
     disabled_at: Instant | None  # too many quota errors
     wake_disabled_at: Instant | None  # too many wake errors
@@ -94,34 +94,34 @@ class Slot(NamedTuple):
     error_at: Instant | None
     quota_errors: int
     polled_at: Instant | None
-    poll_asked_at: Instant | None  # somebody wants it read at once
-    poll_until: Instant | None  # under way, and lost after this
+    poll_asked_at: Instant | None  # an immediate read was requested
+    poll_until: Instant | None  # in progress, and lost after this
     poll_fence: int
     stats_at: Instant | None
     stats: str | None  # calls, tokens and tools, JSON
-    stats_until: Instant | None  # under way, and lost after this
+    stats_until: Instant | None  # in progress, and lost after this
     is_starting: int  # 1: the first reading after a start decides about the initial wake
-    initial_at: Instant | None  # it did: a wake is due
+    initial_at: Instant | None  # the first reading decided that a wake is due
     interval_from: Instant
     times_through: Instant
     reset_served: Instant | None
     wake_run_id: int | None  # the open run
-    sent_run_id: int | None  # the run that sent what is to be confirmed
+    sent_run_id: int | None  # the run that sent the wake to be confirmed
     last_row_id: int | None
     woken_at: Instant | None
-    pending_at: Instant | None  # a wake was sent then and is not confirmed
+    pending_at: Instant | None  # when a wake was sent that is not confirmed yet
     snapshot_at: Instant | None  # the last known reset before that wake
-    window_until: Instant | None  # until when it is looked for every minute
-    is_forced: int  # 1: no further wake is sent for the one that is pending
+    window_until: Instant | None  # until when the quota is read every minute to confirm it
+    is_forced: int  # 1: the second and last wake was sent for the pending one
     wake_errors: int
     wake_error: str | None
-    unsent: int  # sends in a row that did not arrive
-    unreachable_since: Instant | None  # the provider's quota cannot be reached since then
+    unsent: int  # sends in a row that did not reach the provider
+    unreachable_since: Instant | None  # since when the provider cannot be reached
     wake_errors_before: int  # wake errors when the pending wake was sent
 
 
 def new_slot(slot_id: int, name: str, definition: str | None, *, now: Instant) -> Slot:
-    """A slot that has seen nothing yet."""
+    """A slot without any reading."""
     return Slot(
         slot_id, name, definition, 1, now, now, None, None, None, None, None, None, None, None, None, 0, None, None, 0,
         None, None, None, 0, None, None, None, 0, None, now, now, None, None, None, None, None, None, None, None, 0, 0,
@@ -130,17 +130,17 @@ def new_slot(slot_id: int, name: str, definition: str | None, *, now: Instant) -
 
 
 def is_on(slot: Slot, rules: SlotRules) -> bool:
-    """Whether anything of it happens by itself."""
+    """Whether it acts by itself."""
     return rules.enabled and slot.disabled_at is None
 
 
 def is_warm(slot: Slot, now: Instant) -> bool:
-    """Whether its window runs, as far as is known."""
+    """Whether its window is running, as far as known."""
     return slot.reset_at is not None and slot.reset_at > now
 
 
 def encode_reading(reading: Reading) -> str:
-    """A reading as it is kept."""
+    """A reading as stored."""
     kept = {
         "percentage": reading.percentage,
         "resetAt": reading.reset_at,
@@ -152,7 +152,7 @@ def encode_reading(reading: Reading) -> str:
 
 
 def decode_reading(text: str | None) -> Reading | None:
-    """The reading that was kept; one that cannot be read any more is none, and the next one takes its place."""
+    """The stored reading; None if it cannot be decoded, until the next one replaces it."""
     kept = _object(text)
     if kept is None:
         return None
@@ -161,7 +161,7 @@ def decode_reading(text: str | None) -> Reading | None:
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    """What a row keeps as JSON; None also for what cannot be read: it harms nothing but itself (L9)."""
+    """A JSON object of the row; None if it cannot be decoded, so that it affects nothing else (L9)."""
     try:
         kept = None if text is None else json.loads(text)
     except ValueError:
@@ -170,7 +170,7 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 
 def resumed(slot: Slot, rules: SlotRules, *, now: Instant, is_start: bool = False) -> Slot:
-    """A person, or a start, lets both sides go on: error counts start again, and the quota is read at once."""
+    """Resume both sides, by a person or at start: error counts are reset, and the quota is read immediately."""
     return slot._replace(
         disabled_at=None,
         wake_disabled_at=None,
@@ -184,7 +184,7 @@ def resumed(slot: Slot, rules: SlotRules, *, now: Instant, is_start: bool = Fals
 
 
 def followed(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
-    """The slot under rules that may be new: a mode that was not there, or not so, begins now and owes nothing."""
+    """The slot under rules that may have changed: a new or changed mode starts now and owes no wakes."""
     modes = _modes_of(rules)
     written = json.dumps(modes)
     if slot.modes == written:
@@ -213,7 +213,7 @@ def _modes_of(rules: SlotRules) -> dict[str, Any]:
 
 
 def with_key(slot: Slot, mark: str, *, now: Instant) -> Slot:
-    """Another key stands behind the name: what was known of the old one counts no more."""
+    """The slot with another key: what was known about the old key is dropped."""
     if slot.key_mark == mark:
         return slot
     if slot.key_mark is None:
@@ -226,7 +226,7 @@ def with_key(slot: Slot, mark: str, *, now: Instant) -> Slot:
         key_mark=mark,
         modes=slot.modes,
         poll_asked_at=now,
-        poll_fence=slot.poll_fence + 1,  # an answer about the old key that is under way is not taken
+        poll_fence=slot.poll_fence + 1,  # a result for the old key that is still in progress is ignored
         is_starting=1,
         interval_from=slot.interval_from,
         times_through=slot.times_through,

@@ -2,17 +2,17 @@
 
 Theory of operation
 -------------------
-Three modes, in any combination, each with a durable marker that says up to where it is served: *interval* since the
-last wake, *times* of day, *after reset*. When the alarm rings, everything that is due by now becomes one wake. It is
-not sent if the window runs anyway (`warm`), or while an earlier wake is still looked for (`pending`); a time of day an
-hour late or more is `missed`. A wake that was sent, or was not needed, serves all modes up to now; a failed one serves
-none, so it is tried again a minute later. A wake that never arrived (no connection, 5xx) is repeated by the same run
-with a growing pause until it does, and counts as no error.
+Three modes, in any combination, each with a durable marker that says up to when it is served: *interval* since the
+last wake, *times* of day, *after reset*. When the alarm rings, everything that is due becomes one wake. It is not
+sent if the window is running anyway (`warm`), or while an earlier wake is being confirmed (`pending`); a time of day
+that is an hour late or more is `missed`. A wake that was sent, or was not needed, serves all modes up to now; a failed
+one serves none, so it is tried again a minute later. A wake that did not reach the provider (no connection, 5xx) is
+repeated by the same run with growing delays until it does, and is not an error.
 
-Sent is not done. A wake is *pending* until a reading shows a reset newer than the newest one known before it. Within
-the retry window the quota is read every minute; after it, one more wake is sent, and then things take their normal
-course. Every reading that does not confirm and every refused send is an error; too many switch waking off, but never
-before that second wake was tried, and the second wake starts the count again.
+A sent wake is not yet a success. It is *pending* until a reading shows a reset newer than the newest one known before
+it. Within the retry window the quota is read every minute; after that, one more wake is sent, and then the normal rules
+apply. Every reading that does not confirm and every refused send is an error. Too many errors disable waking, but never
+before the second wake was tried, and the second wake resets the count.
 """
 
 from typing import Final, NamedTuple
@@ -23,12 +23,12 @@ from wakeful.core.time.instants import HOUR, INSTANT_MAX, MINUTE, Duration, Inst
 from wakeful.core.time.timing import latest_until, next_after, tally
 
 LATE_MAX: Final[Duration] = HOUR
-"""A time of day this late is not served any more."""
+"""A time of day that is this late is not served."""
 RETRY_EVERY: Final[Duration] = MINUTE
 RESEND_MAX: Final[Duration] = 15 * MINUTE
-"""The longest pause before a wake that did not arrive is sent again: 1, 2, 4, 8, then always 15 minutes."""
+"""The longest delay before an undelivered wake is sent again: 1, 2, 4, 8, then always 15 minutes."""
 FRESH: Final[Duration] = MINUTE
-"""A reading this young need not be taken again before a wake is sent."""
+"""A reading that is at most this old need not be repeated before a wake is sent."""
 SETTLE_WITHIN: Final[Duration] = 5 * MINUTE
 """How long the reading after the last wake may take before its run is closed without it."""
 
@@ -44,7 +44,7 @@ class Wake(NamedTuple):
 
 
 class WakeRing(NamedTuple):
-    """What the alarm of the wake side brought."""
+    """The result of the alarm of the wake side."""
 
     slot: Slot
     gaps: tuple[Gap, ...] = ()
@@ -56,15 +56,15 @@ def wake_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     if not is_on(slot, rules) or slot.wake_disabled_at is not None:
         return None
     if is_sending(slot):
-        return None  # the open run serves whatever comes due
+        return None  # the open run serves everything that becomes due
     return min((at for at, _ in _modes(slot, rules)), default=None)
 
 
 def ring(slot: Slot, rules: SlotRules, *, now: Instant, gap_reason: str) -> WakeRing:
-    """Give everything that is due by now its fate."""
+    """Decide everything that is due by now."""
     due_at = wake_due_at(slot, rules)
     if due_at is None or due_at > now:
-        return WakeRing(slot)  # a stale alarm: it is put where the facts say
+        return WakeRing(slot)  # a stale alarm: it is set again from the row
     slot, gaps = _late_times(slot, rules, now, gap_reason)
     due = [(at, mode) for at, mode in _modes(slot, rules) if at <= now]
     if not due:
@@ -78,7 +78,7 @@ def ring(slot: Slot, rules: SlotRules, *, now: Instant, gap_reason: str) -> Wake
 
 
 def advanced(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
-    """Every mode is served up to now. A reset whose time has not come is not: that wake is still wanted."""
+    """Mark every mode as served up to now, except a reset that is still ahead: its wake is still needed."""
     served = slot.reset_served
     if rules.after_reset is not None and slot.last_reset_at is not None:
         served = slot.last_reset_at if slot.last_reset_at + rules.after_reset <= now else served
@@ -91,7 +91,7 @@ def is_sending(slot: Slot) -> bool:
 
 
 def is_looked_for(slot: Slot, now: Instant) -> bool:
-    """Whether a wake was sent and its effect is awaited: another one would be a duplicate."""
+    """Whether a wake was sent and is being confirmed: another one would be a duplicate."""
     if slot.pending_at is None:
         return False
     return slot.wake_run_id is not None or (slot.window_until is not None and slot.window_until > now)
@@ -103,29 +103,29 @@ def is_second(slot: Slot, run_id: int) -> bool:
 
 
 def is_confirming(slot: Slot, now: Instant) -> bool:
-    """Whether the quota is read every minute."""
+    """Whether the quota is read every minute to confirm a wake."""
     return slot.pending_at is not None and slot.window_until is not None and slot.window_until > now
 
 
 def is_read_for_wake(slot: Slot, began_at: Instant) -> bool:
-    """Whether a read that began then was made to confirm a wake: within its window, or at once after it was sent."""
+    """Whether a read that started then was made to confirm a wake: within its window, or right after it was sent."""
     if slot.pending_at is None or began_at < slot.pending_at:
         return False
     return is_confirming(slot, began_at) or slot.poll_asked_at == slot.pending_at
 
 
 def is_needed(reading: Reading, now: Instant) -> bool:
-    """The pre-check: a window that ended or never began."""
+    """The pre-check: whether the window ended or never started."""
     return reading.reset_at is None or reading.reset_at <= now
 
 
 def must_read_first(slot: Slot, now: Instant) -> bool:
-    """Whether the pre-check needs a reading of its own; a cold one of this minute will do."""
+    """Whether the pre-check needs a new reading; a cold one from this minute is enough."""
     return slot.read_at is None or slot.error is not None or not now - FRESH < slot.read_at <= now
 
 
 def sent(slot: Slot, rules: SlotRules, run_id: int, *, now: Instant, is_manual: bool = False) -> Slot:
-    """A wake was sent: all modes are served, and its effect is looked for at once. The second one is the last."""
+    """The slot after a wake was sent: all modes are served, and confirming starts. The second wake is the last."""
     is_forced = is_second(slot, run_id)
     if slot.unsent:
         slot = slot._replace(unsent=0, wake_error=None)
@@ -135,29 +135,29 @@ def sent(slot: Slot, rules: SlotRules, run_id: int, *, now: Instant, is_manual: 
     if is_forced:
         return slot._replace(window_until=None, wake_errors=slot.wake_errors_before)
     slot = slot._replace(wake_errors_before=slot.wake_errors)
-    # One that is warm anyway has nothing to show but that it still is.
+    # If the window is running anyway, a reading can only show that it still is.
     snapshot_at = None if is_warm(slot, now) else slot.last_reset_at
     return slot._replace(window_until=now + rules.retry_window, snapshot_at=snapshot_at)
 
 
 def not_needed(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
-    """The pre-check found the window running."""
+    """The slot after the pre-check found the window running."""
     slot = advanced(slot, rules, now=now)._replace(unsent=0)
     return slot if slot.pending_at is not None else slot._replace(wake_errors=0, wake_error=None)
 
 
 def not_arrived(slot: Slot, error: str) -> Slot:
-    """A wake did not reach the provider: nothing is served, and it is nobody's error."""
+    """The slot after a wake did not reach the provider: nothing is served, and it is not an error."""
     return slot._replace(unsent=slot.unsent + 1, wake_error=error)
 
 
 def send_again_at(slot: Slot, *, now: Instant) -> Instant:
-    """When a wake that did not arrive is sent again."""
+    """When an undelivered wake is sent again."""
     return now + min(MINUTE << min(slot.unsent - 1, 4), RESEND_MAX)
 
 
 def send_failed(slot: Slot, rules: SlotRules, run_id: int, error: str, *, now: Instant) -> Slot:
-    """A wake was refused: nothing is served, and it is one more error."""
+    """The slot after a wake was refused: nothing is served, and it counts as an error."""
     is_forced = is_second(slot, run_id)
     errors = slot.wake_errors_before if is_forced else slot.wake_errors
     slot = slot._replace(wake_errors=errors + 1, wake_error=error, unsent=0)
@@ -167,23 +167,23 @@ def send_failed(slot: Slot, rules: SlotRules, run_id: int, error: str, *, now: I
 
 
 def is_confirmed(reading: Reading, snapshot_at: Instant | None) -> bool:
-    """Whether a wake shows: a reset, newer than the newest one known before it."""
+    """Whether a reading confirms a wake: it shows a reset newer than the newest one known before."""
     return reading.reset_at is not None and (snapshot_at is None or reading.reset_at > snapshot_at)
 
 
 def looked(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> Slot:
-    """What a reading says of the wake that is pending."""
+    """The slot after a reading, applied to the pending wake."""
     if slot.pending_at is None:
         return slot
     if is_confirmed(reading, slot.snapshot_at):
         return _let_go(slot)._replace(wake_errors=0, wake_error=None)
     what = "nextResetTime is missing" if reading.reset_at is None else "nextResetTime did not advance"
-    error = f"a wake was sent and does not show: {what}"
+    error = f"a wake was sent but had no effect: {what}"
     return _switched_off(slot._replace(wake_errors=slot.wake_errors + 1, wake_error=error), rules, now=now)
 
 
 def turned_back(slot: Slot, *, now: Instant) -> Slot:
-    """The clock was ahead and came back: nothing is served beyond now, no window is longer than it was."""
+    """After the clock was ahead and went back: nothing is served beyond now, and no window gets longer."""
     slot = slot._replace(interval_from=min(slot.interval_from, now), times_through=min(slot.times_through, now))
     if slot.pending_at is not None and slot.pending_at > now:
         length = (slot.window_until or slot.pending_at) - slot.pending_at
@@ -192,7 +192,7 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
 
 
 def _modes(slot: Slot, rules: SlotRules) -> list[tuple[Instant, str]]:
-    """When each enabled mode wants the next wake."""
+    """When each enabled mode needs the next wake."""
     found: list[tuple[Instant, str]] = []
     if slot.initial_at is not None and rules.wakes:
         found.append((slot.initial_at, "initial"))
@@ -207,7 +207,7 @@ def _modes(slot: Slot, rules: SlotRules) -> list[tuple[Instant, str]]:
 
 
 def _late_times(slot: Slot, rules: SlotRules, now: Instant, gap_reason: str) -> tuple[Slot, tuple[Gap, ...]]:
-    """Times of day that nobody served: the newest still counts if it is less than an hour late, the rest are missed."""
+    """Times of day that were not served: the newest counts if it is less than an hour late, the rest are missed."""
     if rules.times is None:
         return slot, ()
     newest = latest_until(rules.times, now, since=slot.times_through)
@@ -222,7 +222,7 @@ def _late_times(slot: Slot, rules: SlotRules, now: Instant, gap_reason: str) -> 
 
 
 def times_meanwhile(slot: Slot, rules: SlotRules, *, since: Instant, now: Instant) -> Gap | None:
-    """Times of day that came while a wake was being sent: that wake serves them, and they have their row."""
+    """Times of day that passed while a wake was being sent: that wake serves them, and they get a row."""
     if rules.times is None:
         return None
     passed = tally(rules.times, max(slot.times_through, since), now)
@@ -240,7 +240,7 @@ def _let_go(slot: Slot) -> Slot:
 
 
 def _switched_off(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
-    """Too many errors end waking, unless the second wake is still to come."""
+    """Disable waking after too many errors, unless the second wake is still to come."""
     is_last_word = slot.pending_at is None or slot.is_forced
     if slot.wake_errors < rules.errors_max or not is_last_word or slot.wake_disabled_at is not None:
         return slot

@@ -1,9 +1,9 @@
 """Active hours: the part of each local day in which something may happen.
 
 Theory of operation: a window is two times of day on the wall clock of a zone, start included, end excluded. It may
-cross midnight (22:00 to 06:00), end at 24:00, and start = end means always. Whether an instant is inside is asked of
-the wall clock alone, so a repeated hour is inside both times, and an hour that a gap leaves out is never waited for.
-The next instant inside is therefore found segment by segment: either the window opens within the segment, or the clock
+cross midnight (22:00 to 06:00), end at 24:00, and start = end means always. Only the wall clock decides whether an
+instant is inside, so a repeated hour is inside both times, and an hour that a gap leaves out is never waited for. The
+next instant inside is therefore searched segment by segment: either the window opens within the segment, or the clock
 jumps right into it at its start.
 """
 
@@ -31,7 +31,7 @@ class ActiveHours:
 
 
 def is_active(hours: ActiveHours, t: Instant) -> bool:
-    """Whether the instant lies inside the window."""
+    """Whether the instant is inside the window."""
     second = t // SECOND
     start, end = _window(hours)
     return _is_inside(start, end, second + segment_at(hours.timezone, second).offset)
@@ -55,7 +55,7 @@ def next_active(hours: ActiveHours, t: Instant) -> Instant:
 
 
 def next_closing(hours: ActiveHours, t: Instant) -> Instant:
-    """The first instant at or after `t` outside the window: `t` itself if it is. Asked only of one that ever closes."""
+    """The first instant at or after `t` outside the window: `t` itself if it is. Only for windows that do close."""
     outside = ActiveHours("00:00" if hours.end == "24:00" else hours.end, hours.start, hours.timezone)
     return next_active(outside, t)
 
@@ -80,7 +80,7 @@ def parse_time_of_day(text: str, field: str, *, end: bool = False) -> int:
 
 
 def active_hours_from_json(data: object, *, default_zone: str, field: str = "activeHours") -> ActiveHours:
-    """The window a definition describes; every fault in it is collected into one `Invalid`."""
+    """The window a definition describes; all errors are raised in one `Invalid`."""
     if not isinstance(data, Mapping):
         refuse(field, f"{data!r} is not an object; write {{start, end, timezone}} or null")
     errors = [

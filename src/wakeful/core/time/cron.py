@@ -1,18 +1,18 @@
 """Cron expressions: text to fields to a pattern of wall times.
 
-Theory of operation: cronsim reads the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into
-sets and refuses what is out of range. Around it stands what it does not do: the `@` names, `?`, and messages that say
-which field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which
+Theory of operation: cronsim parses the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into
+sets and refuses what is out of range. This module adds what it lacks: the `@` names, `?`, and messages that say which
+field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which
 finds the next match several times faster and can count matches without visiting them.
 
 Five fields are minute, hour, day of month, month, day of week; six have the second in front. If both day fields are
 restricted, a day matches by either of them; a field that begins with `*` (also `*/2`) does not count as restricted, so
-then both must match, as in Debian's cron. The expression itself is kept as written by whoever owns it.
+then both must match, as in Debian's cron. The definition keeps the expression as written.
 
 Daylight saving, after Debian's cron, decided by how the fields are written:
 
-- *Hours named* (the hour field has no `*`, and does not cover all 24): the person thinks of times of day. What a gap
-  leaves out runs once, right after it. This holds also for `*/20 2 * * *`, which would otherwise vanish that day.
+- *Hours named* (the hour field has no `*`, and does not cover all 24): the owner means times of day. What a gap leaves
+  out runs once, right after it. This also applies to `*/20 2 * * *`, which would otherwise not run that day.
 - *Fixed times* (hours named, and no `*` in the minute field either): the repeated hour counts once, the first time.
 - Everything else is a rhythm and follows real time: both passes of a repeated hour, nothing for a gap. `*/20 1 * * *`
   is a rhythm within an hour, so it runs in both passes.
@@ -44,7 +44,7 @@ NAMED: Final = {
 }
 
 EXPRESSION_MAX: Final = 1_000
-"""Characters. Every minute of an hour and every hour of a day, written out, are 240."""
+"""Characters. A list of every minute and every hour takes 240."""
 
 LAST: Final = 6
 """In `CronFields.nth_weekdays`: the last such weekday of the month (1 to 5 count from its start)."""
@@ -64,7 +64,7 @@ _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class CronFields:
-    """What an expression says, field by field, every set sorted. Weekdays count from Monday 0."""
+    """The parsed fields of an expression, every set sorted. Weekdays count from Monday 0."""
 
     seconds: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -81,18 +81,18 @@ class CronFields:
 
     @property
     def any_day_of_month(self) -> bool:
-        """Whether the day-of-month field lets every day pass."""
+        """Whether the day-of-month field matches every day."""
         return len(self.days) == 31
 
     @property
     def any_weekday(self) -> bool:
-        """Whether the day-of-week field lets every day pass."""
+        """Whether the day-of-week field matches every day."""
         return len(self.weekdays) == 7
 
 
 @lru_cache(maxsize=2048)
 def parse_cron(expression: str, field: str = "expression") -> CronFields:
-    """The fields of an expression; refused with the field and the cure if it cannot be read or never matches."""
+    """Parse an expression; refused with the field and the cure if it is invalid or never matches."""
     parts = _parts(expression, field)
     for name, part in zip(_FIELDS, parts, strict=True):
         _refuse_unsupported(name, part, field)
@@ -112,7 +112,7 @@ def parse_cron(expression: str, field: str = "expression") -> CronFields:
 
 @lru_cache(maxsize=2048)
 def cron_pattern(expression: str) -> WallPattern:
-    """The pattern of wall times an expression stands for."""
+    """The pattern of wall times that an expression matches."""
     fields = parse_cron(expression)
     every_day = fields.any_day_of_month and fields.any_weekday and len(fields.months) == 12
     return WallPattern(
@@ -125,7 +125,7 @@ def cron_pattern(expression: str) -> WallPattern:
 
 
 def _parts(expression: str, field: str) -> list[str]:
-    """Always six fields in upper case; `@` names written out, `?` as `*`."""
+    """Always six fields in upper case; `@` names expanded, `?` as `*`."""
     if len(expression) > EXPRESSION_MAX:
         refuse(field, f"has {len(expression)} characters; write at most {EXPRESSION_MAX}")
     text = expression.strip()
@@ -145,7 +145,7 @@ def _parts(expression: str, field: str) -> list[str]:
 
 
 def _refuse_unsupported(name: str, part: str, field: str) -> None:
-    """What other dialects of cron have, or what cronsim would read silently in another sense."""
+    """Refuse what only other cron dialects have, or what cronsim would silently read differently."""
     for term in part.split(","):
         if name == "day-of-month" and term.endswith("W") and term != "LW":
             refuse(field, f"day-of-month '{term}': the nearest weekday (W) is not supported; write a day, or LW")
@@ -177,7 +177,7 @@ def _backwards(name: str, low: str, high: str) -> str | None:
 
 
 def _is_day_of_some_month(part: str) -> bool:
-    """Whether the day field is readable by itself, so that the fault lies in the months beside it."""
+    """Whether the day field is valid by itself, so that the error is in the month field."""
     try:
         CronSim(f"0 0 {part} * *", _ANY_TIME)
     except CronSimError:

@@ -1,13 +1,12 @@
 """Instants and durations: whole milliseconds, and their text.
 
 Theory of operation: an instant is an int, milliseconds since 1970 in UTC; a duration is an int, milliseconds. Ints
-compare, subtract and go into a database without a second thought, and no value ever carries a hidden zone. Text appears
-only at the edges: RFC 3339 for instants (any offset in, always UTC with milliseconds out), `1h30m` for durations. The
-calendar is bounded to 1970..9999, because that is where every part (date arithmetic, the stores, RFC 3339 itself)
-agrees.
+compare, subtract and go into a database as they are, and no value carries a hidden zone. Text appears only at the
+edges: RFC 3339 for instants (any offset in, always UTC with milliseconds out), `1h30m` for durations. The calendar is
+limited to 1970..9999, the range that every part (date arithmetic, the stores, RFC 3339 itself) supports.
 
-A text without an offset does not name an instant. It is refused, unless a zone stands beside it: then it is that zone's
-wall clock, by the same rule as fixed times in `wallclock` (in a gap: right after it; repeated: the first).
+A text without an offset does not identify an instant. It is refused, unless a zone is given with it: then it is that
+zone's wall clock, by the same rule as fixed times in `wallclock` (in a gap: right after it; repeated: the first).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def format_instant(ms: Instant) -> str:
 
 
 def parse_instant(text: str, zone: str | None = None, field: str = "instant") -> Instant:
-    """The instant an RFC 3339 text names; without an offset it is read on the wall clock of `zone`."""
+    """Parse an RFC 3339 text; without an offset it is read on the wall clock of `zone`."""
     found = _RFC_3339.fullmatch(text.strip())
     if found is None:
         refuse(field, f"'{text}' is not a date and time; write it like 2026-01-30T09:00:00Z")
@@ -66,7 +65,7 @@ def parse_instant(text: str, zone: str | None = None, field: str = "instant") ->
 
 
 def parse_duration(text: str, field: str = "duration") -> Duration:
-    """The length a text such as `90s`, `30m`, `1h30m` or `500ms` names."""
+    """Parse a duration such as `90s`, `30m`, `1h30m` or `500ms`."""
     ms = _milliseconds(text)
     if ms is None:
         refuse(field, f"'{text}' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m")
@@ -75,7 +74,7 @@ def parse_duration(text: str, field: str = "duration") -> Duration:
     return ms
 
 
-@lru_cache(maxsize=1024)  # the same few lengths are read again and again
+@lru_cache(maxsize=1024)  # the same few durations are parsed again and again
 def _milliseconds(text: str) -> int | None:
     found = _DURATION.fullmatch(text.strip())
     if found is None or found.lastindex is None:
@@ -98,7 +97,7 @@ def format_duration(ms: Duration) -> str:
 
 def _wall_milliseconds(found: re.Match[str], text: str, field: str) -> int:
     year, month, day, hour, minute, second, fraction, _ = found.groups()
-    # Digits beyond the millisecond are cut, not rounded: rounding could name an instant that has not come yet.
+    # Digits beyond the millisecond are cut, not rounded: rounding could produce an instant in the future.
     milli = int(fraction.ljust(3, "0")[:3]) if fraction else 0
     try:
         wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)

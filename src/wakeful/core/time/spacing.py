@@ -1,10 +1,10 @@
-"""How close together the instants of a timing ever come.
+"""The shortest interval between two instants of a timing.
 
-Theory of operation: a limit on frequency must look at a whole cycle, not at the next two instants, or `0,30 9 * * *`
-would pass it for most of the day. The cycle is walked on the wall clock, not in real time: a daily 02:30 that a gap
-pushes to 03:00 has not become more frequent, and an hourly rhythm is an hour apart on every day. So the answer follows
-from the times of day (each next to the following one) and from the smallest distance between two days that match
-(the last time of the one to the first of the other).
+Theory of operation: a frequency limit must consider a whole cycle, not the next two instants, or `0,30 9 * * *` would
+pass it for most of the day. The cycle is computed on the wall clock, not in real time: a daily 02:30 that a gap moves
+to 03:00 has not become more frequent, and an hourly rhythm is an hour apart on every day. So the result follows from
+the times of day (each to the next one) and from the shortest distance between two matching days (the last time of the
+first day to the first time of the second).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Time
 from wakeful.core.time.wall_pattern import DayRule, WallPattern, next_day
 
 # Weekdays and leap years repeat after 28 years; a century without its leap day can make the rarest days (a fifth Monday
-# of February) wait for 40. A hundred years show every pair of neighbours.
+# of February) wait for 40. A hundred years contain every pair of neighbours.
 _CYCLE: Final = range(
     *(date(year, 1, 1).toordinal() - date(1970, 1, 1).toordinal() for year in (2000, 2100)),
 )
 
 
 def clamped(timing: Timing, every_min: Duration) -> tuple[Timing, str | None]:
-    """An interval below the least that is allowed becomes that, with a sentence that says so."""
+    """Raise an interval below the minimum to the minimum, with a sentence that says so."""
     if not isinstance(timing, Every) or timing.every >= every_min:
         return timing, None
     said = f"{format_duration(timing.every)} is below the minimum; {format_duration(every_min)} is used"
@@ -35,7 +35,7 @@ def clamped(timing: Timing, every_min: Duration) -> tuple[Timing, str | None]:
 
 
 def shortest_gap(timing: Timing) -> Duration | None:
-    """The smallest distance between two successive instants, or None if there are never two."""
+    """The shortest interval between two successive instants, or None if there are never two."""
     match timing:
         case Every(every):
             return every

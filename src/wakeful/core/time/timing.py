@@ -1,19 +1,19 @@
-"""When something should happen, as a value, and the questions one can ask of it.
+"""Timings: when something happens, as a value, and the queries on it.
 
-Theory of operation: a timing is a set of instants, given by a rule. The questions are always the same four: the next
-instant after a moment, the latest until one, the next few, and how many lie in a stretch. Each is a pure function of
-the timing and the moment: no timing remembers where it is, so starting again from any point gives the same sequence,
-and nothing that runs or is asked can move the grid.
+Theory of operation: a timing is a set of instants, given by a rule. There are four queries: the next instant after a
+time, the latest until a time, the next few, and how many lie in a range. Each is a pure function of the timing and the
+time: no timing has a position, so starting from any point gives the same sequence, and no run and no query can shift
+the grid.
 
 `Every` is real elapsed time and ignores calendars: anchor + k * every for k >= 0, so a future anchor is itself the
 first instant. `Cron` and `Times` are wall times in a zone (`cron`, `wallclock`). `AfterReset` has an instant only once
 the reset of its slot is known. Counting never visits single instants: it is a division for `Every` and O(months) for
-wall times. The search backwards has no horizon but 1970: a readable expression matches at least every forty years, and
-the search costs O(months), so it can afford to be exact; `since` cuts it short.
+wall times. The backward search has no limit but 1970: a valid expression matches at least every forty years, and the
+search costs O(months), so it can be exact; `since` cuts it short.
 
-Equality is about when, not about spelling: two values with the same instants written differently (`2h`, `120m`) are
-equal, and still each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
-said"; `resolve` fills it in when a definition is written, and the questions above are asked of resolved values only.
+Equality is about instants, not spelling: two values with the same instants written differently (`2h`, `120m`) are
+equal, and each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
+given"; `resolve` fills it in when a definition is written, and the queries accept resolved values only.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ Timing: TypeAlias = Once | Every | Cron | Times | AfterReset | Manual
 
 @dataclass(frozen=True, slots=True)
 class InstantCount:
-    """How many instants lie in a stretch, and the outermost two."""
+    """How many instants lie in a range, and the first and the last of them."""
 
     count: int
     first: Instant | None
@@ -100,7 +100,7 @@ class InstantCount:
 
 
 def next_after(timing: Timing, t: Instant) -> Instant | None:
-    """The first instant strictly after `t`, or None if there is none."""
+    """The first instant strictly after `t`, or None."""
     match timing:
         case Every():
             # Plain attributes: unpacking in the pattern costs more than all the arithmetic.
@@ -118,7 +118,7 @@ def next_after(timing: Timing, t: Instant) -> Instant | None:
 
 
 def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> Instant | None:
-    """The last instant at or before `t` (and after `since`, if given), or None if there is none."""
+    """The last instant at or before `t` (and after `since`, if given), or None."""
     since = -1 if since is None else since
     match timing:
         case Every(every, anchor):
@@ -139,7 +139,7 @@ def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> In
 
 
 def instants_after(timing: Timing, t: Instant) -> Iterator[Instant]:
-    """All instants strictly after `t`, in order, for as long as there are any."""
+    """All instants strictly after `t`, in order."""
     following = next_after(timing, t)
     while following is not None:
         yield following
@@ -178,12 +178,12 @@ def wall_pattern(timing: Cron | Times) -> WallPattern:
 
 
 def is_past(timing: Timing, now: Instant) -> bool:
-    """Whether a single instant already lies behind `now`; no other kind of timing can be past."""
+    """Whether a single instant is before `now`; no other kind of timing can be past."""
     return isinstance(timing, Once) and resolved(timing.at) <= now
 
 
 def resolve(timing: Timing, *, now: Instant, default_zone: str) -> Timing:
-    """The timing with everything left open filled in: the zone by name, the anchor and a delay by `now`."""
+    """The timing with everything open filled in: the default zone, the anchor, and a delay relative to `now`."""
     match timing:
         case Once(at=None, delay=int(delay)):
             return replace(timing, at=min(now + delay, INSTANT_MAX), delay=None)
@@ -197,7 +197,7 @@ def resolve(timing: Timing, *, now: Instant, default_zone: str) -> Timing:
 
 @lru_cache(maxsize=1024)
 def _times_pattern(times: tuple[str, ...]) -> WallPattern:
-    """Times of day are fixed times: made up after a gap, once when repeated."""
+    """Times of day are fixed times: made up after a gap, run once when repeated."""
     minutes = array("H", sorted(parse_time_of_day(text, "times") // 60 for text in times))
     return WallPattern(days=None, minutes=minutes, seconds=(0,), makes_up=True, runs_once=True)
 
@@ -215,7 +215,7 @@ def _only_instant(timing: Once | AfterReset | Manual) -> Instant | None:
 
 
 def resolved(value: _T | None) -> _T:
-    """What `resolve` has filled in."""
+    """A value that `resolve` has filled in."""
     if value is None:
         raise AssertionError("an unresolved timing was asked for an instant; resolve() it when it is written")
     return value

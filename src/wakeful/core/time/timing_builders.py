@@ -1,8 +1,8 @@
 """Timings as a Python program writes them: `cron("0 9 * * 1-5")`, `every("2h")`, `once(…)`, `times("09:00", "18:00")`.
 
-Theory of operation: these check what they are given at once, so a mistake shows where it was typed, and they leave open
-what was not said (zone, anchor). `timing.resolve` fills that in when the definition is written, by the same rule as for
-every other way in.
+Theory of operation: these check their arguments immediately, so a mistake shows where it was typed, and they leave open
+what was not given (zone, anchor). `timing.resolve` fills that in when the definition is written, by the same rule as
+for every other source of definitions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def cron(expression: str, tz: str | None = None) -> Cron:
-    """A cron expression of five or six fields, in a zone (left out: the default one)."""
+    """A cron expression of five or six fields, in a zone (default: the configured one)."""
     errors: list[FieldError] = []
     try:
         parse_cron(expression)
@@ -47,7 +47,7 @@ def cron(expression: str, tz: str | None = None) -> Cron:
 
 
 def every(every: str | timedelta | int | float, anchor: str | datetime | None = None) -> Every:
-    """A fixed distance (`"2h"`, a timedelta, or seconds) on the grid of `anchor` (left out: the time of creation)."""
+    """A fixed interval (`"2h"`, a timedelta, or seconds) on the grid of `anchor` (default: the time of creation)."""
     length = as_duration(every, "every")
     if length < 1:
         refuse("every", f"{every!r} is not a distance between two runs; write more than zero, e.g. 30m")
@@ -60,8 +60,8 @@ def every(every: str | timedelta | int | float, anchor: str | datetime | None = 
 
 
 def once(at: str | datetime, tz: str | None = None) -> Once:
-    """A single instant: RFC 3339 text or a datetime, with an offset or with a zone beside it. `"+5m"` is five minutes
-    after the schedule is written."""
+    """A single instant: RFC 3339 text or a datetime, with an offset or with `tz`. `"+5m"` is five minutes after the
+    schedule is written."""
     _zone(tz)
     if isinstance(at, str) and at.strip().startswith("+"):
         return Once(None, timezone=tz, delay=parse_duration(at.strip()[1:], "at"))
@@ -69,7 +69,7 @@ def once(at: str | datetime, tz: str | None = None) -> Once:
 
 
 def times(*times: str, tz: str | None = None) -> Times:
-    """Times of day (`HH:MM`), every day, in a zone (left out: the default one)."""
+    """Times of day (`HH:MM`), every day, in a zone (default: the configured one)."""
     check_times(times, "times")
     return Times(times, _zone(tz))
 
@@ -104,7 +104,7 @@ def as_duration(value: str | timedelta | int | float, field: str) -> Duration:
 
 def as_datetime(instant: Instant) -> datetime:
     """An instant as an aware datetime in UTC."""
-    # Not `fromtimestamp`: a float cannot hold every millisecond, and it fails beyond the platform's time_t.
+    # Not `fromtimestamp`: a float cannot represent every millisecond, and it fails beyond the platform's time_t.
     return _EPOCH + instant * _MILLISECOND
 
 
@@ -123,11 +123,11 @@ def as_instant(value: str | datetime, field: str, zone: str | None = None) -> In
 
 
 TIMES_MAX: Final = 1_440
-"""One for each minute of a day."""
+"""One per minute of a day."""
 
 
 def check_times(times: Sequence[object], field: str) -> None:
-    """Refuse an empty list, anything that is no `HH:MM`, and a time that stands there twice; all faults at once."""
+    """Refuse an empty list, invalid times and duplicates; all errors at once."""
     if not times:
         refuse(field, "is empty; write at least one time of day such as 09:00")
     if len(times) > TIMES_MAX:
@@ -144,7 +144,7 @@ def check_times(times: Sequence[object], field: str) -> None:
         except Invalid as invalid:
             errors += invalid.errors
         if text in seen:
-            errors.append(FieldError(place, f"'{text}' stands there twice; leave one out"))
+            errors.append(FieldError(place, f"'{text}' is listed twice; remove one"))
         seen.add(text)
     if errors:
         raise Invalid(*errors)

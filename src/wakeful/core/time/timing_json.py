@@ -1,14 +1,13 @@
 """Timings as a definition writes them in JSON.
 
-Theory of operation: one table says for each `type` which reader it has, which fields it must and which it may have. A
-reader asks a `_Fields` for its values; that collects every fault instead of stopping at the first, and hands back None
-for what was wrong, so that one `Invalid` names them all. Whether an instant lies in the past is not decided here: a
-stored definition must stay readable after its time has come (`timing.is_past` is for the command that accepts it).
+Theory of operation: one table defines for each `type` its reader, its required and its optional fields. A reader takes
+its values from a `_Fields`, which collects every error instead of stopping at the first and returns None for invalid
+values, so that one `Invalid` lists them all. Whether an instant lies in the past is not decided here: a stored
+definition must stay readable after its time has come (`timing.is_past` is for the command that accepts it).
 
-What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only the zone is
-added where it was left open, by its name. An anchor that was left open is none of the definition: its grid is kept
-beside it, as `anchoredAt`, in the form that is stored and nowhere else, so that reading that back needs neither the
-clock nor the settings of the day.
+What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only a missing zone
+is added, by its name. A missing anchor is not part of the definition: its grid is stored as `anchoredAt`, in the stored
+form only, so that reading it back needs neither the clock nor the current settings.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ ANCHORED_AT: Final = "anchoredAt"
 
 
 def read_timing(data: object, *, field: str = "schedule") -> Timing:
-    """The timing a definition describes, with what it leaves open (zone, anchor) still open.
+    """The timing a definition describes; what it leaves open (zone, anchor) stays open.
 
-    Every fault in it is collected into one `Invalid`."""
+    All errors are raised in one `Invalid`."""
     if not isinstance(data, Mapping):
         refuse(field, f"{data!r} is not an object; write for example {{'type': 'cron', 'expression': '0 9 * * *'}}")
     kind = data.get("type")
@@ -58,7 +57,7 @@ def read_timing(data: object, *, field: str = "schedule") -> Timing:
 
 
 def timing_to_store(timing: Timing) -> dict[str, Any]:
-    """The timing as it was written, and the anchor it was given where none was written."""
+    """The timing as written, plus the anchor it got if none was written."""
     written = timing_to_json(timing)
     if isinstance(timing, Every) and timing.anchor is not None and timing.anchor_written is None:
         written[ANCHORED_AT] = format_instant(timing.anchor)
@@ -66,7 +65,7 @@ def timing_to_store(timing: Timing) -> dict[str, Any]:
 
 
 def timing_to_json(timing: Timing) -> dict[str, Any]:
-    """The timing as it was written, with the zone filled in."""
+    """The timing as written, with the zone filled in."""
     match timing:
         case Once(at, timezone, kind, written):
             return {"type": kind, "at": written or format_instant(resolved(at)), **_zone(timezone)}
@@ -98,7 +97,7 @@ def _minutes(length: Duration) -> int | float:
 
 @dataclass(slots=True)
 class _Fields:
-    """The fields of one definition while it is read, and what has been found wrong with them so far."""
+    """The fields of one definition while it is read, and the errors so far."""
 
     data: Mapping[Any, Any]
     name: str
@@ -118,7 +117,7 @@ class _Fields:
         self.errors.append(FieldError(f"{self.name}.{name}", message))
 
     def text(self, name: str, check: Callable[[str, str], _T]) -> tuple[str, _T] | tuple[None, None]:
-        """A text field and what it means; a missing one is None (whether it may be missing, the shape says)."""
+        """A text field and its parsed value; None if missing (the shape decides whether it may be)."""
         value = self.data.get(name)
         if value is None:
             return None, None
@@ -149,7 +148,7 @@ class _Fields:
 
     def instant(self, name: str, zone: str | None) -> tuple[str, Instant] | tuple[None, None]:
         if zone is None and "timezone" in self.data and self.data["timezone"] is not None:
-            # The zone beside it is refused already; a second complaint about a missing offset would mislead.
+            # The zone next to it was refused already; a second error about a missing offset would mislead.
             zone = "UTC"
         return self.text(name, lambda text, place: parse_instant(text, zone, place))
 
@@ -163,7 +162,7 @@ def _read_once(fields: _Fields) -> Timing | None:
 def _read_every(fields: _Fields) -> Timing | None:
     written, length = fields.text("every", parse_duration)
     if length == 0:
-        fields.fault("every", f"'{written}' is no distance between two runs; write more than zero, e.g. 30m")
+        fields.fault("every", f"'{written}' is not a distance between two runs; write more than zero, e.g. 30m")
     anchored = _read_anchor(fields, length or 1, "every", written)
     return None if length is None else anchored
 
@@ -219,7 +218,7 @@ def _read_manual(_fields: _Fields) -> Timing | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """One `type` of the definition: its reader, the fields it must have, those it may have, and those we store."""
+    """One `type` of the definition: its reader, the required fields, the optional ones, and those only stored."""
 
     read: Callable[[_Fields], Timing | None]
     required: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """A timing in plain English.
 
-Theory of operation: a cron expression is read as two phrases, the days and the moments, and each phrase is chosen from
-a short list by the sets the fields stand for, not by how they are written (`1-5` and `MON,TUE,WED,THU,FRI` are both
-weekdays). What fits no phrase is not forced into one: the sentence then quotes the expression, which is never wrong.
+Theory of operation: a cron expression is described by two phrases, the days and the times. Each phrase is chosen from a
+short list by the sets the fields contain, not by how they are written (`1-5` and `MON,TUE,WED,THU,FRI` are both
+weekdays). If no phrase fits, the sentence quotes the expression, which is never wrong.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ORDINALS: Final = {1: "1st", 2: "2nd", 3: "3rd", 21: "21st", 22: "22nd", 23: "2
 
 
 def describe(timing: Timing) -> str:
-    """One sentence, without a full stop, that says when."""
+    """One sentence, without a full stop, that says when it runs."""
     match timing:
         case Once(at, timezone):
             return f"once, at {_moment(resolved(at), timezone)}"
@@ -70,7 +70,7 @@ def _moment(t: Instant, timezone: str | None) -> str:
 
 
 def _length(length: Duration) -> str:
-    """A length after "every": `2 hours`, `minute`."""
+    """A duration after "every": `2 hours`, `minute`."""
     return _amount(length).removeprefix("1 ") if _is_one(length) else _amount(length)
 
 
@@ -97,7 +97,7 @@ def _cron(expression: str) -> str:
 
 
 def _times(fields: CronFields) -> str | None:
-    """The times of day, if they are few enough to be listed."""
+    """The times of day, if they are few enough to list."""
     if fields.seconds != fields.seconds[:1] or len(fields.hours) * len(fields.minutes) > LISTED_MAX:
         return None
     second = f":{fields.seconds[0]:02}" if fields.seconds[0] else ""
@@ -105,7 +105,7 @@ def _times(fields: CronFields) -> str | None:
 
 
 def _rhythm(fields: CronFields) -> str | None:
-    """An even rhythm through the whole day, or through some hours of it."""
+    """A regular interval through the whole day, or through some of its hours."""
     hours = _step(fields.hours, 24)
     minutes, seconds = _step(fields.minutes, 60), _step(fields.seconds, 60)
     if hours == 1 and minutes == 1 and seconds:
@@ -124,7 +124,7 @@ def _rhythm(fields: CronFields) -> str | None:
 
 
 def _step(values: tuple[int, ...], size: int) -> int | None:
-    """The even step from 0 through the whole range that these values are, if they are one."""
+    """The step, if these values are an even step from 0 through the whole range."""
     step = size // len(values)
     return step if values == tuple(range(0, size, step)) and size % step == 0 else None
 
@@ -139,7 +139,7 @@ def _within(fields: CronFields) -> str | None:
 
 
 def _days(fields: CronFields) -> str | None:
-    """The days, if there is a phrase for them."""
+    """The days, if a phrase fits them."""
     by_date = None if fields.any_day_of_month else _by_date(fields)
     by_weekday = None if fields.any_weekday else _by_weekday(fields)
     if fields.any_day_of_month and fields.any_weekday:

@@ -1,14 +1,14 @@
-"""Which times of the wall clock match: days, minutes of the day, seconds of the minute.
+"""Wall patterns: which times of the wall clock match, by day, minute of the day and second of the minute.
 
 Theory of operation: a pattern knows no zone and no instants, only wall times, as whole seconds since 1970 on the wall.
-A wall time matches if its day, its minute of the day and its second all do. The minutes of the day are one sorted array
-(so `0,30 9-17` needs no nested search), the days of any month are one bit mask. There are only 28 shapes of month (7
-first weekdays by 4 lengths), so all masks are made when the pattern is, and a day costs a table lookup.
+A wall time matches if its day, its minute of the day and its second all match. The minutes of the day are one sorted
+array (so `0,30 9-17` needs no nested search), the days of a month are one bit mask. There are only 28 shapes of months
+(7 first weekdays by 4 lengths), so all masks are built with the pattern, and a day costs a table lookup.
 
-From this follow the three questions, none of which walks over single matches: the next match after a wall time, the
-last one until it, and how many lie between two (O(months)).
+This supports three queries, none of which visits single matches: the next match after a wall time, the last one until
+it, and how many lie between two (O(months)).
 
-`makes_up` and `runs_once` are what the pattern wants at a change of the clock; `wallclock` reads them.
+`makes_up` and `runs_once` say what the pattern does at a clock change; `wallclock` applies them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 DAY_MIN: Final = -2
 DAY_MAX: Final = date(9999, 12, 31).toordinal() - _EPOCH_ORDINAL
 WALL_MIN: Final = DAY_MIN * DAY_SECONDS - 1
-"""Answer of `last_wall` when nothing matches any more: earlier than every wall time."""
+"""Returned by `last_wall` if nothing matches: earlier than every wall time."""
 WALL_MAX: Final = (DAY_MAX + 1) * DAY_SECONDS
-"""Answer of `next_wall` when nothing matches any more: later than every wall time."""
+"""Returned by `next_wall` if nothing matches: later than every wall time."""
 
 _MONTH_DAYS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -44,8 +44,8 @@ class DayRule:
 class WallPattern:
     """The wall times that match; `days` None means every day.
 
-    `makes_up`: a match that a gap swallows runs right after it. `runs_once`: a stretch shown twice counts the first
-    time only.
+    `makes_up`: a match inside a gap runs right after it. `runs_once`: in a repeated period only the first pass
+    counts.
     """
 
     days: DayRule | None
@@ -143,7 +143,7 @@ def last_day(rule: DayRule, day: int) -> int:
 
 
 def month_shape(first_weekday: int, length: int) -> int:
-    """The index into `DayRule.masks` of a month that begins on a weekday (Monday 0) and has so many days."""
+    """The index into `DayRule.masks` of a month that starts on a weekday (Monday 0) and has this many days."""
     return (length - 28) * 7 + first_weekday
 
 

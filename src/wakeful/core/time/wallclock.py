@@ -1,21 +1,21 @@
-"""From wall times to instants: what a pattern means in a zone whose clock is put forward and back.
+"""From wall times to instants: what a pattern means in a zone whose clock is set forward and back.
 
-Theory of operation: a pattern (`wall_pattern`) says which wall times match; a zone (`zones`) is a row of segments of
-constant offset. Inside a segment the two differ by an addition. All daylight saving happens at the edges:
+Theory of operation: a pattern (`wall_pattern`) defines which wall times match; a zone (`zones`) is a sequence of
+segments of constant offset. Inside a segment the two differ by an addition. Daylight saving matters only at the edges:
 
-- **Gap** (the clock is put forward, wall times are left out). A pattern that `makes_up` runs once, at the first instant
-  after the gap, if any of its times was left out; several collapse into that one, and if that instant matches by itself
-  it is still one run. A pattern that does not simply has no times there.
-- **Repeat** (the clock is put back, wall times are shown twice). A pattern that `runs_once` counts them the first time;
-  the other follows real time and runs in both passes.
+- **Gap** (the clock is set forward, wall times are left out). A pattern that `makes_up` runs once, at the first instant
+  after the gap, if any of its times was left out; several collapse into one run, also if that instant matches by
+  itself. Any other pattern has no times there.
+- **Repeat** (the clock is set back, wall times occur twice). A pattern that `runs_once` counts the first pass only; any
+  other follows real time and runs in both passes.
 
-Which pattern wants what is decided where it is made: `cron` for expressions, `timing` for times of day. A gap of more
-than three hours is no daylight saving but a zone changing its calendar (Apia left out the whole 30 December 2011):
-its times never were, and nothing is made up. Debian's cron draws the same line.
+`cron` decides this for expressions, `timing` for times of day. A gap of more than three hours is not daylight saving
+but a zone changing its calendar (Apia left out the whole 30 December 2011): its times never existed, and nothing is
+made up. Debian's cron uses the same limit.
 
-These rules define one set of instants per pattern and zone. Every function here is a question about that set and
-depends on nothing but its arguments, so starting again from any point gives the same sequence. Whole seconds
-throughout; milliseconds end at `timing`.
+These rules define one set of instants per pattern and zone. Every function here is a query on that set and depends on
+nothing but its arguments, so starting from any point gives the same sequence. All values are whole seconds;
+milliseconds stop at `timing`.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ def count_seconds(pattern: WallPattern, zone: str, after: int, until: int) -> in
 
 
 def _is_made_up(pattern: WallPattern, segment: Segment) -> bool:
-    """Whether what the gap before this segment left out runs at its start."""
+    """Whether matches in the gap before this segment are made up at its start."""
     return pattern.makes_up and segment.offset - segment.before <= GAP_MAX
 
 
 def _runs_after_gap(pattern: WallPattern, segment: Segment) -> bool:
-    """Whether the segment starts with a run that is only there because a gap left its times out."""
+    """Whether the segment starts with a run that exists only because a gap left its times out."""
     if segment.offset <= segment.before or not _is_made_up(pattern, segment):
         return False
     closes, opens = segment.start + segment.before, segment.start + segment.offset

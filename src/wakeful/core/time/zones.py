@@ -1,10 +1,10 @@
-"""Time zones as stretches of constant offset.
+"""Time zones as segments of constant offset.
 
-Theory of operation: between two changes of its clock a zone is nothing but a constant: wall = instant + offset. So the
-zone is cut into segments, each with its offset, and everything above this file is integer arithmetic on them. zoneinfo
-answers "which offset holds at this instant" but does not list its changes; they are found by asking once per day and
-halving the interval where the answer differs (since 1970 no two changes of a zone lie closer than six days). That
-costs a third of a millisecond per year of a zone, so a stretch of about a year is built on first use and kept.
+Theory of operation: between two clock changes a zone is a constant: wall = instant + offset. So a zone is divided into
+segments, each with its offset, and everything above this module is integer arithmetic on them. zoneinfo returns the
+offset at an instant but does not list the changes; they are found by sampling once per day and bisecting where the
+offset differs (since 1970 no two changes of a zone are closer than six days). That costs a third of a millisecond per
+year of a zone, so about a year is built on first use and cached.
 
 All numbers here are whole seconds: instants since 1970 in UTC, walls since 1970 as the clock on the wall shows them.
 """
@@ -24,16 +24,16 @@ DAY_SECONDS: Final = 86_400
 SECOND_MAX: Final = 253_402_300_799
 """9999-12-31T23:59:59Z."""
 
-_STRETCH_BITS: Final = 25  # 2**25 seconds are 388 days: a shift finds the stretch, and it holds three segments or so.
+_STRETCH_BITS: Final = 25  # 2**25 seconds are 388 days: a shift finds the stretch, which has about three segments
 _PROBE_MAX: Final = SECOND_MAX - 2 * DAY_SECONDS  # beyond it a local date could fall into the year 10000
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of instants [start, end) under one offset.
+    """Instants [start, end) with one offset.
 
-    `before` is the offset that held until `start` (the same one where a segment only ends for bookkeeping); `seen` is
-    the wall time the zone had already reached by then: walls of this segment below it are shown for the second time.
+    `before` is the offset that applied until `start` (the same one if the segment is split only for caching); `seen` is
+    the wall time the zone had reached by then: wall times of this segment below it occur for the second time.
     """
 
     start: int
@@ -44,7 +44,7 @@ class Segment:
 
 
 def check_zone(name: str, field: str = "timezone") -> str:
-    """The zone's name if it is an IANA zone; otherwise refused, with the nearest name that is one."""
+    """Return the name if it is an IANA zone; otherwise refuse it, with the closest valid name."""
     try:
         _zone(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -63,7 +63,7 @@ def segment_at(zone: str, second: int) -> Segment:
 
 
 def wall_to_second(zone: str, wall: int) -> int:
-    """The instant at which the zone's clock first shows `wall`, or, if a gap swallows it, the first one after it."""
+    """The instant at which the zone's clock first shows `wall`, or the first one after it if it lies in a gap."""
     segment = segment_at(zone, wall - 2 * DAY_SECONDS)
     while wall - segment.offset >= segment.end:
         segment = segment_at(zone, segment.end)
@@ -72,8 +72,8 @@ def wall_to_second(zone: str, wall: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo:
-    # Zone folders also hold `localtime` (whatever this machine is set to) and `right/` (leap seconds counted): as a
-    # stored name the one changes its meaning from host to host, the other is off by half a minute.
+    # Zone folders also contain `localtime` (the setting of this machine) and `right/` (with leap seconds): as a stored
+    # name the first changes its meaning from host to host, the second is off by half a minute.
     if name == "localtime" or name.startswith(("posix", "right/")):
         raise ZoneInfoNotFoundError(name)
     return ZoneInfo(name)
@@ -83,7 +83,7 @@ def _zone(name: str) -> ZoneInfo:
 def _segments(zone: str, stretch: int) -> tuple[Segment, ...]:
     info = _zone(zone)
     start, end = stretch << _STRETCH_BITS, (stretch + 1) << _STRETCH_BITS
-    # Looking back two days shows whether the stretch begins inside an hour that is being repeated.
+    # Looking back two days shows whether the stretch starts inside an hour that is being repeated.
     since = start - 2 * DAY_SECONDS
     offset = _offset(info, since)
     opened, before, seen = since, offset, since + offset
@@ -103,7 +103,7 @@ def _clipped(segment: Segment, start: int) -> Segment:
 
 
 def _changes(info: ZoneInfo, start: int, end: int) -> list[int]:
-    """The instants in (start, end) at which the offset becomes another."""
+    """The instants in (start, end) at which the offset changes."""
     changes = []
     offset = _offset(info, start)
     for left in range(start, end, DAY_SECONDS):
@@ -116,7 +116,7 @@ def _changes(info: ZoneInfo, start: int, end: int) -> list[int]:
 
 
 def _first_with(info: ZoneInfo, offset: int, left: int, right: int) -> int:
-    """The first instant in (left, right] under `offset`, which holds at `right` and not at `left`."""
+    """The first instant in (left, right] with `offset`, which applies at `right` and not at `left`."""
     while right - left > 1:
         middle = (left + right) // 2
         if _offset(info, middle) == offset:

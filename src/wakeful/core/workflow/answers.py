@@ -1,9 +1,9 @@
-"""What handlers may answer in each phase, read and checked.
+"""Handler replies: parsing and checking what handlers may return in each phase.
 
-A handler is anybody's program: it may answer anything, of any shape. Whatever is wrong is said in one sentence that
-names the place and the cure, and becomes the error of that run and of nothing else. The rights of each phase are kept
-here as well: `prepare` reserves and cannot publish, `mutate` does neither, `produce` and `next` publish to the topics
-their handler has declared and to no other.
+A handler is an external program: it may return anything, of any shape. Any error is reported in one sentence that names
+the place and the cure, and becomes the error of that run only. The permissions of each phase are checked here as well:
+`prepare` reserves and cannot publish, `mutate` does neither, `produce` and `next` publish only to the topics that their
+handler declared.
 """
 
 import json
@@ -15,7 +15,7 @@ from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.time.instants import Instant, parse_instant
 
 PEEK_MAX: Final = 100
-"""How many pending messages of each topic a `prepare` is shown."""
+"""How many pending messages of each topic `prepare` gets."""
 
 MESSAGE_ID_MAX: Final = 500
 MESSAGES_MAX: Final = 10_000
@@ -32,21 +32,21 @@ class NewMessage(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What `produce` or `next` answered."""
+    """The reply to `produce` or `next`."""
 
     messages: tuple[NewMessage, ...]
-    state: str | None  # JSON; None: as it was
+    state: str | None  # JSON; None: unchanged
     has_state: bool
 
 
 class Prepared(NamedTuple):
-    """What `prepare` answered."""
+    """The reply to `prepare`."""
 
     reservations: Mapping[str, tuple[str, ...]]  # ids by topic
     skip: Mapping[str, tuple[str, ...]]  # ids by topic: not to be shown again
-    show: Mapping[str, tuple[str, ...]]  # ids by topic: to be asked again with these
+    show: Mapping[str, tuple[str, ...]]  # ids by topic: `prepare` is called again with these
     wake_at: Instant | None
-    answer: str  # JSON: reservations, data and ui, handed to the later phases
+    answer: str  # JSON: reservations, data and ui, passed to the later phases
 
     @property
     def size(self) -> int:
@@ -54,14 +54,14 @@ class Prepared(NamedTuple):
 
 
 class WrongAnswer(Exception):
-    """An answer that its phase may not give; the message says what is wrong with it."""
+    """A reply that the phase does not allow; the message says what is wrong with it."""
 
 
 def read_published(data: Any, *, publishes: Sequence[str], is_required: bool) -> Published:
-    """The answer to `produce` (messages required) or `next`."""
+    """The reply to `produce` (messages required) or `next`."""
     fields = _fields(data, ("messages", "state"))
     if is_required and not fields.has("messages"):
-        fields.fail("messages", "missing; answer a list, which may be empty")
+        fields.fail("messages", "missing; return a list, which may be empty")
     messages = _messages(fields, publishes)
     _finish(fields)
     has_state = data.get("state") is not None
@@ -69,11 +69,11 @@ def read_published(data: Any, *, publishes: Sequence[str], is_required: bool) ->
 
 
 def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True) -> Prepared:
-    """The answer to `prepare`. Asked for the second time, it is not shown anything else: then `show` has no effect."""
+    """The reply to `prepare`. On the second call nothing more is shown, so `show` has no effect."""
     known = ("reservations", "data", "ui", "wakeAt", "skip", "show")
     fields = _fields(data, known, cannot=("messages", "state"))
     show = _show(fields, subscribe) if may_show else {}
-    if show:  # it is asked again: only its second answer has to reserve
+    if show:  # it is called again: only the second reply has to reserve
         reservations: dict[str, tuple[str, ...]] = {}
     else:
         reservations = _chosen(fields, "reservations", subscribe, is_required=True)
@@ -81,7 +81,7 @@ def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True)
     for topic, ids in skip.items():
         both = set(ids) & set(reservations.get(topic, ()))
         if both:
-            fields.fail("skip", f"{shown(min(both))} in '{topic}' is reserved as well; reserve it or skip it")
+            fields.fail("skip", f"{shown(min(both))} in '{topic}' is also reserved; reserve it or skip it")
     wake_at = _wake_at(fields)
     _finish(fields)
     kept = {"reservations": [{"topic": topic, "ids": list(ids)} for topic, ids in reservations.items()]}
@@ -90,7 +90,7 @@ def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True)
 
 
 def read_mutated(data: Any) -> str | None:
-    """The answer to `mutate`: its result as JSON."""
+    """The reply to `mutate`: its result as JSON."""
     fields = _fields({} if data is None else data, ("result",), cannot=("messages", "state", "reservations"))
     _finish(fields)
     result = None if data is None else data.get("result")
@@ -98,7 +98,7 @@ def read_mutated(data: Any) -> str | None:
 
 
 def read_message(data: Any, topic: str) -> NewMessage:
-    """A message that a person publishes. Raises `Invalid`."""
+    """A message published by a person. Raises `Invalid`."""
     check_plain(data)
     fields = Fields(data if isinstance(data, Mapping) else {"payload": data})
     fields.refuse_unknown(("id", "payload"))
@@ -109,13 +109,13 @@ def read_message(data: Any, topic: str) -> NewMessage:
 
 def _fields(data: Any, known: tuple[str, ...], *, cannot: tuple[str, ...] = ()) -> Fields:
     if not isinstance(data, Mapping):
-        raise WrongAnswer(f"answered {shown(data)}, which is no JSON object; answer {{{', '.join(known)}}}")
-    # Long lists are looked at one by one where they are read: as one text, their many brackets look like great depth.
+        raise WrongAnswer(f"returned {shown(data)}, which is not a JSON object; return {{{', '.join(known)}}}")
+    # Long lists are checked item by item where they are read: as one text, their many brackets look like deep nesting.
     _must_be_plain({name: one for name, one in data.items() if not (name in _LISTS and isinstance(one, list | tuple))})
     forbidden = [name for name in cannot if data.get(name)]
     if forbidden:
         raise WrongAnswer(
-            f"answered {' and '.join(forbidden)}, which this phase may not; it answers {', '.join(known)}"
+            f"returned {' and '.join(forbidden)}, which this phase does not allow; return {', '.join(known)}"
         )
     fields = Fields(data)
     fields.refuse_unknown((*known, *cannot))
@@ -126,14 +126,14 @@ def _must_be_plain(data: Any, place: str = "") -> None:
     try:
         check_plain(data)
     except Invalid as invalid:
-        raise WrongAnswer(f"answered what cannot be kept: {place}{invalid}") from None
+        raise WrongAnswer(f"returned a value that cannot be stored: {place}{invalid}") from None
 
 
 def _finish(fields: Fields) -> None:
     try:
         fields.finish()
     except Invalid as invalid:
-        raise WrongAnswer(f"answered the wrong shape: {invalid}") from None
+        raise WrongAnswer(f"returned the wrong shape: {invalid}") from None
 
 
 def _messages(fields: Fields, publishes: Sequence[str]) -> tuple[NewMessage, ...]:
@@ -144,7 +144,7 @@ def _messages(fields: Fields, publishes: Sequence[str]) -> tuple[NewMessage, ...
         fields.fail("messages", f"{shown(listed)} is not a list; write [{{topic, id, payload}}, …]")
         return ()
     if len(listed) > MESSAGES_MAX:
-        fields.fail("messages", f"there are {len(listed)}, and at most {MESSAGES_MAX} can be published at once")
+        fields.fail("messages", f"there are {len(listed)}, and at most {MESSAGES_MAX} can be published in one reply")
         return ()
     found: list[NewMessage] = []
     for index, data in enumerate(listed):
@@ -166,7 +166,7 @@ def _message(fields: Fields, data: Any, place: str, publishes: Sequence[str]) ->
     topic = inner.filled("topic", "name the topic")
     if topic and topic not in publishes:
         known = ", ".join(publishes) or "none"
-        inner.fail("topic", f"{shown(topic)} is not among the topics it declared ({known}); add it to publishes")
+        inner.fail("topic", f"{shown(topic)} is not one of its declared topics ({known}); add it to publishes")
     message_id = _message_id(inner)
     fields.errors.extend(inner.errors)
     return None if inner.errors else NewMessage(topic, message_id, _encode(data.get("payload")))
@@ -180,13 +180,13 @@ def _message_id(fields: Fields) -> str:
 
 
 def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required: bool) -> dict[str, tuple[str, ...]]:
-    """Messages that were chosen: ids by topic."""
+    """The selected messages: ids by topic."""
     listed = fields.raw(field)
     if listed is None and not is_required:
         return {}
     if not isinstance(listed, list | tuple):
         problem = "missing" if listed is None else f"{shown(listed)} is not a list"
-        fields.fail(field, f"{problem}; answer [{{topic, ids}}, …], or [] for nothing")
+        fields.fail(field, f"{problem}; return [{{topic, ids}}, …], or [] for nothing")
         return {}
     found: dict[str, dict[str, None]] = {}
     for index, data in enumerate(listed):
@@ -207,7 +207,7 @@ def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required
 
 
 def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Messages it wants to be asked again with: ids by topic."""
+    """The messages it wants to see on the second call: ids by topic."""
     wanted = fields.raw("show")
     if wanted is None:
         return {}
@@ -219,7 +219,7 @@ def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]
         _must_subscribe(fields, "show", topic, subscribe)
         ids = tuple(dict.fromkeys(_ids(fields, f"show.{topic}", listed)))
         if len(ids) > PEEK_MAX:
-            fields.fail(f"show.{topic}", f"there are {len(ids)} ids, and at most {PEEK_MAX} can be shown at once")
+            fields.fail(f"show.{topic}", f"there are {len(ids)} ids, and at most {PEEK_MAX} can be shown in one call")
         found[topic] = ids
     return {topic: ids for topic, ids in found.items() if ids}
 

@@ -1,4 +1,4 @@
-"""The definition of a workflow, as its owner wrote it: producers, consumers, and who answers for each."""
+"""The definition of a workflow, as its owner wrote it: producers, consumers, and their handlers."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from wakeful.core.time.timing import Timing
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 HANDLERS_MAX: Final = 100
 PHASE_TIMEOUT: Final[Duration] = 5 * MINUTE
-"""How long one phase of a handler may take, unless its definition says otherwise."""
+"""The default time limit of one phase of a handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """A handler that is a Python function; which one, the process that loads it knows."""
+    """A handler that is a Python function; only the process that loads it can call it."""
 
     target: str  # for people: module and name
 
@@ -27,7 +27,7 @@ Answerer: TypeAlias = Http | Command | Python
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Looks at the outside on a schedule of its own, and publishes what it finds."""
+    """Checks something outside on its own schedule, and publishes what it finds."""
 
     name: str
     timing: Timing
@@ -38,7 +38,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Takes messages, does at most one thing with them outside, and publishes what follows."""
+    """Takes messages, performs at most one side effect with them, and publishes the result."""
 
     name: str
     subscribe: tuple[str, ...]
@@ -53,7 +53,7 @@ Handling: TypeAlias = Producer | Consumer
 
 @dataclass(frozen=True, slots=True)
 class WorkflowDefinition:
-    """Everything its owner decides about a workflow; whether it runs is its status, and no part of it."""
+    """Everything its owner decides about a workflow; its status (running or not) is not part of it."""
 
     name: str
     producers: tuple[Producer, ...] = ()
@@ -65,7 +65,7 @@ class WorkflowDefinition:
 
     @property
     def topics(self) -> dict[str, list[str]]:
-        """Every topic that is read, and the consumers that do."""
+        """Every topic that is read, with its consumers."""
         found: dict[str, list[str]] = {}
         for consumer in self.consumers:
             for topic in consumer.subscribe:
@@ -74,7 +74,7 @@ class WorkflowDefinition:
 
 
 def faulty_name(name: str, what: str) -> str | None:
-    """What is wrong with the name of a handler or a topic, and the cure; None if nothing."""
+    """The error in the name of a handler or a topic, with the cure; None if it is valid."""
     if NAME_PATTERN.fullmatch(name):
         return None
-    return f"{shown(name)} is not a name of a {what}; use letters, digits, '.', '_' and '-', at most 64"
+    return f"{shown(name)} is not a valid {what} name; use letters, digits, '.', '_' and '-', at most 64"

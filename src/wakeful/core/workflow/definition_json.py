@@ -1,4 +1,4 @@
-"""Workflows as JSON: one shape for request bodies, files and the store. Reading finds every fault before it refuses."""
+"""Workflows as JSON: one shape for request bodies, files and the store. Reading collects every error."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -44,26 +44,26 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).enc
 
 
 def workflow_from_json(data: Any, *, name: str | None = None) -> tuple[WorkflowDefinition, Status | None]:
-    """A workflow as a person wrote it, and the status it asks for, if it does; `name` is the one in the path."""
+    """A workflow as a person wrote it, and the status it requests, if any; `name` is the one in the path."""
     check_plain(data)
     definition = _read(data, name, allows_python=False)
     return definition, Fields(data).choice("status", None, STATUSES)
 
 
 def decode_workflow(text: str) -> WorkflowDefinition:
-    """Read a stored one."""
+    """Read a stored workflow."""
     return _read(json.loads(text), None, allows_python=True)
 
 
 def encode_workflow(definition: WorkflowDefinition) -> str:
-    """The canonical text the store keeps: with the anchors of intervals that were written without one."""
+    """The canonical text that is stored, including the anchors of intervals that were written without one."""
     return _encode(workflow_to_json(definition, timing_to_store))
 
 
 def workflow_to_json(
     definition: WorkflowDefinition, write_timing: Callable[[Timing], dict[str, Any]] = timing_to_json
 ) -> dict[str, Any]:
-    """As it was written, with the zones filled in."""
+    """The workflow as written, with the zones filled in."""
     return {
         "id": definition.name,
         "producers": {one.name: handler_to_json(one, write_timing) for one in definition.producers},
@@ -93,7 +93,7 @@ def handler_to_json(
 def resolved(
     definition: WorkflowDefinition, known: WorkflowDefinition | None, *, now: Instant, default_zone: str
 ) -> WorkflowDefinition:
-    """With zones and anchors filled in. An anchor left open stays where it is while the interval does, so that writing
+    """With zones and anchors filled in. A missing anchor keeps its value as long as the interval does, so that writing
     the same workflow again changes nothing."""
     anchors = {one.name: one.timing for one in known.producers} if known is not None else {}
 
@@ -109,7 +109,7 @@ def resolved(
 
 
 def clamped_workflow(definition: WorkflowDefinition, every_min: Duration) -> tuple[WorkflowDefinition, tuple[str, ...]]:
-    """With no producer more often than is allowed, and what its writer should know."""
+    """With the interval of every producer raised to the minimum, and the warnings for its writer."""
     warnings: list[str] = []
 
     def clamp(producer: Producer) -> Producer:
@@ -126,7 +126,7 @@ def clamped_workflow(definition: WorkflowDefinition, every_min: Duration) -> tup
 
 
 def check_workflow(definition: WorkflowDefinition) -> None:
-    """Refuse what cannot work as a whole: topics without a consumer, names that are used twice."""
+    """Refuse what cannot work as a whole: topics without a consumer, duplicate names."""
     errors = [
         FieldError(f"consumers.{consumer.name}.subscribe", "is empty; name the topics it reads")
         for consumer in definition.consumers
@@ -136,15 +136,15 @@ def check_workflow(definition: WorkflowDefinition) -> None:
     for handler in definition.handlers:
         kind = "producers" if isinstance(handler, Producer) else "consumers"
         errors += [
-            FieldError(f"{kind}.{handler.name}.publishes", f"nobody reads '{topic}'; let a consumer subscribe to it")
+            FieldError(f"{kind}.{handler.name}.publishes", f"no consumer reads '{topic}'; subscribe one to it")
             for topic in unsubscribed(handler.publishes, readers)
         ]
     twice = {one.name for one in definition.producers} & {one.name for one in definition.consumers}
-    errors += [FieldError(f"consumers.{name}", "is the name of a producer as well; rename one") for name in twice]
+    errors += [FieldError(f"consumers.{name}", "is also the name of a producer; rename one") for name in twice]
     if not definition.handlers:
-        errors.append(FieldError("producers", "there are neither producers nor consumers; write some"))
+        errors.append(FieldError("producers", "there are no producers and no consumers; add some"))
     if len(definition.handlers) > HANDLERS_MAX:
-        errors.append(FieldError("producers", f"there are more than {HANDLERS_MAX} handlers; make several workflows"))
+        errors.append(FieldError("producers", f"there are more than {HANDLERS_MAX} handlers; split the workflow"))
     if errors:
         raise Invalid(*errors)
 
@@ -169,7 +169,7 @@ def _read(data: Any, name: str | None, *, allows_python: bool) -> WorkflowDefini
 
 
 def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tuple[T, ...]:
-    """The handlers of one kind by their names, in the order they stand there."""
+    """The handlers of one kind by name, in the order of the definition."""
     found: list[T] = []
 
     def read_one(inside: Fields, name: str) -> None:
@@ -202,7 +202,7 @@ def _producer(fields: Fields, name: str, allows_python: bool) -> Producer:
     timeout = fields.duration("timeout", PHASE_TIMEOUT, least=1) or PHASE_TIMEOUT
     publishes = _names(fields, "publishes", "topic")
     fields.finish()
-    if timing is None or answerer is None:  # finish() has raised; this tells the type checker
+    if timing is None or answerer is None:  # finish() has raised; this is for the type checker
         raise Invalid(FieldError("schedule", "missing"))
     return Producer(name, timing, publishes, answerer, timeout)
 
@@ -215,7 +215,7 @@ def _consumer(fields: Fields, name: str, allows_python: bool) -> Consumer:
     timeout = fields.duration("timeout", PHASE_TIMEOUT, least=1) or PHASE_TIMEOUT
     mutates = fields.flag("mutate", True)
     fields.finish()
-    if answerer is None:  # finish() has raised; this tells the type checker
+    if answerer is None:  # finish() has raised; this is for the type checker
         raise Invalid(FieldError("handler", "missing"))
     return Consumer(name, subscribe, publishes, answerer, mutates, timeout)
 
@@ -234,7 +234,7 @@ def _names(fields: Fields, field: str, what: str) -> tuple[str, ...]:
 
 def _answerer(fields: Fields, allows_python: bool) -> Answerer | None:
     if not fields.has("handler"):
-        fields.fail("handler", 'missing; say who answers, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}')
+        fields.fail("handler", 'missing; name a handler, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}')
         return None
     return fields.nested("handler", lambda inner: _read_answerer(inner, allows_python))
 
@@ -254,7 +254,7 @@ def _read_answerer(fields: Fields, allows_python: bool) -> Answerer | None:
 
 
 def _outside(fields: Fields, kind: str) -> object:
-    """An address or a program. What it is sent is ours to say: the method, the body, the input."""
+    """A URL or a program. The method, the body and the input are set by Wakeful."""
     fields.refuse_unknown(("url", "headers") if kind == "http" else ("argv", "cwd", "env"))
     return ACTION_READERS[kind](fields)
 

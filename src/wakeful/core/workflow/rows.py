@@ -1,8 +1,8 @@
 """The rows of workflows, in the order of their columns.
 
-The row of a workflow is the lock of everything in it: its handlers, its topics, its messages, its sessions and the
-phases of its runs are read and written by whoever holds that row. So nothing else needs a lock of its own, and one
-handler runs at a time (`open_run_id`).
+The row of a workflow is the lock for everything in it: its handlers, topics, messages, sessions and the phases of its
+runs are read and written only while that row is locked. So nothing else needs its own lock, and one handler runs at a
+time (`open_run_id`).
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -20,42 +20,42 @@ MutationOutcome: TypeAlias = Literal["none", "applied", "skipped"]
 Awaited: TypeAlias = Literal["uncertain", "stopped"]
 
 FRESH: Final = 1
-"""A person, a deploy or a start wants the consumer to look: every page is to be shown again."""
+"""A person, a deploy or a start wants the consumer to run: every page is shown again."""
 FOLLOWING: Final = 2
 """It reserved something and messages are left: the heads of its topics are shown once more."""
 
 
 class Workflow(NamedTuple):
-    """A workflow as a person wrote it, and where it stands."""
+    """A workflow as a person wrote it, and its state."""
 
     workflow_id: int
     name: str
-    owner_id: int  # whom its runs name in the ledger: `workflow:<name>`
+    owner_id: int  # the owner of its runs in the ledger: `workflow:<name>`
     definition: str  # JSON, canonical
     version: int
-    origin: Origin  # who has the say over the definition
-    status: Status  # set by persons only
-    error: str | None  # set by the engine: it stands still until a person acts
+    origin: Origin  # where the definition is managed
+    status: Status  # set by people only
+    error: str | None  # set by the engine: stopped until a person acts
     error_at: Instant | None
     created_at: Instant
     updated_at: Instant
     deleted_at: Instant | None
-    open_run_id: int | None  # the one handler run under way, or waiting
-    session_id: int | None  # the session under way
-    freed_at: Instant | None  # when its last run was let go
-    tried_version: int = 0  # the version whose handlers passed a dry prepare; 0: none has
-    window_at: Instant | None = None  # when the present minute of its rate limit began
+    open_run_id: int | None  # the one handler run in progress, or waiting
+    session_id: int | None  # the session in progress
+    freed_at: Instant | None  # when its last run was released
+    tried_version: int = 0  # the version whose handlers passed a dry prepare; 0: none
+    window_at: Instant | None = None  # when the current minute of its rate limit started
     window_runs: int = 0  # consumer runs counted in that minute
     limited_until: Instant | None = None  # the rate limit holds its consumers until then
 
     @property
     def slug(self) -> str:
-        """Its name, as everything that is addressed by a name is asked for it."""
+        """Its name; everything addressed by a name has a slug."""
         return self.name
 
 
 class Handler(NamedTuple):
-    """Where a producer or a consumer stands."""
+    """The state of a producer or a consumer."""
 
     workflow_id: int
     name: str
@@ -64,14 +64,14 @@ class Handler(NamedTuple):
     state: str | None  # JSON
     next_at: Instant | None  # of a producer: its due time; it moves only when a run of it commits
     wake_at: Instant | None  # of a consumer
-    is_flagged: int  # of a consumer: 1 (`FRESH`) or 2 (`FOLLOWING`): to be run once, whatever its topics say
+    is_flagged: int  # of a consumer: 1 (`FRESH`) or 2 (`FOLLOWING`): run once regardless of its topics
     last_run_id: int | None
     last_run_at: Instant | None
     tries: int = 0  # transient failures in a row
-    held_until: Instant | None = None  # not run before, because of them
+    held_until: Instant | None = None  # not run before this, because of them
     last_error: str | None = None  # the last of them
-    turn_topic: str | None = None  # of a consumer: the topic whose next page it is to be shown; None: no page is left
-    turn_place: int = 0  # that page begins after this place
+    turn_topic: str | None = None  # of a consumer: the topic whose page is shown next; None: no page is left
+    turn_place: int = 0  # that page starts after this place
     lap_topic: str | None = None  # the page shown first since the last publish, wakeAt or resume; None: the heads
     lap_place: int = 0
 
@@ -85,36 +85,36 @@ class Topic(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A consumer of a topic, and how far it has looked."""
+    """A consumer of a topic, and how far it has read."""
 
     workflow_id: int
     topic: str
     consumer: str
     published: int  # the sequence of the newest message published or released for it
-    seen: int  # the same, when its last run looked
-    is_active: int  # 0: the consumer is gone, or does not subscribe any more, and has left messages pending
+    seen: int  # the same, when its last run started
+    is_active: int  # 0: the consumer was removed or no longer subscribes, and left messages pending
 
 
 class Message(NamedTuple):
-    """One message of a topic, as one consumer of the topic has it."""
+    """One message of a topic, for one of its consumers."""
 
     workflow_id: int
     topic: str
     consumer: str  # empty: it was published when no consumer read the topic
     message_id: str  # unique in its topic, for each consumer
-    place: int  # the sequence it was first published under: the order in which messages are looked at
+    place: int  # the sequence it was first published under, which is the reading order
     seq: int  # the sequence it was last published or released under
     payload: str  # JSON
     status: MessageStatus
-    attempt: int  # how often it was reserved, this time included
-    run_id: int | None  # who reserved, consumed or skipped it
+    attempt: int  # how many times it was reserved, including this time
+    run_id: int | None  # the run that reserved, consumed or skipped it
     published_by: int | None  # the run that published it; None: a person
     published_at: Instant
     updated_at: Instant
 
 
 class Session(NamedTuple):
-    """A sequence of handler runs, for people to look at; it is never resumed."""
+    """A sequence of handler runs, shown to people; it is never resumed."""
 
     session_id: int
     workflow_id: int
@@ -128,7 +128,7 @@ class Session(NamedTuple):
 
 
 class HandlerRun(NamedTuple):
-    """What a line of the ledger cannot say of a handler's run: how far it got, and with what."""
+    """The details of a handler's run that a ledger row has no columns for: how far it got, and with what."""
 
     run_id: int
     workflow_id: int
@@ -137,11 +137,11 @@ class HandlerRun(NamedTuple):
     kind: HandlerKind
     phase: Phase
     phases: str  # JSON: when each phase was reached last
-    prepared: str | None  # JSON: what `prepare` answered
+    prepared: str | None  # JSON: the reply to `prepare`
     mutation: MutationOutcome | None
-    result: str | None  # JSON: what `mutate` answered
+    result: str | None  # JSON: the reply to `mutate`
     reserved: int  # how many messages it holds or held
-    prepares: int  # how often it committed a prepare: part of the key of its side effect
+    prepares: int  # how many times it committed a prepare: part of the key of its side effect
     tries: int  # transient failures in a row
     queued: Duration  # how long it was due before the workflow was free
     awaits: Awaited | None  # what a person has to decide

@@ -1,20 +1,20 @@
-"""The rules of workflows: which consumer has something to do, which handler runs next, and when to look again. Pure.
+"""The rules of workflows: which consumer has work, which handler runs next, and when to check again. Pure.
 
 Theory of operation
 -------------------
-A consumer is *dirty* when a message was published or released for it since its last run looked (`Subscription`), when a
-page of a long topic is left to be shown to it (`workflow_pages`), or when it was flagged: after a run that reserved
-something and left messages pending, at deploy, resume and start. These are stored facts, so nothing is lost in a crash,
-a message that arrives during a run always leads to another one, and a message that was looked at and declined does not.
+A consumer is *dirty* when a message was published or released for it since its last run (`Subscription`), when a page
+of a long topic is left to be shown (`pages`), or when it was flagged: after a run that reserved something and left
+messages pending, at deploy, resume and start. These are stored facts, so nothing is lost in a crash, a message that
+arrives during a run always leads to another run, and a message that was shown and declined does not.
 
-A producer is *queued* when its due time has come and the workflow is busy. Its due time moves only when a run of it
-commits, so however often it would have fired meanwhile, one run follows.
+A producer is *queued* when it is due and the workflow is busy. Its due time moves only when one of its runs commits, so
+however many times it would have fired in the meantime, one run follows.
 
-A handler that cannot be reached is held off (`held_until`), with pauses that grow; the others go on. A consumer whose
-messages lead back to itself runs at most `LOOP_RUNS_MAX` times in a minute; then the consumers of its workflow wait.
+A handler that cannot be reached is delayed (`held_until`), with growing delays; the others continue. A consumer whose
+messages lead back to itself runs at most `LOOP_RUNS_MAX` times per minute; then the consumers of its workflow wait.
 
-The alarm of a workflow is derived from these facts (`rings_at`). While a run is open there is none: whatever closes the
-run derives it again.
+The alarm of a workflow is derived from these facts (`rings_at`). While a run is open there is none: closing the run
+derives it again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,22 +27,22 @@ from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Subscription,
 WAKE_MIN: Final[Duration] = 30 * SECOND
 WAKE_MAX: Final[Duration] = DAY
 CONSUMERS_MAX: Final = 100
-"""How many consumer runs one session holds."""
+"""The maximum number of consumer runs in one session."""
 
 BACKOFF_FIRST: Final[Duration] = 10 * SECOND
 BACKOFF_MAX: Final[Duration] = 10 * MINUTE
 HELD_MAX: Final[Duration] = DAY
-"""How long a handler may ask to be left alone (`Retry-After`)."""
+"""The maximum delay a handler may request (`Retry-After`)."""
 
 
 CRASHES_MAX: Final = 2
 LOOP_RUNS_MAX: Final = 300
-"""How many runs in a minute consumers may have whose messages lead back to themselves."""
+"""Runs per minute of consumers whose messages lead back to themselves."""
 
 LOOP_WINDOW: Final[Duration] = MINUTE
 
-# From each phase, those it may move to. `preparing` again is a retry that starts fresh; from `mutating` it is allowed
-# only when it is known that nothing happened, `prepared` only on a person's word.
+# From each phase, those it may move to. `preparing` again is a retry from the start; from `mutating` it is allowed only
+# when it is known that nothing happened, `prepared` only when a person says so.
 PHASES: Final[dict[Phase, frozenset[Phase]]] = {
     "executing": frozenset({"executing", "committed", "abandoned"}),
     "preparing": frozenset({"preparing", "prepared", "abandoned"}),
@@ -55,7 +55,7 @@ PHASES: Final[dict[Phase, frozenset[Phase]]] = {
 
 
 class WorkflowState(NamedTuple):
-    """A workflow with all that decides what it does next."""
+    """A workflow with everything that decides what it does next."""
 
     workflow: Workflow
     handlers: Mapping[str, Handler]  # in the order of the definition
@@ -83,14 +83,14 @@ def may_follow(phase: Phase, target: Phase) -> bool:
 
 
 def moved(run: HandlerRun, phase: Phase) -> HandlerRun:
-    """The run in another phase; a step that the table does not know is a mistake of ours."""
+    """The run in another phase; a step that the table does not allow is a bug."""
     if not may_follow(run.phase, phase):
         raise AssertionError(f"run {run.run_id} cannot go from {run.phase} to {phase}")
     return run._replace(phase=phase)
 
 
 def is_startable(workflow: Workflow) -> bool:
-    """Whether a run of it may begin: persons let it, no error stops it, nothing of it is open."""
+    """Whether a run of it may start: enabled, not stopped by an error, and no run open."""
     return (
         workflow.status == "active"
         and workflow.error is None
@@ -100,7 +100,7 @@ def is_startable(workflow: Workflow) -> bool:
 
 
 def is_dirty(flow: WorkflowState, consumer: Handler) -> bool:
-    """Whether there is something it has not looked at."""
+    """Whether it has messages it has not been shown."""
     return (
         bool(consumer.is_flagged)
         or consumer.turn_topic is not None
@@ -109,27 +109,27 @@ def is_dirty(flow: WorkflowState, consumer: Handler) -> bool:
 
 
 def is_due(at: Instant | None, now: Instant) -> bool:
-    """Whether a time has come."""
+    """Whether this time has come."""
     return at is not None and at <= now
 
 
 def is_queued(workflow: Workflow, producer: Handler, now: Instant) -> bool:
-    """Whether it is due and has to wait, because another handler of its workflow is at work."""
+    """Whether it is due and has to wait, because another handler of its workflow is running."""
     return workflow.open_run_id not in (None, producer.last_run_id) and is_due(producer.next_at, now)
 
 
 def is_held(handler: Handler, now: Instant) -> bool:
-    """Whether it is held off, because it could not be reached."""
+    """Whether it is delayed, because it could not be reached."""
     return handler.held_until is not None and handler.held_until > now
 
 
 def is_limited(workflow: Workflow, now: Instant) -> bool:
-    """Whether its rate limit holds its consumers."""
+    """Whether the rate limit delays its consumers."""
     return workflow.limited_until is not None and workflow.limited_until > now
 
 
 def rings_at(flow: WorkflowState, now: Instant) -> Instant | None:
-    """When its alarm is due; None: when something touches it."""
+    """When its alarm is due; None: when something changes it."""
     if not is_startable(flow.workflow):
         return None
     if flow.workflow.session_id is not None:
@@ -139,7 +139,7 @@ def rings_at(flow: WorkflowState, now: Instant) -> Instant | None:
 
 
 def _ready_at(flow: WorkflowState, handler: Handler, now: Instant) -> Instant | None:
-    """When a handler may run next; None: there is nothing for it to do."""
+    """When a handler may run next; None if it has nothing to do."""
     if handler.kind == "producer":
         at, limited_until = handler.next_at, None
     else:
@@ -149,16 +149,16 @@ def _ready_at(flow: WorkflowState, handler: Handler, now: Instant) -> Instant | 
 
 
 def due_producers(flow: WorkflowState, now: Instant) -> list[str]:
-    """The producers whose time has come, in the order of the definition."""
+    """The producers that are due, in the order of the definition."""
     return [one.name for one in flow.producers if is_due(one.next_at, now) and not is_held(one, now)]
 
 
 def next_consumer(flow: WorkflowState, oldest: Mapping[tuple[str, str], Instant], now: Instant) -> str | None:
-    """Which consumer runs next: the smallest of its oldest pending message and its due wakeAt; the definition's order
-    on ties.
+    """The consumer that runs next: the one with the smallest of its oldest pending message and its due wakeAt; the
+    order of the definition breaks ties.
 
-    `oldest` tells for each topic and consumer since when its oldest pending message has been there. One that is to be
-    looked at although nothing is pending comes last."""
+    `oldest` has, for each topic and consumer, the time of its oldest pending message. A consumer that is flagged while
+    nothing is pending comes last."""
     if is_limited(flow.workflow, now):
         return None
     best: tuple[Instant, str] | None = None
@@ -172,21 +172,21 @@ def next_consumer(flow: WorkflowState, oldest: Mapping[tuple[str, str], Instant]
 def _waits_since(
     flow: WorkflowState, consumer: Handler, oldest: Mapping[tuple[str, str], Instant], now: Instant
 ) -> Instant | None:
-    """Since when there has been something for it to do; None: there is nothing."""
+    """Since when it has had something to do; None if it has nothing."""
     own = flow.subscribed_by(consumer.name)
     since: list[Instant] = []
     if consumer.is_flagged or any(one.published > one.seen for one in own):
         pending = (oldest.get((one.topic, one.consumer)) for one in own)
         since.append(min((at for at in pending if at is not None), default=now))
     elif consumer.turn_topic is not None:
-        since.append(consumer.last_run_at or now)  # one that turns pages takes turns with the others
+        since.append(consumer.last_run_at or now)  # a consumer that pages alternates with the others
     if consumer.wake_at is not None and consumer.wake_at <= now:
         since.append(consumer.wake_at)
     return min(since, default=None)
 
 
 def counted(workflow: Workflow, now: Instant) -> Workflow:
-    """The workflow after one more run that counts for its rate limit."""
+    """The workflow after one more run that counts towards its rate limit."""
     began = workflow.window_at
     if began is None or not began <= now < began + LOOP_WINDOW:
         workflow = workflow._replace(window_at=now, window_runs=0)
@@ -196,8 +196,8 @@ def counted(workflow: Workflow, now: Instant) -> Workflow:
 
 
 def looping(consumers: Sequence[Consumer]) -> frozenset[str]:
-    """The consumers whose messages may lead back to them: they publish to a topic of their own, or to that of another
-    which does."""
+    """The consumers whose messages may lead back to them: they publish to one of their own topics, or to a topic of
+    another consumer that leads back."""
     follow = {
         one.name: {other.name for other in consumers if set(one.publishes) & set(other.subscribe)} for one in consumers
     }
@@ -216,16 +216,16 @@ def _reached(follow: Mapping[str, set[str]], start: str) -> set[str]:
 
 
 def clamp_wake(at: Instant, now: Instant) -> Instant:
-    """When a consumer that asked to be woken at `at` will be: not sooner than 30 s from now, not later than 24 h."""
+    """When a consumer that requested `at` will be woken: not sooner than 30 s from now, not later than 24 h."""
     return max(now + WAKE_MIN, min(at, now + WAKE_MAX))
 
 
 def backoff(tries: int) -> Duration:
-    """How long to wait after this many transient failures in a row."""
+    """The delay after this many transient failures in a row."""
     return min(BACKOFF_FIRST << max(0, tries - 1), BACKOFF_MAX)
 
 
 def unsubscribed(published: Sequence[str], subscribed: Iterable[str]) -> list[str]:
-    """Topics that would be published to and that nobody reads."""
+    """Topics that are published to and that no consumer reads."""
     known = set(subscribed)
     return [topic for topic in published if topic not in known]
