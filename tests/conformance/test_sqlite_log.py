@@ -33,7 +33,7 @@ async def test_a_read_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: 
         reading = [store.read(endless) for _ in range(8)]  # more than there are connections
         ended = await asyncio.wait_for(asyncio.gather(*reading, return_exceptions=True), PATIENCE_S)
         assert [type(one) for one in ended] == [StoreUnavailable] * 8
-        assert "ask for less at a time" in str(ended[0])
+        assert "request less at a time" in str(ended[0])
         monkeypatch.setattr(reader, "READ_WITHIN_S", PATIENCE_S)
         assert await store.read(lambda tx: tx.meta.get("nothing")) is None
         probe = sqlite3.connect(tmp_path / "wakeful.db")

@@ -105,7 +105,7 @@ async def test_a_holder_that_says_nothing_is_still_a_holder(tmp_path: Path) -> N
     (tmp_path / "wakeful.db.clock").write_text("")
     holder = two.clock_holder()
     assert holder is not None
-    assert "has not said who it is" in holder
+    assert "an unidentified process" in holder
     await one.close()
     await two.close()
 

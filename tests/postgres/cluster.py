@@ -116,7 +116,7 @@ async def make_node(
     patience: Timeouts = BRISK,
 ) -> Node:
     """A node that is not started yet; `on_fire` gets the node's name and the fire."""
-    tap = Tap(await PostgresStore.open(url, patience=patience))
+    tap = Tap(await PostgresStore.open(url, timeouts=patience))
     registry = CallRegistry()
     clock: Clock = tap.inner.clock
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}

@@ -47,7 +47,7 @@ async def main(url: str, name: str, path: str) -> None:
 
     registry = CallRegistry()
     registry.register("target", target)
-    store = await PostgresStore.open(url, patience=PATIENCE)
+    store = await PostgresStore.open(url, timeouts=PATIENCE)
     identity = Identity(name, "here", os.getpid())
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
     parts = await bootstrap.assemble_with(

@@ -55,7 +55,7 @@ async def node(url: str, name: str, folder: Path, *scenarios: str) -> AsyncItera
     def agents(clock: Clock, registry: CallRegistry) -> Any:
         return AgentRegistry(home).agents(described, clock, registry)
 
-    store = await PostgresStore.open(url, patience=BRISK)
+    store = await PostgresStore.open(url, timeouts=BRISK)
     parts = await bootstrap.assemble(
         store,
         store.clock,

@@ -34,7 +34,7 @@ async def test_what_is_answered_is_so_and_nothing_else_is_raised(url: str, serve
     """A quarter of all transactions break: each write is kept if it was answered, and refused as an outage if not."""
     with breaking(url, seed=seed) as proxy:
         patience = Timeouts(reconnect_first=10, reconnect_max=50)
-        store = await PostgresStore.open(proxy.url(url), patience=patience)
+        store = await PostgresStore.open(proxy.url(url), timeouts=patience)
         proxy.share = 0.25
         kept: list[int] = []
         refused = 0

@@ -23,7 +23,7 @@ IMPATIENT = Timeouts(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=20
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[PostgresStore]:
     """A store that loses its patience soon."""
-    opened = await PostgresStore.open(url, patience=IMPATIENT)
+    opened = await PostgresStore.open(url, timeouts=IMPATIENT)
     yield opened
     await opened.close()
 
@@ -123,7 +123,7 @@ async def test_a_commit_that_never_arrived_is_a_failure(store: PostgresStore, mo
         return False
 
     monkeypatch.setattr(writer, "_is_answered", freeze)
-    with pytest.raises(StoreUnavailable, match="nothing of this was kept"):
+    with pytest.raises(StoreUnavailable, match="nothing of this was stored"):
         await store.write(lambda tx: tx.meta.set("x", "lost"))
     monkeypatch.undo()
     assert await _value(store, "x") is None
@@ -206,7 +206,7 @@ async def test_a_lock_that_is_not_to_be_had_is_given_up(store: PostgresStore, se
     schema = schema_of(url)
     with server.connect() as connection, connection.transaction():
         connection.execute(f"SELECT * FROM {schema}.cadences FOR UPDATE".encode())
-        with pytest.raises(StoreUnavailable, match="another transaction keeps what this one needs"):
+        with pytest.raises(StoreUnavailable, match="another transaction holds a lock that this one needs"):
             await store.write(lambda tx: tx.cadences.lock([1]))
         assert await store.write(lambda tx: tx.cadences.due(now=NOW, limit=5)) == []
     assert list(await store.write(lambda tx: tx.cadences.lock([1]))) == [1]
@@ -217,7 +217,7 @@ async def test_a_server_that_is_gone_is_said_to_be_gone() -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
         await PostgresStore.open("postgresql://nobody@127.0.0.1:1/nothing")
     door = Connector(parse("postgresql://nobody@127.0.0.1:1/nothing"), IMPATIENT)
-    for said in (r"127\.0\.0\.1", "the next try is in"):
+    for said in (r"127\.0\.0\.1", "the next attempt is in"):
         with pytest.raises(StoreUnavailable, match=said):
             door.open()
     await asyncio.sleep(IMPATIENT.reconnect_first / 1_000)

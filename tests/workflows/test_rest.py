@@ -172,7 +172,7 @@ async def test_a_name_is_a_producers_or_a_consumers(client: Client, handler: Han
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
         ({}, "reservations: missing"),
         ({"reservations": "all"}, "is not a list"),
         ({"reservations": [{"topic": "other", "ids": []}]}, "is not subscribed to"),

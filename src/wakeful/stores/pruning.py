@@ -1,10 +1,10 @@
-"""Which rows of the ledger may go. The search is the same in every store, the queries are its own.
+"""Finding the ledger rows to delete. The search is the same in every store, each has its own queries.
 
-Ids ascend with time, so no index is needed: it goes on from where the last one stopped, and once around the end.
+Ids ascend with time, so no index is needed: the search continues where the last one stopped, and wraps around once.
 
-A row goes when it is old by both of its times, when it was due and when it ended: a clock that was wrong for a while
-writes one of them only. If both were written by a clock that was not set, nothing in the row says how old it is; it
-goes with the next row that does.
+A row is deleted when it is old by both of its times, when it was due and when it ended: a clock that was wrong for a
+while writes only one of them. If both were written by a clock that was not set, the row does not show its age; it is
+deleted together with the next row that does.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,20 +12,20 @@ from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.time.instants import Instant
 
-# Beyond every id.
+# Larger than every id.
 NO_ID: Final = 2**63 - 1
 
-# How many rows one pruning step reads at once, and how many it looks at in all: the writer
-# is kept for some milliseconds.
+# How many rows one pruning step reads at a time, and how many it reads in total: it holds the writer for some
+# milliseconds.
 PRUNE_WINDOW: Final = 1_000
 PRUNE_EXAMINED_MAX: Final = 10_000
 
 Window: TypeAlias = Sequence[tuple[int, bool | int, bool | int, Instant]]
-"""Rows in the order of their ids: id, whether it may go, whether the clock was set when it was written, when due."""
+"""Rows in id order: id, whether it may be deleted, whether the clock was set when it was written, when due."""
 
 
 class Ledger(NamedTuple):
-    """What the search asks a store."""
+    """The queries the search needs from a store."""
 
     window: Callable[[int, int], Window]
     """Up to PRUNE_WINDOW rows after one id and up to another."""
@@ -35,7 +35,7 @@ class Ledger(NamedTuple):
 
 
 def doomed(ledger: Ledger, start: int, *, before: Instant, limit: int) -> tuple[list[int], int]:
-    """Ids of rows to delete, and the id after which to go on next time."""
+    """Ids of rows to delete, and the id after which to continue next time."""
     found, cursor, examined = _search(ledger, start, NO_ID, before, limit, PRUNE_EXAMINED_MAX)
     if len(found) < limit and examined < PRUNE_EXAMINED_MAX and start:
         more, cursor, _ = _search(ledger, 0, start, before, limit - len(found), PRUNE_EXAMINED_MAX - examined)
@@ -46,7 +46,7 @@ def doomed(ledger: Ledger, start: int, *, before: Instant, limit: int) -> tuple[
 def _search(
     ledger: Ledger, cursor: int, until: int, before: Instant, limit: int, examined_max: int
 ) -> tuple[list[int], int, int]:
-    """Ids to delete after the cursor; how far was looked (0: all that may hold any), and at how many rows."""
+    """Ids to delete after the cursor; how far the search got (0: to the end), and how many rows it read."""
     found: list[int] = []
     examined = 0
     while examined < examined_max and len(found) < limit:
@@ -68,8 +68,8 @@ def _search(
 def _is_young(ledger: Ledger, window: Window, before: Instant) -> bool:
     """Whether nothing in the window, and so nothing after it, can have ended before.
 
-    A row ends after it was due, and rows are written in the order of time, unless the clock came back: then newer
-    rows are due before older ones, and the search goes on.
+    A row ends after it was due, and rows are written in the order of time, unless the clock went back: then newer rows
+    are due before older ones, and the search continues.
     """
     if any(is_prunable or due_at < before for _, is_prunable, _, due_at in window):
         return False

@@ -106,7 +106,7 @@ async def test_a_postgresql_store_that_cannot_be_read(alone: Cli, server: Server
     alone.home.mkdir(mode=0o700)
     (alone.home / "wakeful.toml").write_text(f"[store]\nurl = {json.dumps(url)}\n")
     said = alone.ask("ls")
-    assert (said.code, said.out, "holds nothing of Wakeful yet" in said.err) == (3, "", True)
+    assert (said.code, said.out, "contains no Wakeful store yet" in said.err) == (3, "", True)
     await recorded(url)
     schema = url.rpartition("schema=")[2]
     with server.connect() as connection:
@@ -116,7 +116,7 @@ async def test_a_postgresql_store_that_cannot_be_read(alone: Cli, server: Server
         connection.execute(f"DELETE FROM {schema}.schema_version WHERE number > 95".encode())
         connection.execute(f"UPDATE {schema}.schema_version SET number = number - 90".encode())
         said = alone.ask("ls")
-    assert (said.code, "start the daemon once, which brings it up to date" in said.err) == (3, True)
+    assert (said.code, "start the daemon once, which upgrades it" in said.err) == (3, True)
 
 
 def test_a_postgresql_server_that_is_not_there(alone: Cli) -> None:
@@ -140,7 +140,7 @@ def test_slots_and_workflows_are_explained_too(filled: Cli) -> None:
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (lambda newest: newest - 1, "start the daemon once, which brings it up to date"),
+        (lambda newest: newest - 1, "start the daemon once, which upgrades it"),
         (lambda newest: newest + 2, "install the release that wrote it"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Where the database is: a PostgreSQL address, and the schema in it that is ours."""
+"""The address of the database: a PostgreSQL URL, and the schema to use."""
 
 import re
 from typing import Final, NamedTuple
@@ -11,11 +11,11 @@ from wakeful.stores.postgres.migrate import DatabaseRefused
 
 DEFAULT_SCHEMA: Final = "wakeful"
 _SCHEMES: Final = ("postgresql", "postgres")
-_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")  # written into statements bare, so it must need no quotes
+_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")  # written into statements without quotes
 
 
 class Address(NamedTuple):
-    """A server, a database, and a schema in it. Printing it tells no password."""
+    """A server, a database, and a schema in it. Its repr contains no password."""
 
     conninfo: str
     schema: str
@@ -25,14 +25,14 @@ class Address(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """For messages: the place without the secrets."""
+        """The address without secrets, for messages."""
         known = conninfo_to_dict(self.conninfo)
         host, database = known.get("host") or "the local server", known.get("dbname") or "the default database"
         return f"schema {self.schema} of {database} on {host}"
 
 
 def parse(url: str) -> Address:
-    """Read `postgresql://user@host/database?schema=name`; whatever else stands after the `?` is libpq's."""
+    """Parse `postgresql://user@host/database?schema=name`; all other parameters are passed to libpq."""
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise DatabaseRefused("the address of a PostgreSQL store begins with postgresql://")

@@ -1,9 +1,8 @@
-"""What will ring, in PostgreSQL.
+"""Alarms, in PostgreSQL.
 
-Whoever writes an alarm holds the lock of what it rings, with one exception that this store adds: unparking the head of
-a lane is done by whoever frees the lane, without holding the run. So a parked alarm is changed only under the lock of
-its lane, and whoever takes one away takes that lock first (`LOCK_LANES`): in this order, as everywhere, and never the
-other way round.
+Writing an alarm requires the lock of what it rings, with one exception in this store: freeing a lane unparks the head
+of the lane without locking its run. So a parked alarm is changed only under the lock of its lane, and removing one
+takes that lock first (`LOCK_LANES`), always in this order.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, i
 _COLUMNS = columns_of(Alarm, "alarms")
 _TEXTS: Final = frozenset({"kind", "lane"})
 
-# Write alarms, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
+# Insert or update alarms. An unchanged one (each settle derives it again) does not touch the due index.
 SET = f"""
 {insert_into("alarms", Alarm, _TEXTS)}
 ON CONFLICT (kind, ref) DO UPDATE SET
@@ -26,27 +25,27 @@ ON CONFLICT (kind, ref) DO UPDATE SET
     OR alarms.priority <> excluded.priority OR alarms.lane IS DISTINCT FROM excluded.lane
 """
 
-# Give alarms another due time. Without a join, so that the planner has no choice but to seek; and it finds a parked
-# alarm also if whoever frees the lane changes it at this moment.
+# Change the due time of alarms. Without a join, so that the planner has to use the index; and it also finds a parked
+# alarm that is being unparked at this moment.
 MOVE = """
 UPDATE alarms SET due_at = ($3::bigint[])[array_position($2::bigint[], ref)]
 WHERE kind = $1 AND ref = ANY($2::bigint[])
 """
 
-# The lanes that alarms about to be removed are parked behind.
+# The lanes behind which alarms that are about to be removed are parked.
 LOCK_LANES = """
 SELECT lane FROM lanes
 WHERE lane = ANY(ARRAY(SELECT lane FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[]) AND parked = 1))
 ORDER BY lane FOR UPDATE
 """
 
-# Take alarms away.
+# Delete alarms.
 REMOVE = "DELETE FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 
-# Alarms of one kind by what they ring.
+# Alarms of one kind by the id of their subject.
 BY_REFS = f"SELECT {_COLUMNS} FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[])"
 
-# The earliest alarm of each kind and priority, but for some kinds: a walk over the few there are, one seek each.
+# The earliest alarm of each kind and priority, except for some kinds: one index seek each.
 _WALK = """
 WITH RECURSIVE walk AS (
   (
@@ -65,7 +64,7 @@ WITH RECURSIVE walk AS (
 NEXT_DUE_AT = f"{_WALK} SELECT min(due_at) FROM walk WHERE kind <> ALL($1::text[])"
 DUE_KINDS = f"{_WALK} SELECT kind FROM walk WHERE due_at <= $1"
 
-# Let the alarm that is first in line of its kind ring later. It may refer to nothing. One that somebody holds is his.
+# Postpone the first due alarm of a kind. Its row may be missing. One that is locked elsewhere is skipped.
 HOLD_OFF_FIRST = """
 WITH first AS (
   SELECT ref FROM alarms WHERE kind = $1 AND parked = 0 AND due_at <= $2
@@ -74,7 +73,7 @@ WITH first AS (
 UPDATE alarms SET due_at = $3 WHERE kind = $1 AND ref = (SELECT ref FROM first) RETURNING ref
 """
 
-# Bring waiting runs nearer: the clock their times were reckoned on was ahead. Rows are taken in key order.
+# Bring waiting runs forward: the clock their times are based on was ahead. Rows are locked in key order.
 SHIFT_WAITING = """
 WITH waiting AS (
   SELECT ref FROM alarms WHERE kind = 'run' AND (due_at > $2 OR parked = 1) ORDER BY ref FOR UPDATE
@@ -94,9 +93,10 @@ class PostgresAlarms:
     def set_many(self, rows: Sequence[Alarm]) -> None:
         if not rows:
             return
-        last = {(row.kind, row.ref): row for row in rows}  # one statement may not write a row twice: the last stands
+        # One statement must not write a row twice: the last one counts.
+        last = {(row.kind, row.ref): row for row in rows}
         unseen = self._session.unseen_lanes
-        if unseen:  # whether that lane is held is not known: nobody parks behind it, see `lanes`
+        if unseen:  # it is not known whether that lane is held: nothing is parked behind it, see `lanes`
             last = {key: row._replace(parked=0) if row.lane in unseen else row for key, row in last.items()}
         self._session.change(SET, *arrays(list(last.values()), Alarm, _TEXTS))
 

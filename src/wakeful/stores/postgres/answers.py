@@ -1,4 +1,4 @@
-"""Answers to be given again, in PostgreSQL."""
+"""Stored responses for repeated requests, in PostgreSQL."""
 
 from wakeful.ports.store import Answer
 from wakeful.stores.postgres.connection import Session
@@ -6,17 +6,17 @@ from wakeful.stores.postgres.rows import columns_of
 
 _COLUMNS = columns_of(Answer, "answers")
 
-# An answer by its key.
+# A stored response by its key.
 GET = f"SELECT {_COLUMNS} FROM answers WHERE key = $1"
 
-# Keep an answer, in place of an older one of that key.
+# Store a response, replacing an older one with that key.
 PUT = """
 INSERT INTO answers (key, fingerprint, answer, size, answered_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, size = excluded.size,
   answered_at = excluded.answered_at
 """
 
-# Forget what is too old, and of the rest all but the newest that fit. Rows another node is at are left to it.
+# Delete what is too old, and all but the newest that fit. Rows that another node has locked are left to it.
 PRUNE = """
 DELETE FROM answers WHERE key IN (
   SELECT answers.key FROM answers JOIN (
@@ -29,7 +29,7 @@ DELETE FROM answers WHERE key IN (
 )
 """
 
-# Answer under a key from now on, unless somebody else is at it. Of two at once, the later sees the row of the first.
+# Claim a key, unless another process has it. Of two concurrent claims, the later sees the row of the first.
 BEGIN = """
 INSERT INTO askings (key, asker, until) VALUES ($1, $2, $3)
 ON CONFLICT (key) DO UPDATE SET asker = excluded.asker, until = excluded.until
@@ -37,10 +37,10 @@ WHERE askings.asker = excluded.asker OR askings.until < $4
 RETURNING key
 """
 
-# Done with a key.
+# Release a key.
 RELEASE = "DELETE FROM askings WHERE key = $1 AND asker = $2"
 
-# Forget who never came back.
+# Delete expired claims.
 FORGET = "DELETE FROM askings WHERE until <= $1"
 
 

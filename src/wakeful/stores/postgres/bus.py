@@ -3,37 +3,37 @@
 from wakeful.ports.bus import Relayed
 from wakeful.stores.postgres.connection import Session
 
-# How many old rows go with each new one: more than come, so that none stay.
+# How many old rows are deleted with each new one: more than one, so that none stay.
 PRUNE_STEP = 20
 
-# Somebody watches until then.
+# Register a watcher until then.
 WATCH = """
 INSERT INTO watchers (watcher, until) VALUES ($1, $2) ON CONFLICT (watcher) DO UPDATE SET until = excluded.until
 """
 
-# Forget who watches no more; those another node is at are left to it. There are as many watchers as processes.
+# Delete expired watchers, except rows that another node has locked. There is one watcher per process.
 FORGET = """
 DELETE FROM watchers WHERE watcher IN (
   SELECT watcher FROM watchers WHERE until < $1 ORDER BY watcher FOR UPDATE SKIP LOCKED
 )
 """
 
-# Whether somebody else watches.
+# Whether there is another watcher.
 IS_WATCHED = "SELECT 1 FROM watchers WHERE until >= $1 AND watcher <> $2 LIMIT 1"
 
-# The number of what was told last.
+# The number of the last published events.
 LAST = "SELECT value FROM counters WHERE name = 'bus'"
 
-# The next number. The row is held until the transaction ends, so the one after it is given after this one is seen.
+# The next number. The row is locked until the transaction ends, so the following number becomes visible after this one.
 NEXT = "UPDATE counters SET value = value + 1 WHERE name = 'bus' RETURNING value"
 
-# Tell the others.
+# Publish events.
 PUBLISH = "INSERT INTO bus (seq, sender, events, told_at) VALUES ($1, $2, $3, $4)"
 
-# Forget some of what is too old, the oldest first. Whoever publishes holds the counter, so nobody else is at it.
+# Delete some old events, oldest first. The publisher holds the lock of the counter, so there is no concurrent delete.
 PRUNE = "DELETE FROM bus WHERE seq IN (SELECT seq FROM bus ORDER BY seq LIMIT $1) AND told_at < $2"
 
-# What was told after a number; one's own need not travel.
+# Events after a number; the reader's own are returned without their text.
 AFTER = """
 SELECT seq, sender, CASE WHEN sender = $1 THEN NULL ELSE events END FROM bus WHERE seq > $2 ORDER BY seq LIMIT $3
 """

@@ -1,4 +1,4 @@
-"""Where schedules stand, in PostgreSQL. The cadence row is the lock of its schedule."""
+"""The states of schedules, in PostgreSQL. The cadence row is the lock of its schedule."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -23,22 +23,22 @@ from wakeful.stores.postgres.rows import (
 _COLUMNS = columns_of(Cadence, "cadences")
 _TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id", "session_node"})
 
-# Write new cadences.
+# Insert cadences.
 ADD = insert_into("cadences", Cadence, _TEXTS)
 
 # Cadences by id, in id order.
 LOOK = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id = ANY($1::bigint[]) ORDER BY schedule_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Cadences whose alarm is due, oldest first; looked at, and held.
+# Cadences whose alarm is due, oldest first; without and with locks.
 LOOK_DUE, DUE = due_of("schedule", "cadences", "schedule_id", fields_of(Cadence))
 
-# Write cadences back.
+# Update cadences.
 SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")
 
-# Write back what ringing changes, and what settling changes: a third of the cost of the whole row.
+# Write the columns that ringing changes, and those that settling changes: a third of the cost of the whole row.
 SAVE_PLANNED = update_some("cadences", _TEXTS, key="schedule_id", columns=PLANNED_COLUMNS)
 SAVE_SETTLED = update_some("cadences", _TEXTS, key="schedule_id", columns=SETTLED_COLUMNS)
 _PLANNED: Final = ("schedule_id", *PLANNED_COLUMNS)
@@ -46,13 +46,13 @@ _SETTLED: Final = ("schedule_id", *SETTLED_COLUMNS)
 _planned = attrgetter(*_PLANNED)
 _settled = attrgetter(*_SETTLED)
 
-# Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
-# index on the border would be moved by every fire.
+# Cadences planned beyond now. Deliberately a scan: it runs only at start and after a clock step, and an index on this
+# column would be updated by every fire.
 LOOK_AHEAD_OF = (
     f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id > $1 AND planned_through > $2 ORDER BY schedule_id LIMIT $3"
 )
 
-# The same, held.
+# The same, locked.
 AHEAD_OF = f"{LOOK_AHEAD_OF} FOR UPDATE"
 
 

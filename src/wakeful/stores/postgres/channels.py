@@ -1,17 +1,16 @@
-"""Where people were last heard of, in PostgreSQL."""
+"""The last interaction on each channel, in PostgreSQL."""
 
 from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import Interaction
 from wakeful.stores.postgres.connection import Session
 
-# Somebody was heard of there, later than everybody else. A sequence suffices: of two at the same moment, either may be
-# the last.
+# Record an interaction as the latest. A sequence is enough: of two at the same moment, either may be the last.
 TOUCH = """
 INSERT INTO interactions (channel, recipient, at, turn) VALUES ($1, $2, $3, nextval('interaction_turns'))
 ON CONFLICT (channel) DO UPDATE SET recipient = excluded.recipient, at = excluded.at, turn = excluded.turn
 """
 
-# The last of each channel; there are as many as channels.
+# The last of each channel; there is one row per channel.
 INTERACTIONS = "SELECT channel, recipient, at, turn FROM interactions"
 
 

@@ -1,13 +1,13 @@
-"""The clock of a node on PostgreSQL: the database's clock, reckoned from our own monotonic one.
+"""The clock of a node on PostgreSQL: the server's clock, extrapolated by our monotonic clock.
 
-Nodes compare leases and due times with one another, so they must agree on what time it is, and machines do not. Each
-takes the server's time once in a while and goes on by its own steady clock from there: reading costs nothing, a machine
-whose wall clock is wrong or is stepped does no harm, and SQL asks the time in this one place (L10). It is set when the
-node registers and at every renewal of its lease. If the server's own clock is stepped, the node sees a jump at its next
-renewal, as it would see one of its own.
+Nodes compare leases and due times with each other, so they must agree on the time, and machines do not. Each node reads
+the server's time once in a while and continues with its own steady clock from there: reading costs nothing, a machine
+whose wall clock is wrong or is stepped does no harm, and this is the only SQL that reads the time (L10). The clock is
+set when the node registers and at every renewal of its lease. If the server's own clock is stepped, the node sees a
+jump at its next renewal, as it would with its own clock.
 
-The steady side counts a suspended machine's sleep where the system can, so that a node that wakes knows at once how
-late it is.
+The steady clock includes the time a machine was suspended if the system supports it, so that a node that wakes up knows
+immediately how late it is.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from wakeful.integrations.system.waiting import wait_until_set
 from wakeful.ports.clock import Moment
 from wakeful.stores.postgres.connection import Session
 
-# The server's time in microseconds, at the moment it is asked and not when the transaction began.
+# The server's time in microseconds, at the moment of the query and not at the start of the transaction.
 SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-# An answer that took longer than this says too little about when it was given, unless there is none better.
+# A response that took longer than this is too imprecise, unless there is no better one.
 ROUND_TRIP_MAX_NS: Final = 50_000_000
 TRIES: Final = 3
 
 
 class PostgresClock:
-    """See `ports.clock.Clock`. Until it is first set it shows the machine's own time."""
+    """See `ports.clock.Clock`. Until it is first set it returns the machine's own time."""
 
     def __init__(self, *, steady_ns: Callable[[], int] | None = None) -> None:
         self._steady_ns = steady_ns or _steady_ns()
@@ -48,7 +48,7 @@ class PostgresClock:
         return await wait_until_set(bell, duration)
 
     def set_by(self, session: Session) -> None:
-        """Take the server's time, as of the middle of the quickest of a few round trips."""
+        """Read the server's time, as of the middle of the fastest of a few round trips."""
         best_ns, offset_us = None, self._offset_us
         for _ in range(TRIES):
             asked = self._steady_ns()
@@ -62,7 +62,7 @@ class PostgresClock:
 
 
 def _steady_ns() -> Callable[[], int]:
-    """A clock that never goes back and, on Linux, does not stop while the machine sleeps."""
+    """A clock that never goes back and, on Linux, does not stop while the machine is suspended."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     if boottime is None:
         return time.monotonic_ns

@@ -1,9 +1,9 @@
-"""Connections: how one is opened, how statements travel on it, and what its errors mean.
+"""Connections: opening them, running statements, and interpreting their errors.
 
 A pooler in transaction mode (pgbouncer) may serve each transaction by another session of the server. Nothing that
-belongs to a session can be relied on there: no prepared statements, no `SET`, no `LISTEN`. A pooler is recognised by
-the process id it announces, which is not that of the server's process. Behind one, each transaction begins with the
-settings it needs (`Connection.preamble`), and nothing is prepared.
+belongs to a session works there: no prepared statements, no `SET`, no `LISTEN`. A pooler is recognised by the process
+id it announces, which is not that of the server's process. Behind one, each transaction starts with the settings it
+needs (`Connection.preamble`), and nothing is prepared.
 """
 
 import time
@@ -30,36 +30,36 @@ TROUBLE_KEPT_S: Final = 60
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """One connection, and what each transaction on it begins with."""
+    """One connection, and the settings each transaction on it starts with."""
 
     preamble: bytes = b""
 
     @property
     def is_pooled(self) -> bool:
-        """Whether another session of the server may serve each transaction."""
+        """Whether each transaction may be served by another session of the server."""
         return bool(self.preamble)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait for what."""
+    """Time limits."""
 
     connect: Duration = 5 * SECOND
     statement: Duration = 30 * SECOND
     lock: Duration = 10 * SECOND
-    # A process that froze in the middle of a transaction keeps others waiting; the server ends it after this. Less than
-    # a lease, so that rescue never waits for it; much more than any operation thinks between two statements.
+    # A process that froze in the middle of a transaction blocks others; the server ends it after this. Less than a
+    # lease, so that a rescue never waits for it; much more than any operation needs between two statements.
     frozen: Duration = 15 * SECOND
-    # Nothing heard from the other side for this long: it is gone.
+    # If the other side is silent for this long, it is gone.
     silence: Duration = 15 * SECOND
-    # A commit whose answer was lost is asked after for this long.
+    # How long to ask for the result of a commit whose response was lost.
     doubt: Duration = 30 * SECOND
     reconnect_first: Duration = 100
     reconnect_max: Duration = 5 * SECOND
 
 
-# Every query here is written for an index, and the tables it looks at are empty when its plan is made. So the planner
-# is told to seek; what it guesses from statistics that are not there yet, or no longer true, cannot make it scan.
+# Every query here is written for an index, and its tables are empty when its plan is made. So the planner is
+# restricted to index scans: missing or outdated statistics must not lead to a full scan.
 _PLANNING: Final = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -72,66 +72,66 @@ _PLANNING: Final = {
     "plan_cache_mode": "force_generic_plan",
 }
 
-# About the connection, the server or its resources, and not about the operation.
+# Errors of the connection, the server or its resources, and not of the operation.
 _OF_THE_PLACE: Final = (
     "08",  # the connection
-    "25006",  # a server that only reads: a standby, or one that was switched over
-    "25P03",  # we were frozen inside a transaction
+    "25006",  # a read-only server: a standby, or one after a switchover
+    "25P03",  # this process was frozen inside a transaction
     "25P04",
     "53",  # disk full, too many connections, out of memory
-    "55P03",  # a lock was not to be had in time
+    "55P03",  # a lock was not available in time
     "57",  # shut down, starting up, a statement took too long
     "58",  # the server's disk
     "F0",
-    "XX",  # damage
+    "XX",  # corruption
 )
 _CURES: Final = {
-    "53100": "the server's disk is full; make room, nothing of this was kept",
-    "53300": "the server takes no more connections; raise max_connections or use fewer nodes",
-    "55P03": "another transaction keeps what this one needs; if it stays so, look for a frozen process",
-    "57014": "a statement took too long; look at what keeps the server busy",
-    "25006": "the server only reads; connect to the one that may write",
+    "53100": "the server's disk is full; free some space, nothing of this was stored",
+    "53300": "the server accepts no more connections; raise max_connections or use fewer nodes",
+    "55P03": "another transaction holds a lock that this one needs; if this persists, look for a frozen process",
+    "57014": "a statement took too long; check what keeps the server busy",
+    "25006": "the server is read-only; connect to the primary",
 }
 _TO_REPEAT: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
-def connect(address: Address, patience: Timeouts) -> Connection:
-    """A connection in autocommit: transactions are begun and ended by us, visibly."""
-    seconds = max(1, patience.silence // SECOND)
+def connect(address: Address, timeouts: Timeouts) -> Connection:
+    """A connection in autocommit mode: transactions are started and ended explicitly."""
+    seconds = max(1, timeouts.silence // SECOND)
     connection = Connection.connect(
         address.conninfo,
         autocommit=True,
         prepare_threshold=0,
-        cursor_factory=RawCursor,  # $1 is the server's own way, and one statement may use a parameter twice
-        connect_timeout=max(1, patience.connect // SECOND),
+        cursor_factory=RawCursor,  # native $1 parameters, which one statement may use twice
+        connect_timeout=max(1, timeouts.connect // SECOND),
         keepalives=1,
         keepalives_idle=max(1, seconds // 3),
         keepalives_interval=max(1, seconds // 3),
         keepalives_count=2,
-        tcp_user_timeout=patience.silence,
+        tcp_user_timeout=timeouts.silence,
         application_name="wakeful",
     )
     try:
         connection.prepared_max = STATEMENTS_KEPT
-        _set_up(connection, address, patience)
+        _set_up(connection, address, timeouts)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _set_up(connection: Connection, address: Address, patience: Timeouts) -> None:
+def _set_up(connection: Connection, address: Address, timeouts: Timeouts) -> None:
     settings = {
         **_PLANNING,
         "search_path": address.schema,
-        "statement_timeout": patience.statement,
-        "lock_timeout": patience.lock,
-        "idle_in_transaction_session_timeout": patience.frozen,
+        "statement_timeout": timeouts.statement,
+        "lock_timeout": timeouts.lock,
+        "idle_in_transaction_session_timeout": timeouts.frozen,
         "client_min_messages": "warning",
     }
     asked = b"SELECT pg_backend_pid(), current_setting('synchronous_commit')"
     backend_pid, synchronous = connection.execute(asked, prepare=False).fetchone() or (0, "")
-    # L7: whoever was answered is on disk. Stricter settings (a standby that confirms) are the server's choice.
+    # L7: a successful commit is on disk. Stricter settings (a synchronous standby) are configured on the server.
     if synchronous == "off":
         settings["synchronous_commit"] = "on"
     if backend_pid == connection.pgconn.backend_pid:
@@ -144,24 +144,24 @@ def _set_up(connection: Connection, address: Address, patience: Timeouts) -> Non
 
 
 class Connector:
-    """The way to the server. While it is shut, asking again at once is refused at once, ever more patiently."""
+    """Connects to the server. After a failure it refuses immediately for a growing time instead of retrying."""
 
-    def __init__(self, address: Address, patience: Timeouts) -> None:
+    def __init__(self, address: Address, timeouts: Timeouts) -> None:
         self.address = address
-        self.patience = patience
+        self.timeouts = timeouts
         self._lock = Lock()
         self._pause: Duration = 0
-        self._shut_until = 0.0  # by the stopwatch of the threads: how fast to knock, nothing of when to ring
-        self._broken: deque[tuple[float, str]] = deque(maxlen=10_000)  # when, and what was said
+        self._shut_until = 0.0  # process time, for the retry interval only; scheduling does not depend on it
+        self._broken: deque[tuple[float, str]] = deque(maxlen=10_000)  # when, and the error
 
     def open(self) -> Connection:
-        """A new connection; raises `StoreUnavailable` if there is none to be had."""
+        """A new connection; raises `StoreUnavailable` if the server cannot be reached."""
         with self._lock:
             left = self._shut_until - time.monotonic()
         if left > 0:
-            raise StoreUnavailable(f"the server could not be reached; the next try is in {left:.1f} s")
+            raise StoreUnavailable(f"the server could not be reached; the next attempt is in {left:.1f} s")
         try:
-            connection = connect(self.address, self.patience)
+            connection = connect(self.address, self.timeouts)
         except psycopg.Error as error:
             self._shut()
             self.note(error)
@@ -171,12 +171,12 @@ class Connector:
         return connection
 
     def note(self, error: BaseException) -> None:
-        """A connection could not be made, or broke."""
+        """Record a connection that could not be opened, or broke."""
         with self._lock:
             self._broken.append((time.monotonic(), _said(error)))
 
     def trouble(self) -> str | None:
-        """What was noted in the last minute, as a sentence."""
+        """The failures of the last minute, as a sentence."""
         since = time.monotonic() - TROUBLE_KEPT_S
         with self._lock:
             while self._broken and self._broken[0][0] < since:
@@ -184,26 +184,35 @@ class Connector:
             if not self._broken:
                 return None
             n, (_, said) = len(self._broken), self._broken[-1]
-        return f"connections to the server failed {n} times in the last minute; the last one said: {said}"
+        return f"connections to the server failed {n} times in the last minute; the last error: {said}"
 
     def _shut(self) -> None:
         with self._lock:
-            doubled = max(self.patience.reconnect_first, 2 * self._pause)
-            self._pause = min(self.patience.reconnect_max, doubled)
+            doubled = max(self.timeouts.reconnect_first, 2 * self._pause)
+            self._pause = min(self.timeouts.reconnect_max, doubled)
             self._shut_until = time.monotonic() + self._pause / SECOND
 
 
 class UncertainCommits:
-    """Whether this process has ever been left without an answer about what it owns, see `fate`."""
+    """Whether this process may own runs it does not know of, because a commit is uncertain, see `fate`."""
 
     def __init__(self) -> None:
         self.is_any = False
 
 
 class Session:
-    """One connection as the nouns use it: statements by `$n`, and what the transaction under way has met."""
+    """One connection as the tables use it: statements with `$n`, and the state of the current transaction."""
 
-    __slots__ = ("_execute", "connection", "doubts", "failure", "is_changed", "is_reading", "on_time", "unseen_lanes")
+    __slots__ = (
+        "_execute",
+        "connection",
+        "failure",
+        "is_changed",
+        "is_reading",
+        "on_time",
+        "uncertain",
+        "unseen_lanes",
+    )
 
     def __init__(
         self,
@@ -211,54 +220,54 @@ class Session:
         *,
         is_reading: bool,
         on_time: Callable[["Session"], None],
-        doubts: UncertainCommits | None = None,
+        uncertain: UncertainCommits | None = None,
     ) -> None:
         self.connection = connection
         self.is_reading = is_reading
-        self.on_time = on_time  # called when the lease is renewed: the moment to set our clock by the server's
-        self.doubts = doubts or UncertainCommits()
+        self.on_time = on_time  # called when the lease is renewed: sets our clock by the server's
+        self.uncertain = uncertain or UncertainCommits()
         self._execute = connection.cursor().execute
         self.reset()
 
     def reset(self) -> None:
-        """Forget the last transaction."""
-        self.failure: psycopg.Error | None = None  # the first error of the database, even if the operation hid it
-        self.is_changed = False  # something others may want to look at was written
-        self.unseen_lanes: set[str] = set()  # lanes another node was working on, see `lanes`
+        """Clear the state of the last transaction."""
+        self.failure: psycopg.Error | None = None  # the first database error, even if the operation caught it
+        self.is_changed = False  # something was written that other nodes need to know
+        self.unseen_lanes: set[str] = set()  # lanes that another node has locked, see `lanes`
 
     def rows(self, query: str, *params: Param) -> list[tuple[Any, ...]]:
-        """Ask, and fetch everything."""
+        """Run a query, and fetch all rows."""
         cursor = self._run(query, params)
         return cursor.fetchall()
 
     def change(self, query: str, *params: Param) -> int:
-        """Write; answers how many rows it touched."""
+        """Write; returns the number of affected rows."""
         count = self._run(query, params).rowcount
         self.is_changed = self.is_changed or count > 0
         return count
 
     def save(self, query: str, n: int, *params: Param) -> None:
-        """Write n rows back; each must be there and held, or what was decided about it would be lost in silence."""
+        """Write n rows; each must exist and be locked, or a decision about it would be lost silently."""
         count = self.change(query, *params)
         if count != n:
-            raise LookupError(f"{n - count} of {n} rows to be written back are gone, or were not held")
+            raise LookupError(f"{n - count} of {n} rows to be written are gone, or were not locked")
 
     def change_returning(self, query: str, *params: Param) -> list[tuple[Any, ...]]:
-        """Write, and fetch what it returns."""
+        """Write, and fetch the returned rows."""
         found = self._run(query, params).fetchall()
         self.is_changed = self.is_changed or bool(found)
         return found
 
     @property
     def is_alive(self) -> bool:
-        """Whether the connection can take another transaction."""
+        """Whether the connection can be used for another transaction."""
         return not self.connection.closed and self.connection.pgconn.transaction_status == TransactionStatus.IDLE
 
     def close(self) -> None:
         self.connection.close()
 
     def _run(self, query: str, params: tuple[Param, ...]) -> "psycopg.Cursor[tuple[Any, ...]]":
-        # As texts: the server knows what a parameter must be, and a number's size must not make it another statement.
+        # As texts: the server infers the type, and the size of a number must not lead to another prepared statement.
         said = [_as_text(value) for value in params]
         try:
             return self._execute(query.encode(), said)
@@ -274,17 +283,17 @@ def _as_text(value: Param) -> str | None:
 
 
 def is_to_repeat(error: BaseException) -> bool:
-    """Whether the database asks for the transaction to be run again from the start."""
+    """Whether the database requires the transaction to be run again from the start."""
     return isinstance(error, _TO_REPEAT)
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Whether the error is about the place, so that nothing in the transaction can be trusted."""
+    """Whether the error concerns the server or the connection, so that the transaction cannot be trusted."""
     if not isinstance(error, psycopg.Error):
         return False
     if error.pgconn is not None and error.pgconn.status == ConnStatus.BAD:
         return True
-    if error.sqlstate is None:  # libpq's own: the connection broke, or was never made
+    if error.sqlstate is None:  # from libpq itself: the connection broke, or was never made
         return type(error) in (psycopg.Error, psycopg.DatabaseError) or isinstance(
             error, psycopg.OperationalError | psycopg.InterfaceError
         )
@@ -292,7 +301,7 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
-    """The error in the words of the port."""
+    """The error as an exception of the port."""
     cure = _CURES.get(error.sqlstate or "")
     said = _said(error)
     failure = StoreUnavailable(f"{cure} ({said})" if cure else said)

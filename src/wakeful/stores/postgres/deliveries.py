@@ -13,33 +13,34 @@ from wakeful.stores.postgres.rows import columns_of, fields_of, ids
 _ADDRESSEE = columns_of(Addressee, "addressees")
 _DELIVERY = columns_of(Delivery, "deliveries")
 
-# Make an addressee, unless it is known. Two nodes that ask at once wait for one another here.
+# Create an addressee, unless it exists. Concurrent inserts by two nodes wait for each other here.
 MAKE = """
 INSERT INTO addressees (channel, recipient, fence) VALUES ($1, $2, 0) ON CONFLICT (channel, recipient) DO NOTHING
 """
 
-# The addressee of a channel and a recipient, held.
+# The addressee of a channel and a recipient, locked.
 FIND = f"SELECT {_ADDRESSEE} FROM addressees WHERE channel = $1 AND recipient = $2 FOR UPDATE"
 
 # Addressees by id, in id order.
 LOOK = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id = ANY($1::bigint[]) ORDER BY addressee_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Addressees whose alarm is due, oldest first; looked at, and held.
+# Addressees whose alarm is due, oldest first; without and with locks.
 LOOK_DUE, DUE = due_of(ALARM_DELIVERY, "addressees", "addressee_id", fields_of(Addressee))
 
 # Addressees in id order.
 LOOK_ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > $1 ORDER BY addressee_id LIMIT $2"
 
-# The same, held.
+# The same, locked.
 ADDRESSEES = f"{LOOK_ADDRESSEES} FOR UPDATE"
 
-# Write fence and claim back.
+# Update fence and claim.
 SAVE_ADDRESSEE = "UPDATE addressees SET fence = $2, claimed_until = $3 WHERE addressee_id = $1"
 
-# A new delivery, due at once, unless its run told this addressee already. No unique index: stores of 0.1 may hold two.
+# Insert a delivery, due immediately, unless its run already has one for this addressee. No unique index, because
+# stores of 0.1 may contain two.
 ADD = """
 INSERT INTO deliveries (
   addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
@@ -61,17 +62,17 @@ SELECT {_DELIVERY} FROM deliveries WHERE addressee_id = $1 AND status = 'pending
 # One delivery.
 GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = $1"
 
-# Write a delivery back; what it says and to whom never changes.
+# Update a delivery; its text and its addressee never change.
 _CHANGED = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVED_COLUMNS, start=2))
 SAVE = f"UPDATE deliveries SET {_CHANGED} WHERE delivery_id = $1"
 _moved = attrgetter("delivery_id", *MOVED_COLUMNS)
 
-# What is pending for an addressee may be tried now, whenever that was to be.
+# Make all pending deliveries of an addressee due now.
 HURRY = """
 UPDATE deliveries SET next_attempt_at = $2 WHERE addressee_id = $1 AND status = 'pending' AND next_attempt_at > $2
 """
 
-# Take a delivery away.
+# Delete a delivery.
 REMOVE = "DELETE FROM deliveries WHERE delivery_id = $1"
 
 # Deliveries newest first, all or of one status.
@@ -80,13 +81,13 @@ PAGE_OF_STATUS = f"""
 SELECT {_DELIVERY} FROM deliveries WHERE status = $3 AND delivery_id < $1 ORDER BY status, delivery_id DESC LIMIT $2
 """
 
-# What runs said to people.
+# The deliveries of runs.
 OF_RUNS = f"""
 SELECT {_DELIVERY} FROM unnest($1::bigint[]) AS wanted (wanted_id)
 JOIN deliveries ON deliveries.run_id = wanted_id
 """
 
-# What is pending or dead, by channel.
+# Pending and dead deliveries, by channel.
 OPEN_COUNTS = """
 SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'dead') GROUP BY channel, status
 """
@@ -94,7 +95,7 @@ SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'de
 # The id of the newest delivery.
 LAST_ID = "SELECT coalesce((SELECT delivery_id FROM deliveries ORDER BY delivery_id DESC LIMIT 1), 0)"
 
-# Forget what ended long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what ended long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM deliveries WHERE delivery_id = ANY(ARRAY(
   SELECT delivery_id FROM deliveries WHERE ended_at < $1 AND (ended_at >= $3 OR EXISTS (

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 
 def due_of(kind: str, table: str, key: str, columns: Sequence[str]) -> tuple[str, str]:
-    """Rows of a table whose alarms of one kind are due by $1, oldest first, at most $2: to look at, and to hold.
+    """Rows of a table whose alarms of one kind are due by $1, oldest first, at most $2: without locks, and with locks.
 
-    One seek for each priority, merged. To hold is to lock row and alarm both, and never to wait for either. One that
-    was changed after the statement began is looked at again as it is now: what another node has rung meanwhile is due
-    no more."""
+    One index seek per priority, merged. The second query locks both row and alarm, and never waits for either. A row
+    that was changed after the statement started is evaluated again with its current values: if another node has rung
+    it in the meantime, it is no longer due."""
     of_priority = f"""
 SELECT alarms.due_at AS rings_at, {", ".join(f"{table}.{name}" for name in columns)}
 FROM alarms JOIN {table} ON {table}.{key} = alarms.ref

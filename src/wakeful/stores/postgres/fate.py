@@ -1,10 +1,10 @@
-"""What became of a commit whose answer was lost.
+"""Resolving a commit whose response was lost.
 
-Usually the server can be asked. When it cannot for too long, the caller is told `CommitUnknown`, and most operations
-are safe to repeat: a settlement finds its run closed and leaves it alone, an identical definition changes nothing, a
-mark is written twice. A claim is not: if it was kept, runs are ours that we know nothing of, and nobody would perform
-them. So a node that had such a commit gives up its lease at its next renewal (`UncertainCommits`, `nodes.renew`) and
-starts over: whatever the old incarnation owned is then found and rescued like the runs of any node that died.
+Usually the server can be asked. If it cannot be reached for too long, the caller gets `CommitUnknown`, and most
+operations are safe to repeat: a settlement finds its run closed and leaves it alone, an identical definition changes
+nothing, a mark is written twice. A claim is not: if it was committed, we own runs that we do not know of, and no node
+would perform them. So a node with such a commit gives up its lease at its next renewal (`UncertainCommits`,
+`nodes.renew`) and enters again: the runs of the old incarnation are then rescued like those of any dead node.
 """
 
 import time
@@ -16,46 +16,46 @@ from wakeful.core.schedule.policies import SECOND
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.connection import Connection, Connector, UncertainCommits
 
-# What the server knows of a transaction: committed, aborted, in progress; nothing, if it is too old.
+# The server's status of a transaction: committed, aborted, in progress; NULL if it is too old.
 STATUS = "SELECT pg_xact_status($1::xid8)"
 
-# End a transaction that still hangs on a connection we lost. Its number is compared, because the process id alone may
-# by now be another's.
+# End a transaction that is still open on a connection we lost. Its number is compared, because the process id alone
+# may have been reused.
 END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $2 AND backend_xid = $1::xid8::xid"
 
 PAUSE_S: Final = 0.1
 
 
 class UncertainCommit(NamedTuple):
-    """A transaction whose COMMIT was sent and not answered."""
+    """A transaction whose COMMIT was sent and got no response."""
 
     xid: str
     backend_pid: int
 
 
 class CommitUnknown(StoreUnavailable):
-    """COMMIT was sent, the connection broke, and the server could not be asked since: it was kept or it was not."""
+    """COMMIT was sent, the connection broke, and the server cannot be reached: it was committed or it was not."""
 
 
-def resolve(doubt: UncertainCommit, door: Connector, doubts: UncertainCommits) -> None:
-    """Return if it was kept; raise `StoreUnavailable` if it was not, `CommitUnknown` if nobody could say."""
-    # A stopwatch, and not the clock port: this thread waits for a server, and nothing that is due depends on it.
-    until = time.monotonic() + door.patience.doubt / SECOND
+def resolve(doubt: UncertainCommit, connector: Connector, uncertain: UncertainCommits) -> None:
+    """Return if it was committed; raise `StoreUnavailable` if it was not, `CommitUnknown` if that is unknown."""
+    # Process time, not the clock port: this thread waits for a server, and nothing that is due depends on it.
+    until = time.monotonic() + connector.timeouts.doubt / SECOND
     while True:
-        status = _ask(doubt, door)
+        status = _ask(doubt, connector)
         if status == "committed":
             return
         if status == "aborted":
-            raise StoreUnavailable("the connection was lost during commit; nothing of this was kept")
+            raise StoreUnavailable("the connection was lost during commit; nothing of this was stored")
         if time.monotonic() >= until:
-            doubts.is_any = True
-            raise CommitUnknown("the connection was lost during commit, and the server cannot say what became of it")
+            uncertain.is_any = True
+            raise CommitUnknown("the connection was lost during commit, and the server does not know its result")
         time.sleep(PAUSE_S)
 
 
-def _ask(doubt: UncertainCommit, door: Connector) -> str | None:
+def _ask(doubt: UncertainCommit, connector: Connector) -> str | None:
     try:
-        connection = door.open()
+        connection = connector.open()
     except StoreUnavailable:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where the heartbeat stands, in PostgreSQL. Its row is the lock of its wakes and of the system events."""
+"""The state of the heartbeat, in PostgreSQL. Its row is the lock for its wakes and for the system events."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,19 +12,19 @@ from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, ins
 _COLUMNS = columns_of(Heartbeat, "heartbeats")
 _TEXTS: Final = frozenset({"wakes", "turns"})
 
-# Write a new one, unless it is there.
+# Insert one, unless it exists.
 ADD = f"{insert_into('heartbeats', Heartbeat, _TEXTS)} ON CONFLICT (owner_id) DO NOTHING"
 
 # Heartbeats by owner.
 LOOK = f"SELECT {_COLUMNS} FROM heartbeats WHERE owner_id = ANY($1::bigint[]) ORDER BY owner_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Heartbeats whose alarm is due; looked at, and held.
+# Heartbeats whose alarm is due; without and with locks.
 LOOK_DUE, DUE = due_of("heartbeat", "heartbeats", "owner_id", fields_of(Heartbeat))
 
-# Write one back.
+# Update one.
 SAVE = update_of("heartbeats", Heartbeat, _TEXTS, key="owner_id")
 
 

@@ -1,4 +1,4 @@
-"""What lies on the page, in PostgreSQL."""
+"""The inbox, in PostgreSQL."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from wakeful.stores.postgres.rows import columns_of
 
 _COLUMNS = columns_of(InboxItem, "inbox")
 
-# Put it there, unless it is there already.
+# Insert an item, unless it exists.
 ADD = """
 INSERT INTO inbox (delivery_id, text, slug, run_id, at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (delivery_id) DO NOTHING
@@ -18,22 +18,22 @@ ON CONFLICT (delivery_id) DO NOTHING
 # One item.
 GET = f"SELECT {_COLUMNS} FROM inbox WHERE item_id = $1"
 
-# Items newest first, all or those nobody has read.
+# Items newest first, all or only unread ones.
 PAGE = f"SELECT {_COLUMNS} FROM inbox WHERE item_id < $1 ORDER BY item_id DESC LIMIT $2"
 PAGE_OF_UNREAD = f"""
 SELECT {_COLUMNS} FROM inbox WHERE read_at IS NULL AND item_id < $1 ORDER BY item_id DESC LIMIT $2
 """
 
-# How many nobody has read.
+# The number of unread items.
 UNREAD = "SELECT count(*) FROM inbox WHERE read_at IS NULL"
 
-# Say whether it was read.
+# Mark an item as read or unread.
 MARK = "UPDATE inbox SET read_at = $2 WHERE item_id = $1"
 
-# Take it away.
+# Delete an item.
 REMOVE = "DELETE FROM inbox WHERE item_id = $1"
 
-# Forget what came long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what arrived long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM inbox WHERE item_id = ANY(ARRAY(
   SELECT item_id FROM inbox WHERE at < $1 AND (at >= $3 OR EXISTS (

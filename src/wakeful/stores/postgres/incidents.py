@@ -1,4 +1,4 @@
-"""What people were told is wrong, in PostgreSQL."""
+"""Incidents, in PostgreSQL."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -12,29 +12,29 @@ from wakeful.stores.postgres.rows import columns_of, fields_of, storable, texts
 
 _COLUMNS = columns_of(Incident, "incidents")
 
-# Open an incident, or count that it was raised once more. Of two nodes that raise it at once, one opens it.
+# Open an incident, or count that it was raised once more. If two nodes raise it at the same time, one opens it.
 RAISE = """
 INSERT INTO incidents (name, text, opened_at, last_at, times, told_at) VALUES ($1, $2, $3, $3, 1, $3)
 ON CONFLICT (name) WHERE closed_at IS NULL DO UPDATE SET last_at = excluded.last_at, times = incidents.times + 1
 RETURNING times
 """
 
-# Those of these names that are open, in the order of their names.
+# The open ones of these names, ordered by name.
 LOOK_OPEN_OF = f"SELECT {_COLUMNS} FROM incidents WHERE closed_at IS NULL AND name = ANY($1::text[]) ORDER BY name"
 
-# The same, held.
+# The same, locked.
 OPEN_OF = f"{LOOK_OPEN_OF} FOR UPDATE"
 
-# It is over.
+# Close incidents.
 CLOSE = "UPDATE incidents SET closed_at = $1 WHERE incident_id = $2"
 
-# Those that are open; there are as many as things are wrong.
+# The open ones; there are few.
 OPEN = f"SELECT {_COLUMNS} FROM incidents WHERE closed_at IS NULL"
 
 # One of them.
 GET = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = $1"
 
-# A new one, unless one of its name is open.
+# Insert one, unless one with its name is open.
 _NEW = [name for name in fields_of(Incident) if name != "incident_id"]
 ADD = f"""
 INSERT INTO incidents ({", ".join(_NEW)}) VALUES ({", ".join(f"${place}" for place in range(1, len(_NEW) + 1))})
@@ -42,25 +42,25 @@ ON CONFLICT (name) WHERE closed_at IS NULL DO NOTHING RETURNING incident_id
 """
 _new = attrgetter(*_NEW)
 
-# Write one back.
+# Update one.
 _CHANGED = ", ".join(f"{name} = ${place}" for place, name in enumerate(_NEW, start=2))
 SAVE = f"UPDATE incidents SET {_CHANGED} WHERE incident_id = $1"
 
-# One that was never reported.
+# Delete one that was never reported.
 REMOVE = "DELETE FROM incidents WHERE incident_id = $1"
 
-# The one of a name that ended last.
+# The last closed one of a name.
 LAST_OVER = f"""
 SELECT {_COLUMNS} FROM incidents WHERE name = $1 AND closed_at <= $2 ORDER BY closed_at DESC LIMIT 1
 """
 
-# Those that are over, the latest end first.
+# The closed ones, latest end first.
 RECENT = f"SELECT {_COLUMNS} FROM incidents WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT $1"
 
-# Those whose alarm is due, oldest first; looked at, and held.
+# Those whose alarm is due, oldest first; without and with locks.
 LOOK_DUE, DUE = due_of(ALARM_INCIDENT, "incidents", "incident_id", fields_of(Incident))
 
-# Forget what was over long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what closed long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM incidents WHERE incident_id = ANY(ARRAY(
   SELECT incident_id FROM incidents WHERE closed_at < $1 AND (closed_at >= $3 OR EXISTS (

@@ -1,13 +1,13 @@
-"""One at a time per lane (L5), in PostgreSQL.
+"""One run at a time per lane (L5), in PostgreSQL.
 
-The lane row is the lock of the lane, and stays when the lane is free. A claim takes the rows it can have at once and
-passes over those another node is working on: it holds runs and lanes already, and waiting for more of them in whatever
-order they come would end in a circle. A lane passed over is *unseen*: it may be on its way to a holder, or just being
-freed. Parking a run behind it would be a mistake in the second case, because whoever frees it may have looked for
-parked runs before ours was parked, and nobody would ever wake it. So the transaction remembers unseen lanes, and an
-alarm that is to be parked behind one is left ringing (`PostgresAlarms.set_many`): the next look decides.
+The lane row is the lock of the lane, and stays when the lane is free. A claim locks the rows that are available and
+skips those another node has locked: it already holds locks of runs and lanes, and waiting for more of them in any order
+could deadlock. A skipped lane is *unseen*: it may be about to get a holder, or about to be freed. In the second case
+parking a run behind it would be wrong, because the transaction that frees it may have looked for parked runs before
+ours was parked, and nothing would ever wake it. So the transaction remembers unseen lanes, and an alarm that would be
+parked behind one stays due (`PostgresAlarms.set_many`): the next tick decides.
 
-A lane seen held stays locked until our commit, and whoever frees it waits for that; so it finds what we parked.
+A lane that was seen held stays locked until our commit. Freeing it waits for that, and so finds what we parked.
 """
 
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import ids, int_array, text_array, texts, update_some
 
-# Who holds these lanes; those another node is working on are left out.
+# The holders of these lanes, except those another node has locked.
 SEE = "SELECT lane, holder FROM lanes WHERE lane = ANY($1::text[]) ORDER BY lane FOR UPDATE SKIP LOCKED"
 
-# Of lanes that may have no row yet, those that nobody else is about to make one for.
+# Of lanes that may have no row yet, those that no other transaction is about to create.
 MAY_MAKE = """
 SELECT lane FROM unnest($1::text[]) AS wanted (lane)
 WHERE pg_try_advisory_xact_lock(hashtextextended(current_schema() || '.lanes.' || lane, 0))
 """
 
-# Make rows for lanes that have none. A statement after MAY_MAKE: it sees those that were made until then, and meets no
-# other maker, so that it waits for nobody.
+# Create rows for lanes that have none. A separate statement after MAY_MAKE: it sees those created until then, and meets
+# no concurrent insert, so it never waits.
 MAKE = """
 INSERT INTO lanes (lane)
 SELECT lane FROM unnest($1::text[]) AS wanted (lane)
@@ -35,16 +35,16 @@ WHERE NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.lane = wanted.lane) RETURNING 
 # Runs take free lanes.
 TAKE = update_some("lanes", frozenset({"lane"}), key="lane", columns=("holder",))
 
-# Who holds these lanes, held until the transaction ends; waits for those another node is working on.
+# The holders of these lanes, locked until the transaction ends; waits for those another node has locked.
 LOCK = "SELECT lane, holder FROM lanes WHERE lane = ANY($1::text[]) ORDER BY lane FOR UPDATE"
 
-# Let lanes go.
+# Free lanes.
 FREE = "UPDATE lanes SET holder = NULL WHERE lane = ANY($1::text[])"
 
-# Who holds what.
+# The holders of all lanes.
 HOLDERS = "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL ORDER BY lane"
 
-# Of these lanes, which nobody holds, the first in line.
+# Of these lanes, which must be free, the first waiting run.
 HEADS = """
 SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
   SELECT ref FROM alarms
@@ -53,11 +53,11 @@ SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
 ) AS head
 """
 
-# Let them ring. Also where the lane was free before, because the run that was let through may have left without taking
-# it, and those behind it must not wait for ever.
+# Unpark them. Also if the lane was free before, because the run that was unparked may have left without taking it, and
+# those behind it must not wait forever.
 UNPARK = "UPDATE alarms SET parked = 0 WHERE kind = 'run' AND ref = ANY($1::bigint[])"
 
-# Forget lanes that nobody holds or waits for. What another node is working on stays.
+# Delete lanes that are neither held nor waited for. Rows that another node has locked stay.
 PRUNE = """
 DELETE FROM lanes WHERE lane = ANY(ARRAY(
   SELECT lane FROM lanes WHERE holder IS NULL AND NOT EXISTS (
@@ -103,7 +103,7 @@ class PostgresLanes:
         return dict(self._session.rows(HOLDERS))
 
     def _see(self, lanes: set[str]) -> dict[str, int | None]:
-        """Those of the lanes that can be had now, locked, with their holders; the others are unseen."""
+        """Those of the lanes that are available now, locked, with their holders; the others are unseen."""
         holders: dict[str, int | None] = dict(self._session.rows(SEE, texts(lanes)))
         unseen = lanes - holders.keys()
         may_make = [lane for (lane,) in self._session.rows(MAY_MAKE, texts(unseen))] if unseen else []

@@ -1,11 +1,11 @@
-"""Hints from other nodes: each commit that may concern them is followed by a NOTIFY, and one connection here listens.
+"""Hints from other nodes: each commit that may concern them is followed by a NOTIFY, and one connection listens.
 
-Nothing waits on that connection: what arrives lies in its buffer until `changed` is asked, which is one empty round
-trip. The answer is certain for what was committed before the question, because the server delivers what it has before
-it says that it is ready. A connection that was lost has missed hints, so losing one counts as a hint.
+Nothing blocks on that connection: notifications stay in its buffer until `changed` is called, which is one empty round
+trip. The result is certain for what was committed before the call, because the server delivers pending notifications
+before it reports that it is ready. A lost connection may have missed hints, so losing it counts as a hint.
 
-Behind a pooler nothing can be heard, because the session that listens serves others in between. There the answer is
-always yes: those who ask look into the store each time, which costs more and misses nothing.
+Behind a pooler LISTEN does not work, because the session serves others in between. There the result is always True:
+callers check the store each time, which costs more and misses nothing.
 """
 
 from collections.abc import Callable
@@ -21,39 +21,39 @@ from wakeful.stores.postgres.workers import Fate
 
 
 def channel_of(schema: str) -> str:
-    """The channel on which the nodes of one schema hear of one another."""
+    """The notification channel of the nodes of one schema."""
     return f"wakeful_{schema}"
 
 
-def news_of(schema: str, token: str) -> bytes:
-    """The statement that tells the others; the token lets us ignore what we said ourselves."""
+def notify_of(schema: str, token: str) -> bytes:
+    """The statement that notifies the other nodes; the token lets us ignore our own notifications."""
     return f"NOTIFY {channel_of(schema)}, '{token}'".encode()
 
 
 class ListenerWorker:
-    """One connection that hears; its only question is whether there was anything."""
+    """One connection that listens; it only reports whether there was anything."""
 
-    def __init__(self, door: Connector, token: str) -> None:
-        self._door = door
+    def __init__(self, connector: Connector, token: str) -> None:
+        self._connector = connector
         self._token = token.encode()
         self._connection: Connection | None = None
         self._is_deaf = False
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate:
-        return self.has_heard(), None
+        return self.has_notifications(), None
 
-    def has_heard(self) -> bool:
-        """Whether another process has told us anything since the last call, or may have."""
+    def has_notifications(self) -> bool:
+        """Whether another process has notified us since the last call, or may have."""
         if self._is_deaf:
             return True
         if self._connection is None:
             with suppress(psycopg.Error, StoreUnavailable):
-                connection = self._door.open()
+                connection = self._connector.open()
                 if connection.is_pooled:
                     connection.close()
                     self._is_deaf = True
                     return True
-                connection.execute(f"LISTEN {channel_of(self._door.address.schema)}".encode(), prepare=False)
+                connection.execute(f"LISTEN {channel_of(self._connector.address.schema)}".encode(), prepare=False)
                 self._connection = connection
             return True
         pgconn = self._connection.pgconn

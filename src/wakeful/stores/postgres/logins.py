@@ -15,10 +15,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 # One by its digest.
 GET = f"SELECT {_COLUMNS} FROM logins WHERE digest = $1"
 
-# Remove one that has not expired, and return it. Of two at once, the second finds no row.
+# Remove one that has not expired, and return it. Of two concurrent calls, the second finds no row.
 TAKE = f"DELETE FROM logins WHERE digest = $1 AND kind = $2 AND expires_at > $3 RETURNING {_COLUMNS}"
 
-# Remove what has expired, and all but the newest. Rows another node is at are left to it.
+# Remove expired ones, and all but the newest. Rows that another node has locked are left to it.
 PRUNE = """
 DELETE FROM logins WHERE digest IN (
   SELECT digest FROM logins WHERE expires_at <= $1

@@ -1,4 +1,4 @@
-"""Reading a schema without working on it: nothing is migrated, and every statement is in a read-only transaction."""
+"""Reading a schema without changing it: nothing is migrated, and every statement is in a read-only transaction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ from wakeful.stores.postgres.tx import PostgresTx
 
 @contextmanager
 def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
-    """One consistent view, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
-    door = Connector(parse(url), Timeouts())
-    connection: Connection = door.open()
+    """One consistent snapshot, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
+    connector = Connector(parse(url), Timeouts())
+    connection: Connection = connector.open()
     try:
-        _check_version(version_of(connection, door.address.schema), door.address.in_words)
+        _check_version(version_of(connection, connector.address.schema), connector.address.in_words)
         session, clock = Session(connection, is_reading=True, on_time=lambda _: None), PostgresClock()
         connection.execute(BEGIN + connection.preamble, prepare=False)
         clock.set_by(session)
@@ -34,11 +34,10 @@ def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
 def _check_version(version: int, where: str) -> None:
     newest = migrations()[-1].number
     if version == 0:
-        raise DatabaseRefused(f"{where} holds nothing of Wakeful yet")
+        raise DatabaseRefused(f"{where} contains no Wakeful store yet")
     if version < newest:
         raise DatabaseRefused(
-            f"{where} has schema {version}, and this release reads {newest}; start the daemon once, which brings it up "
-            "to date"
+            f"{where} has schema {version}, and this release reads {newest}; start the daemon once, which upgrades it"
         )
     if version > newest + 1:
         raise DatabaseRefused(

@@ -19,7 +19,7 @@ JOIN messages ON messages.workflow_id = $1 AND messages.topic = wanted.topic
   AND messages.message_id = wanted.message_id
 """
 
-# Write messages, new or known.
+# Insert or update messages.
 PUT = upsert_into("messages", Message, _TEXTS, key=("workflow_id", "topic", "message_id", "consumer"))
 
 # The pending messages of a consumer in a topic, oldest first.
@@ -28,7 +28,7 @@ SELECT {_COLUMNS} FROM messages
 WHERE workflow_id = $1 AND topic = $2 AND consumer = $3 AND status = 'pending' AND place > $4 ORDER BY place LIMIT $5
 """
 
-# All messages of a consumer in a topic get another consumer, but for those it has a row of.
+# Move all messages of a consumer in a topic to another consumer, except those it already has.
 HAND_OVER = """
 UPDATE messages SET consumer = $1 WHERE workflow_id = $2 AND topic = $3 AND consumer = $4 AND NOT EXISTS (
   SELECT 1 FROM messages AS own
@@ -39,7 +39,7 @@ COUNT_PENDING = """
 SELECT count(*) FROM messages WHERE workflow_id = $1 AND topic = $2 AND consumer = $3 AND status = 'pending'
 """
 
-# What a run holds in reservation.
+# The messages a run has reserved.
 OF_RUN = f"SELECT {_COLUMNS} FROM messages WHERE run_id = $1 AND status = 'reserved' ORDER BY topic, place"
 
 _OLDEST = """CROSS JOIN LATERAL (
@@ -49,13 +49,13 @@ _OLDEST = """CROSS JOIN LATERAL (
   ORDER BY place LIMIT 1
 ) AS oldest"""
 
-# The oldest pending message of each subscription: one seek each.
+# The oldest pending message of each subscription: one index seek each.
 OLDEST = f"""
 SELECT subscriptions.workflow_id, subscriptions.topic, subscriptions.consumer, oldest.published_at
 FROM subscriptions {_OLDEST} WHERE subscriptions.workflow_id = ANY($1::bigint[])
 """
 
-# Subscriptions of active workflows whose oldest pending message is older than it should be.
+# Subscriptions of active workflows whose oldest pending message is too old.
 WAITING_SINCE = f"""
 SELECT workflows.name, subscriptions.topic, subscriptions.consumer, subscriptions.is_active, oldest.published_at
 FROM workflows JOIN subscriptions ON subscriptions.workflow_id = workflows.workflow_id {_OLDEST}
@@ -63,7 +63,7 @@ WHERE workflows.deleted_at IS NULL AND workflows.status = 'active' AND oldest.pu
 ORDER BY oldest.published_at, workflows.name, subscriptions.topic, subscriptions.consumer LIMIT $2
 """
 
-# How many of each status, for all topics and consumers of these workflows.
+# Counts by status, for all topics and consumers of these workflows.
 COUNTS = """
 SELECT workflow_id, topic, consumer, status, count(*) FROM messages WHERE workflow_id = ANY($1::bigint[])
 GROUP BY workflow_id, topic, consumer, status
@@ -101,7 +101,7 @@ class PostgresMessages:
             self._session.change(PUT, *arrays(rows, Message, _TEXTS))
 
     def save_many(self, rows: Sequence[Message]) -> None:
-        # The same statement: it seeks by the key, whatever the planner believes of the table. A join might scan it.
+        # The same statement: it finds the row by its key, whatever the planner assumes. A join might scan the table.
         self.put_many(rows)
 
     def pending(

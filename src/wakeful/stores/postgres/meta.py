@@ -1,19 +1,19 @@
-"""Single facts of the store, in PostgreSQL.
+"""Single values of the store, in PostgreSQL.
 
-A fact is read in order to be decided upon, so a write holds it from the first look: two nodes that both find the
-store's id missing must not both make one. A name may have no row yet, so it is an advisory lock that is held; it is
-taken in a statement of its own, because a statement sees the world as it was when it began, not when its lock came.
+A value is read in order to decide something, so a write transaction locks it from the first read: two nodes that both
+find the store's id missing must not both create one. A name may have no row yet, so the lock is an advisory lock; it is
+taken in a separate statement, because a statement sees the state at its start, not when its lock was granted.
 """
 
 from wakeful.stores.postgres.connection import Session
 
-# Hold a name until the transaction ends.
+# Lock a name until the transaction ends.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.meta.' || $1, 0))"
 
-# A fact by name.
+# A value by name.
 GET = "SELECT value FROM meta WHERE name = $1"
 
-# Write a fact, new or known.
+# Insert or update a value.
 SET = """
 INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """

@@ -1,9 +1,8 @@
-"""The schema: numbered SQL files, all that are missing applied in one transaction.
+"""The schema: numbered SQL files; the missing ones are applied in one transaction.
 
-PostgreSQL changes its schema inside transactions, so unlike SQLite no copy is made first: a step that fails leaves
-nothing behind. An advisory lock lets one opener migrate while the others wait. The number of the last step is a row of
-`schema_version`. A release runs on its own schema and on the next one, so that nodes can be brought up to date one by
-one.
+PostgreSQL changes its schema inside transactions, so unlike SQLite no copy is made first: a step that fails changes
+nothing. An advisory lock lets one process migrate while the others wait. The number of the last step is a row of
+`schema_version`. A release runs on its own schema and on the next one, so that nodes can be upgraded one by one.
 """
 
 from importlib import resources
@@ -11,24 +10,24 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import Connection, errors
 
-# One lock for all schemas of a database: migrating is rare and quick.
+# One lock for all schemas of a database: migrations are rare and fast.
 _MIGRATING: Final = 0x57414B45
 
-# Whether the table that holds the version is there.
+# Whether the table with the version exists.
 HAS_VERSION = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL"
 
-# The last step this schema has taken.
+# The last step applied to this schema.
 VERSION = "SELECT coalesce(max(number), 0) FROM {schema}.schema_version"
 
-# Remember a step.
+# Record a step.
 SET_VERSION = "INSERT INTO schema_version (number) VALUES ($1)"
 
-# What a database is written in.
+# The encoding of the database.
 ENCODING = "SHOW server_encoding"
 
 
 class DatabaseRefused(Exception):
-    """The database cannot serve as the store. Nothing in it was changed."""
+    """The database cannot be used as the store. Nothing in it was changed."""
 
 
 class Migration(NamedTuple):
@@ -46,23 +45,23 @@ def migrations() -> list[Migration]:
 
 
 def version_of(connection: Connection[Any], schema: str) -> int:
-    """The last step this schema has taken; 0 if there is nothing yet."""
+    """The last step applied to this schema; 0 if there is none."""
     if not _one(connection, HAS_VERSION, [schema]):
         return 0
     return int(_one(connection, VERSION.format(schema=schema)))
 
 
 def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
-    """Take the steps that are missing; refuse a database from too far ahead. The connection is in autocommit."""
+    """Apply the missing steps; refuse a database that is too new. The connection is in autocommit mode."""
     if (encoding := _one(connection, ENCODING)) != "UTF8":
-        raise DatabaseRefused(f"the database is written in {encoding}; make one with ENCODING 'UTF8'")
+        raise DatabaseRefused(f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8'")
     try:
         with connection.transaction():
             pass
     except errors.ProtocolViolation as error:  # pgbouncer in statement mode
         raise DatabaseRefused(
-            f"the server or the pooler before it takes no transactions ({error}); let the pooler work in transaction "
-            "mode or in session mode"
+            f"the server or the pooler in front of it does not support transactions ({error}); set the pooler to "
+            "transaction mode or session mode"
         ) from error
     newest = steps[-1].number
     version = version_of(connection, schema)
@@ -76,17 +75,17 @@ def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) ->
 
 
 def _take(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
-    """Apply what is missing by the time it is our turn."""
+    """Apply what is missing once it is our turn."""
     while not _is_taken(connection, schema, steps):
-        # Another opener migrates. A transaction that waited still remembers tables as missing that were not there when
-        # it began, so we wait in a transaction of its own. Locks of sessions would do; behind a pooler there are none.
+        # Another process migrates. A transaction that waited still treats tables as missing that did not exist when it
+        # started, so we wait in a separate transaction. Session locks would work too, but not behind a pooler.
         with connection.transaction():
             connection.execute(b"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0", prepare=False)
             connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})".encode(), prepare=False)
 
 
 def _is_taken(connection: Connection[Any], schema: str, steps: list[Migration]) -> bool:
-    """Take the steps, unless another opener is about to: whether that is done."""
+    """Apply the steps, unless another process is about to; returns whether it is done."""
     with connection.transaction():
         connection.execute(f"SET LOCAL statement_timeout = 0; SET LOCAL search_path = {schema}".encode(), prepare=False)
         if not _one(connection, f"SELECT pg_try_advisory_xact_lock({_MIGRATING})"):

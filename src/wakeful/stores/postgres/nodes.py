@@ -1,6 +1,6 @@
-"""Who ticks, in PostgreSQL.
+"""Nodes, in PostgreSQL.
 
-Registering and renewing is also the moment at which this node sets its clock by the server's (`clock`).
+When it registers and renews, a node also sets its clock by the server's (`clock`).
 """
 
 from collections.abc import Sequence
@@ -18,29 +18,29 @@ INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, 
 VALUES ($1, $2, $3, $4, $5, $4, 0, 0, $6) RETURNING node_id
 """
 
-# Push the lease out, unless it was taken.
+# Extend the lease, unless it was taken.
 RENEW = """
 UPDATE nodes SET last_tick_at = $2, lease_until = $3, lag = $4, running = $5, capacity = $6
 WHERE node_id = $1 AND voided_at IS NULL RETURNING node_id
 """
 
-# By which settings a node works.
+# Publish the settings hash of a node.
 PUBLISH = "UPDATE nodes SET terms = $1 WHERE node_id = $2"
 
-# Whether a node has its lease; whoever wants to take it waits until our commit, and then finds what we claimed.
+# Whether a node has its lease; voiding it waits until our commit, and then finds what we claimed.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = $1 AND voided_at IS NULL AND lease_until >= $2 FOR SHARE"
 
-# Those whose lease is over, or cannot be true, and was not yet taken.
+# Nodes that are not voided and whose lease expired, or is implausible.
 LOOK_EXPIRED = f"""
 SELECT {_COLUMNS} FROM nodes
 WHERE voided_at IS NULL AND (lease_until <= $1 OR lease_until > $2) ORDER BY node_id
 """
 
-# The same, held until they are voided. One that is renewing at this very moment, or being voided by another, is left
-# out: it is alive after all, or taken care of. So a node that is voided waits here for nobody, and nobody in a circle.
+# The same, locked until they are voided. A node that is renewing at this moment, or being voided by another one, is
+# skipped: it is alive, or already handled. So voiding never waits for a lock, and cannot deadlock.
 EXPIRED = f"{LOOK_EXPIRED} FOR UPDATE SKIP LOCKED"
 
-# Take the leases; answers those that still had theirs.
+# Void nodes; returns those that were not voided before.
 VOID = """
 WITH taken AS (
   SELECT node_id FROM nodes WHERE voided_at IS NULL AND node_id = ANY($2::bigint[]) ORDER BY node_id FOR UPDATE
@@ -53,15 +53,15 @@ _OWNS = "EXISTS (SELECT 1 FROM runs WHERE owner = nodes.node_id AND (outcome = '
 # Voided nodes that still own runs.
 WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_OWNS} ORDER BY node_id"
 
-# Every incarnation known.
+# All incarnations.
 ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
 
-# Forget incarnations long gone that own nothing.
+# Delete old voided incarnations that own nothing.
 PRUNE = f"DELETE FROM nodes WHERE voided_at < $1 AND NOT {_OWNS} RETURNING node_id"
 
 
 class PostgresNodes:
-    """See `ports.store.Nodes`. What nodes do is no news to the others, so nothing here rings for them."""
+    """See `ports.store.Nodes`. Changes to nodes do not concern other nodes, so nothing here notifies them."""
 
     __slots__ = ("_session",)
 
@@ -70,17 +70,17 @@ class PostgresNodes:
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
         self._session.on_time(self._session)
-        self._session.doubts.is_any = False  # a new incarnation owns nothing yet, and knows it
+        self._session.uncertain.is_any = False  # a new incarnation owns nothing yet
         ((node_id,),) = self._session.rows(REGISTER, name, host, pid, now, lease_until, capacity)
         return int(node_id)
 
     def renew(
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
-        """Push the lease out; False when it was taken, and also when we do not know what we own: then it is given up
-        here, and the caller begins anew as it would had it been taken."""
+        """Extend the lease; False if it was taken, and also if it is uncertain what we own: then the lease is given up
+        here, and the caller enters again as if it had been taken."""
         self._session.on_time(self._session)
-        if self._session.doubts.is_any:
+        if self._session.uncertain.is_any:
             self.void([node_id], now=now)
             return False
         return bool(self._session.rows(RENEW, node_id, now, lease_until, lag, running, capacity))

@@ -1,11 +1,11 @@
-"""Who has runs besides schedules, in PostgreSQL."""
+"""Owners of runs other than schedules, in PostgreSQL."""
 
 from collections.abc import Iterable
 
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import ids
 
-# Give a name an id, unless it has one. Two nodes that ask at once wait for one another here.
+# Assign an id to a name, unless it has one. Concurrent inserts by two nodes wait for each other here.
 ADD = "INSERT INTO owners (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"
 
 # The id of a name.

@@ -1,4 +1,4 @@
-"""Reading: on connections of their own, one consistent view per operation, never in a writer's way."""
+"""Reading: on separate connections, with one consistent snapshot per operation, never blocking a writer."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,10 +16,10 @@ BEGINS_MAX: Final = 5
 
 
 class ReaderWorker:
-    """One connection that only looks."""
+    """One read-only connection."""
 
-    def __init__(self, door: Connector, on_time: Callable[[Session], None]) -> None:
-        self._door = door
+    def __init__(self, connector: Connector, on_time: Callable[[Session], None]) -> None:
+        self._connector = connector
         self._on_time = on_time
         self._session: Session | None = None
         self._tx: PostgresTx | None = None
@@ -31,7 +31,7 @@ class ReaderWorker:
         except psycopg.Error as error:
             if not self._is_of_the_place(error):
                 return None, error
-            self._door.note(error)
+            self._connector.note(error)
             return None, unavailable(error)
         except BaseException as error:
             return None, error
@@ -44,11 +44,11 @@ class ReaderWorker:
             self._session = self._tx = None
 
     def _is_of_the_place(self, error: psycopg.Error) -> bool:
-        # Trying to write in a read is the operation's fault, although a standby would say the same.
+        # Writing in a read transaction is an error of the operation, although a standby reports the same code.
         return is_unavailable(error) and not isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
 
     def _begin(self) -> PostgresTx:
-        """Begin on the connection there is; one that died while it was idle, or breaks at once, is replaced."""
+        """Begin on the current connection; one that died while idle, or breaks immediately, is replaced."""
         for tries_left in reversed(range(BEGINS_MAX)):
             session, tx = self._take()
             try:
@@ -58,17 +58,17 @@ class ReaderWorker:
                 self.close()
                 if tries_left == 0 or not is_unavailable(error):
                     raise
-                self._door.note(error)
+                self._connector.note(error)
         raise AssertionError("unreachable")
 
     def _take(self) -> tuple[Session, PostgresTx]:
         if self._session is None or self._tx is None:
-            self._session = Session(self._door.open(), is_reading=True, on_time=self._on_time)
+            self._session = Session(self._connector.open(), is_reading=True, on_time=self._on_time)
             self._tx = PostgresTx(self._session)
         return self._session, self._tx
 
     def _end(self) -> None:
-        """The view ends with a rollback: there is nothing to keep."""
+        """End the snapshot with a rollback: there is nothing to commit."""
         if self._session is None:
             return
         with suppress(psycopg.Error):

@@ -1,8 +1,8 @@
-"""How rows travel: a batch goes as one array per column, written out as PostgreSQL reads it.
+"""Passing rows: a batch is sent as one array per column, in PostgreSQL's text format.
 
-One statement does the whole batch (`unnest` turns the arrays back into rows), so its price is that of the rows and not
-of round trips. The arrays are written here, as text: the driver's own way asks for the type of every single value, and
-costs ten times as much. Statements have the same text for every size, so they stay prepared.
+One statement processes the whole batch (`unnest` turns the arrays back into rows), so the cost depends on the rows and
+not on round trips. The arrays are written here, as text: the driver checks the type of every single value, which costs
+ten times as much. Statements have the same text for every size, so they stay prepared.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,13 +12,13 @@ _NULL: Final = "NULL"
 
 
 def fields_of(row: type[NamedTuple]) -> tuple[str, ...]:
-    """The names of a row type's columns, in order."""
+    """The column names of a row type, in order."""
     fields: Any = row._fields
     return tuple(fields)
 
 
 def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
-    """The columns of a row type, qualified, in order; those left out read as nothing."""
+    """The columns of a row type, qualified, in order; those in `left_out` are NULL."""
     return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in fields_of(row))
 
 
@@ -29,30 +29,29 @@ def unnest_of(names: Sequence[str], texts: frozenset[str]) -> str:
 
 
 def insert_into(table: str, row: type[NamedTuple], texts: frozenset[str]) -> str:
-    """Write rows, in the order given."""
+    """Insert rows, in the given order."""
     names = fields_of(row)
     return f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM {unnest_of(names, texts)}"
 
 
 def upsert_into(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: Sequence[str]) -> str:
-    """Write rows, new or known by their key; no key twice in one batch."""
+    """Insert or update rows by their key; no key twice in one batch."""
     changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key)
     return f"{insert_into(table, row, texts)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
 
 
 def update_of(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: str, fixed: Sequence[str] = ()) -> str:
-    """Write rows back by their key; `fixed` columns never change and stay out. The caller holds the rows."""
+    """Update rows by their key; `fixed` columns never change and are left out. The caller holds the locks."""
     return update_some(table, texts, key=key, columns=[n for n in fields_of(row) if n != key and n not in fixed])
 
 
 def update_some(table: str, texts: frozenset[str], *, key: str, columns: Sequence[str], also: str = "") -> str:
-    """Write some columns of rows back by their key; the arrays are the key's, then the columns'. The caller holds them.
+    """Update some columns by key; parameters are the key array, then the column arrays. The caller holds the locks.
 
-    Each row of the batch is looked up by its key, and then written where it was found. Joining table and batch would
-    say the same in fewer words, but leaves to the planner which of them to go through: as long as it believes the table
-    to be nearly empty (and a table that grew a moment ago is believed so) it would walk the whole table and compare
-    each row with the whole batch. The two conditions that are always true make it expect a single row, so that nothing
-    it believes of the table can make any other way look better.
+    Each row of the batch is looked up by its key, and then written at its location. Joining table and batch would be
+    shorter, but leaves the join order to the planner: as long as it assumes the table to be nearly empty (as it does
+    for a table that has just grown) it would scan the whole table and compare each row with the whole batch. The two
+    conditions that are always true make it expect a single row, so that no estimate can make another plan look better.
     """
     names = (key, *columns)
     changed = ", ".join(f"{name} = new.{name}" for name in columns)
@@ -70,7 +69,7 @@ WHERE {table}.ctid = new.place
 
 
 def arrays_of(rows: Sequence[tuple[Any, ...]], names: Sequence[str], texts: frozenset[str]) -> list[str]:
-    """Columns by their names, each as one parameter; the rows hold just these."""
+    """The named columns, each as one parameter; the rows contain exactly these."""
     named = zip(names, zip(*rows, strict=True), strict=True)
     return [text_array(values) if name in texts else int_array(values) for name, values in named]
 
@@ -84,13 +83,13 @@ def arrays(
 
 
 def int_array(values: Iterable[int | None]) -> str:
-    """Whole numbers as one parameter. A list prints itself as PostgreSQL reads it, but for its brackets and None."""
+    """Integers as one parameter. The repr of a list is what PostgreSQL reads, except for its brackets and None."""
     printed = str(list(values))[1:-1]
     return "{" + (printed.replace("None", _NULL) if "N" in printed else printed) + "}"
 
 
 def text_array(values: Sequence[str | None]) -> str:
-    """Texts as one parameter. Most columns of a batch hold one value, or nothing, many times over."""
+    """Texts as one parameter. Most columns of a batch have only one distinct value."""
     first = values[0] if values else None
     if values.count(first) == len(values):
         quoted = [_quoted(first)] * len(values)
@@ -101,7 +100,7 @@ def text_array(values: Sequence[str | None]) -> str:
 
 
 def ids(keys: Iterable[int]) -> str:
-    """Integer keys as one parameter, ascending: rows are taken in key order."""
+    """Integer keys as one parameter, ascending: rows are locked in key order."""
     return int_array(sorted(keys))
 
 
@@ -111,8 +110,8 @@ def texts(keys: Iterable[str]) -> str:
 
 
 def storable(text: str) -> str:
-    """The text as the database can hold it. It knows no NUL and no half characters; what a program printed may have
-    both, and must not keep a whole batch out of the ledger, so they become the replacement character."""
+    """The text as the database can store it. It supports neither NUL nor lone surrogates; the output of a program may
+    contain both, and must not keep a whole batch out of the ledger, so they become the replacement character."""
     if "\x00" in text:
         text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
     try:

@@ -1,7 +1,7 @@
 """The ledger, in PostgreSQL. The run row is the lock of its run.
 
-A run's key (id, kind, schedule, occurrence) never changes. Every method takes rows in id order; a claim passes over
-those another node holds.
+A run's key (id, kind, schedule, occurrence) never changes. Every method locks rows in id order; a claim skips those
+another node has locked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,13 +37,14 @@ _TEXTS: Final = frozenset(
     {"kind", "trigger", "outcome", "reason", "rung", "lane", "error", "result", "ladder", "process", "definition"}
 )
 
-# Take the next n run ids. The sequence never gives one twice, and no claim waits for another's.
+# Take the next n run ids. The sequence never returns one twice, and claims do not wait for each other.
 RESERVE_IDS = "SELECT nextval('run_ids') FROM generate_series(1, $1::bigint)"
 
-# Write new ledger rows.
+# Insert ledger rows.
 ADD = insert_into("runs", Run, _TEXTS)
 
-# Write runs that start as they are written: what is blank in every such row does not travel, which halves the cost.
+# Insert runs that start as they are written: columns that are constant in such rows are not sent, which halves the
+# cost.
 _STARTED: Final = (
     "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",
     "owner", "version", "started_at", "claimed_at", "deadline_at",
@@ -64,11 +65,11 @@ _DUE = """
 SELECT * FROM ({persons}) AS persons UNION ALL SELECT * FROM ({planned}) AS planned LIMIT $2
 """
 
-# Waiting runs whose alarm is due: persons first, then the planned ones if there is room, each oldest first.
+# Waiting runs whose alarm is due: manual ones first, then planned ones if there is room, each oldest first.
 LOOK_DUE = _DUE.format(persons=_OF_PRIORITY.format(priority=0), planned=_OF_PRIORITY.format(priority=1))
 
-# The same, held. Run and alarm are both locked, and never waited for. A row that was changed after the statement began
-# is looked at again as it is now, both of them: what another node has claimed meanwhile waits no more.
+# The same, locked. Run and alarm are both locked, without waiting. A row that was changed after the statement started
+# is evaluated again with its current values: a run that another node has claimed is no longer waiting.
 DUE = _DUE.format(
     persons=_OF_PRIORITY.format(priority=0) + "FOR UPDATE SKIP LOCKED",
     planned=_OF_PRIORITY.format(priority=1) + "FOR UPDATE SKIP LOCKED",
@@ -77,19 +78,19 @@ DUE = _DUE.format(
 # Runs by id.
 LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY run_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Of these, those a node is running, with what tells whether anybody touched them since their claim.
+# Of these, those a node is running, with the columns that show whether they were changed since their claim.
 LOOK_UNTOUCHED = """
 SELECT run_id, fence, rung, ladder IS NULL AND process IS NULL AND definition IS NULL
 FROM runs WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
 """
 
-# The same, held.
+# The same, locked.
 UNTOUCHED = f"{LOOK_UNTOUCHED} FOR UPDATE"
 
-# Write closed runs back: what closing changes, and nothing else.
+# Update closed runs: only the columns that closing changes.
 CLOSE = update_some(
     "runs",
     _TEXTS,
@@ -100,11 +101,11 @@ CLOSE = update_some(
 _CLOSED: Final = ("run_id", *CLOSED_COLUMNS)
 _closed = attrgetter(*_CLOSED)
 
-# Write rows back whole, but for their keys.
+# Update whole rows, except their keys.
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
 
-# Rungs were reached, by those that still hold their run. A mark that knows of no process leaves the known one: rescue
-# depends on it. The rows are not held before, so they are joined; naming the ids once more bounds what that can cost.
+# Record rungs, for runs that are still held. A mark without a process keeps the known one: rescue depends on it. The
+# rows are not locked before, so they are joined; repeating the ids limits the cost of that.
 MARK = f"""
 UPDATE runs SET rung = new.rung, ladder = new.ladder, process = coalesce(new.process, runs.process)
 FROM {unnest_of((*fields_of(Mark), "owner"), _TEXTS)} AS new (run_id, fence, rung, ladder, process, owner)
@@ -115,16 +116,16 @@ RETURNING runs.run_id, runs.fence
 
 _IS_HELD = "owner = ANY($1::bigint[]) AND (outcome = 'running' OR stuck = 1)"
 
-# What these nodes hold: running, or stuck.
+# The runs these nodes hold: running, or stuck.
 LOOK_OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
 
-# Which they are, and what they belong to.
+# Their ids, kinds and owners.
 KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
 
-# Of these runs, those the nodes hold still, held.
+# Of these runs, those the nodes still hold, locked.
 OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($2::bigint[]) AND {_IS_HELD} ORDER BY run_id FOR UPDATE"
 
-# Write attempts that ended without closing their runs.
+# Insert attempts that ended without closing their runs.
 ADD_ATTEMPTS = insert_into("attempts", Attempt, frozenset({"outcome", "rung", "error"}))
 
 # Earlier attempts of these runs, in order.
@@ -138,8 +139,8 @@ SELECT planned_at FROM runs
 WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence <= $3
 """
 
-# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Gaps tile time (L1),
-# so only the last gap that begins before the instant can reach beyond it. What was ever tried is none.
+# Gaps that reach beyond an instant: all that start after it, and the one that may span it. Gaps tile time (L1), so
+# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap.
 LOOK_GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs
 WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND attempt = 0 AND coalesce(planned_until, planned_at) > $2
@@ -152,18 +153,18 @@ WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND attempt = 0 AND 
 ORDER BY run_id
 """
 
-# The same, held.
+# The same, locked.
 GAPS_AHEAD = f"{LOOK_GAPS_AHEAD} FOR UPDATE"
 
-# A copy of an earlier definition, left when it changed. A walk over the schedule's rows, after a clock step only.
+# A copy of an earlier definition, stored when it changed. Scans the schedule's rows, only after a clock step.
 KEPT_DEFINITION = """
 SELECT definition FROM runs WHERE schedule_id = $1 AND version = $2 AND definition IS NOT NULL LIMIT 1
 """
 
-# Take rows out of the ledger.
+# Delete rows from the ledger.
 REMOVE = "DELETE FROM runs WHERE run_id = ANY($1::bigint[])"
 
-# Take the attempts of rows out of the ledger.
+# Delete the attempts of rows from the ledger.
 REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id = ANY($1::bigint[])"
 
 # The ledger, newest first.
@@ -174,7 +175,7 @@ PAGE_OF_SCHEDULE = f"""
 SELECT {_COLUMNS} FROM runs WHERE schedule_id = $3 AND run_id < $1 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
 """
 
-# The newest rows of each schedule, without what a row may carry at length: many are looked at together.
+# The newest rows of each schedule, without large columns, because many are read together.
 LATEST = f"""
 SELECT latest.* FROM unnest($1::bigint[]) AS wanted (schedule_id) CROSS JOIN LATERAL (
   SELECT {_BRIEF} FROM runs WHERE runs.schedule_id = wanted.schedule_id
@@ -188,33 +189,33 @@ SELECT {_COLUMNS} FROM runs
 WHERE schedule_id = $3 AND run_id < $1 AND outcome = $4 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
 """
 
-# Rows that succeeded, newest first: most do, so walking back finds a page of them soon.
+# Succeeded rows, newest first: most are, so scanning backwards finds a page quickly.
 PAGE_OF_SUCCEEDED = f"""
 SELECT {_COLUMNS} FROM runs WHERE run_id < $1 AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT $2
 """
 
-# Rows that run now, newest first: a sort of the few there are.
+# Running rows, newest first: there are few, so they are sorted.
 PAGE_OF_RUNNING = f"""
 SELECT {_COLUMNS} FROM runs
 WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < $1 ORDER BY run_id DESC LIMIT $2
 """
 
-# Rows that wait, newest first: each has its alarm.
+# Waiting rows, newest first: found by their alarms.
 PAGE_OF_WAITING = f"""
 SELECT {_COLUMNS} FROM alarms JOIN runs ON run_id = alarms.ref
 WHERE alarms.kind = 'run' AND alarms.ref < $1 AND outcome = 'waiting'
 ORDER BY alarms.kind DESC, alarms.ref DESC LIMIT $2
 """
 
-# Rows of one outcome that is not the rule, newest first.
+# Rows of one of the rarer outcomes, newest first.
 PAGE_OF_AMISS = f"""
 SELECT {_COLUMNS} FROM runs
 WHERE outcome = $3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded' AND run_id < $1
 ORDER BY outcome DESC, run_id DESC LIMIT $2
 """
 
-# A schedule's rows that reach into the time since an instant: planned ones that begin after it, the last one before it
-# (it may lie across), and manual requests.
+# A schedule's rows that reach into the time since an instant: planned ones that start after it, the last one before it
+# (it may span the instant), and manual requests.
 _SINCE = """
 WITH recent AS (
   SELECT * FROM runs WHERE schedule_id = $1 AND occurrence >= greatest($2::bigint, 0)
@@ -228,13 +229,13 @@ WITH recent AS (
 )
 """
 
-# How many instants ended how.
+# The number of instants by outcome.
 TALLY = f"""
 {_SINCE}
 SELECT outcome, sum(instants)::bigint FROM recent WHERE coalesce(planned_until, planned_at) >= $2 GROUP BY outcome
 """
 
-# What runs used, as far as they told. Rows of 0.1 have another name for the total.
+# The usage of runs that reported it. Rows written by 0.1 have another name for the total.
 USED = f"""
 {_SINCE}
 SELECT sum(coalesce(result::json #>> '{{usage,total}}', result::json #>> '{{usage,totalTokens}}')::bigint)::bigint,
@@ -242,7 +243,7 @@ SELECT sum(coalesce(result::json #>> '{{usage,total}}', result::json #>> '{{usag
 FROM recent WHERE planned_at >= $2 AND result IS NOT NULL
 """
 
-# How long closed runs that started took and how they ended, newest first.
+# Durations and outcomes of closed runs that started, newest first.
 ENDINGS = f"""
 {_SINCE}
 SELECT ended_at - started_at, outcome FROM recent
@@ -251,8 +252,8 @@ WHERE planned_at >= $2 AND started_at IS NOT NULL AND ended_at IS NOT NULL
 ORDER BY run_id DESC LIMIT $3
 """
 
-# A stretch of the ledger in id order, and which of its rows may go: closed, due and ended before, not stuck, and no
-# cadence refers to them. Then whether one of these times was written by a clock that was set.
+# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before, not stuck, and
+# no cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
   ended_at IS NOT NULL AND ended_at < $3 AND due_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
@@ -268,20 +269,20 @@ FROM runs WHERE run_id > $1 AND run_id <= $4 ORDER BY run_id LIMIT $2
 # When the newest row was due.
 NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
 
-# Up to which id pruning has looked. Whoever has this row prunes; nobody waits for the turn.
+# Up to which id pruning has progressed. The transaction that locks this row prunes; no other waits for it.
 PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through' FOR UPDATE SKIP LOCKED"
 
-# Remember up to which id pruning has looked.
+# Record up to which id pruning has progressed.
 SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through' RETURNING value"
 
-# How many free lanes one pruning step removes.
+# How many free lanes one pruning step deletes.
 LANES_PRUNED_MAX: Final = 1_000
 
 
 # The id of the newest row.
 LAST_ID = "SELECT coalesce((SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 1), 0)"
 
-# What was missed or caught up since an id, by owner. The rows after the id are few: they were written since a start.
+# Missed and caught-up instants after an id, by owner. There are few such rows: they were written since a start.
 FALLEN = """
 SELECT schedule_id, sum(CASE WHEN outcome = 'missed' THEN instants ELSE 0 END)::bigint,
   sum(CASE WHEN trigger = 'catchUp' THEN 1 ELSE 0 END)::bigint
@@ -354,7 +355,7 @@ class PostgresRuns:
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         if not marks:
             return []
-        merged: dict[tuple[int, int], Mark] = {}  # one statement may not write a row twice: the last rung stands
+        merged: dict[tuple[int, int], Mark] = {}  # one statement must not write a row twice: the last rung counts
         for mark in marks:
             before = merged.get(mark[:2])
             process = before.process if before is not None and mark.process is None else mark.process
@@ -366,8 +367,8 @@ class PostgresRuns:
         return [mark[:2] in counted for mark in marks]
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
-        """What they hold. In a write, the cadences these runs belong to are locked before the runs: whoever rescues
-        goes on to settle, and settlers elsewhere hold the cadence and then want the run."""
+        """The runs they hold. In a write, the cadences of these runs are locked before the runs: a rescue goes on to
+        settle, and other settlers lock the cadence first and then the run."""
         if not node_ids:
             return []
         owners = ids(node_ids)
@@ -435,7 +436,7 @@ class PostgresRuns:
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         held = self._session.rows(PRUNED_THROUGH)
         if not held:
-            return 0  # another node is at it
+            return 0  # another node is pruning
         ((start,),) = held
         found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
         if found:
@@ -454,7 +455,7 @@ class PostgresRuns:
 
 
 def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[Param, ...]]:
-    """The query for a page: each filter has the index that finds its rows without walking past others."""
+    """The query for a page: each filter uses an index that finds its rows without reading others."""
     if schedule_id is not None:
         if outcome is None:
             return PAGE_OF_SCHEDULE, (*edge, schedule_id)

@@ -10,8 +10,8 @@ from wakeful.stores.postgres.rows import arrays, columns_of, ids, int_array, tex
 _COLUMNS = columns_of(Schedule, "schedules")
 _TEXTS: Final = frozenset({"slug", "definition"})
 
-# Write new schedules and learn their ids; a slug that lives already writes nothing. In slug order: two nodes that write
-# the same ones wait for each other and not in a circle.
+# Insert new schedules and return their ids; an existing slug is skipped. In slug order: two nodes that write the same
+# ones wait for each other and do not deadlock.
 ADD = """
 INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at)
 SELECT slug, definition, 1, is_zoned, created_at, created_at
@@ -20,55 +20,55 @@ ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
 RETURNING slug, schedule_id
 """
 
-# The living schedules of these slugs.
+# The existing schedules with these slugs.
 BY_SLUGS = f"SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NULL AND slug = ANY($1::text[])"
 
-# Schedules by id, the dead ones too.
+# Schedules by id, including deleted ones.
 BY_IDS = f"SELECT {_COLUMNS} FROM schedules WHERE schedule_id = ANY($1::bigint[])"
 
-# Write definitions back, or mark them deleted.
+# Update definitions, or mark them deleted.
 SAVE = update_of("schedules", Schedule, _TEXTS, key="schedule_id", fixed=("created_at",))
 
-# The living in slug order.
+# Existing schedules in slug order.
 PAGE = f"SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NULL AND slug > $1 ORDER BY slug LIMIT $2"
 
-# The living with this text in their slug, in slug order.
+# Existing schedules whose slug contains this text, in slug order.
 PAGE_CONTAINING = f"""
 SELECT {_COLUMNS} FROM schedules
 WHERE deleted_at IS NULL AND slug > $1 AND strpos(slug, $3) > 0 ORDER BY slug LIMIT $2
 """
 
-# The living that depend on a zone, in id order. A scan: it is asked only when the zone data has changed.
+# Existing schedules that depend on a zone, in id order. A scan, needed only when the zone data has changed.
 ZONED = f"""
 SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > $1 AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT $2
 """
 
-# The living that are halted or failing, in slug order.
+# Existing schedules that are halted or failing, in slug order.
 AMISS = f"""
 SELECT {_COLUMNS} FROM cadences JOIN schedules USING (schedule_id)
 WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
   AND deleted_at IS NULL AND slug > $1 ORDER BY slug LIMIT $2
 """
 
-# The removed of one slug, newest first.
+# Deleted schedules of one slug, newest first.
 REMOVED_BY_SLUG = f"""
 SELECT {_COLUMNS} FROM schedules WHERE deleted_at IS NOT NULL AND slug = $1 ORDER BY schedule_id DESC LIMIT $2
 """
 
-# The living that mention the kind that waits for a reset, in id order.
+# Existing schedules that mention the kind that waits for a reset, in id order.
 AFTER_RESET = f"""
 SELECT {_COLUMNS} FROM schedules
 WHERE deleted_at IS NULL AND strpos(definition, '"afterReset"') > 0 AND schedule_id > $1 ORDER BY schedule_id LIMIT $2
 """
 
-# The living that name a quota slot, in id order.
+# Existing schedules that name a quota slot, in id order.
 NAMING_SLOT = f"""
 SELECT {_COLUMNS} FROM schedules
 WHERE deleted_at IS NULL AND strpos(definition, '"slot":"') > 0 AND schedule_id > $1 ORDER BY schedule_id LIMIT $2
 """
 
-# How many live.
+# The number of existing schedules.
 COUNT = "SELECT count(*) FROM schedules WHERE deleted_at IS NULL"
 
 
@@ -85,7 +85,7 @@ class PostgresSchedules:
             return []
         first: dict[str, NewSchedule] = {}
         for row in rows:
-            first.setdefault(row.slug, row)  # of two with one slug in a batch the first wins
+            first.setdefault(row.slug, row)  # of two with the same slug in a batch the first wins
         slugs, definitions, zoned, created = zip(*sorted(first.values()), strict=True)
         given = self._session.change_returning(
             ADD, text_array(slugs), text_array(definitions), int_array(zoned), int_array(created)

@@ -1,4 +1,4 @@
-"""Sessions, and what the ledger cannot say of the runs in them, in PostgreSQL."""
+"""Sessions, and the details of their runs, in PostgreSQL."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ _RUN_TEXTS: Final = frozenset({"handler", "kind", "phase", "phases", "prepared",
 _FIXED: Final = ("workflow_id", "kind", "started_at")
 _RUN_FIXED: Final = ("workflow_id", "session_id", "handler", "kind", "queued")
 
-# Begin a session and learn its id.
+# Insert a session and return its id.
 ADD = """
 INSERT INTO sessions (workflow_id, kind, started_at, producers_left, consumers_run) VALUES ($1, $2, $3, $4, 0)
 RETURNING session_id
@@ -24,25 +24,25 @@ RETURNING session_id
 # Sessions by id.
 BY_IDS = f"SELECT {_COLUMNS} FROM sessions WHERE session_id = ANY($1::bigint[])"
 
-# Write sessions back.
+# Update sessions.
 SAVE = update_of("sessions", Session, _TEXTS, key="session_id", fixed=_FIXED)
 
 # Sessions of a workflow, newest first.
 PAGE = f"SELECT {_COLUMNS} FROM sessions WHERE workflow_id = $1 AND session_id < $2 ORDER BY session_id DESC LIMIT $3"
 
-# Write new handler runs.
+# Insert handler runs.
 ADD_RUNS = insert_into("handler_runs", HandlerRun, _RUN_TEXTS)
 
 # Handler runs by id.
 RUNS = f"SELECT {_RUN_COLUMNS} FROM handler_runs WHERE run_id = ANY($1::bigint[])"
 
-# Write handler runs back.
+# Update handler runs.
 SAVE_RUNS = update_of("handler_runs", HandlerRun, _RUN_TEXTS, key="run_id", fixed=_RUN_FIXED)
 
 # The runs of sessions, in order.
 RUNS_OF = f"SELECT {_RUN_COLUMNS} FROM handler_runs WHERE session_id = ANY($1::bigint[]) ORDER BY session_id, run_id"
 
-# Of the oldest handler runs, those the ledger has forgotten.
+# Of the oldest handler runs, those that are no longer in the ledger.
 FORGOTTEN = """
 SELECT run_id, session_id FROM (SELECT run_id, session_id FROM handler_runs ORDER BY run_id LIMIT $1) AS oldest
 WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = oldest.run_id)

@@ -1,4 +1,4 @@
-"""Quota slots, in PostgreSQL. The slot's row is the lock of both its sides."""
+"""Quota slots, in PostgreSQL. The slot's row is the lock for both its sides."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from wakeful.stores.postgres.rows import arrays, columns_of, fields_of, ids, sto
 _COLUMNS = columns_of(Slot, "slots")
 _TEXTS: Final = frozenset({"name", "definition", "key_mark", "modes", "reading", "error", "stats", "wake_error"})
 
-# Take a name and learn its id. Two nodes that want it at once wait for one another here.
+# Insert a name and return its id. Concurrent inserts by two nodes wait for each other here.
 ADD = """
 INSERT INTO slots (name, version, created_at, updated_at, steady, quota_errors, poll_fence, is_starting,
   interval_from, times_through, is_forced, wake_errors)
@@ -30,26 +30,26 @@ BY_NAMES = f"SELECT {_COLUMNS} FROM slots WHERE name = ANY($1::text[])"
 # Slots by id, in id order.
 LOOK = f"SELECT {_COLUMNS} FROM slots WHERE slot_id = ANY($1::bigint[]) ORDER BY slot_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Slots whose alarm is due, oldest first, by the alarm's kind; looked at, and held.
+# Slots whose alarm is due, oldest first, by the alarm's kind; without and with locks.
 DUE = {kind: due_of(kind, "slots", "slot_id", fields_of(Slot)) for kind in SLOT_ALARMS}
 
-# Write slots back.
+# Update slots.
 SAVE = update_of("slots", Slot, _TEXTS, key="slot_id", fixed=("name",))
 
-# Take a slot away, and its readings.
+# Delete a slot and its readings.
 REMOVE = "DELETE FROM slots WHERE slot_id = $1"
 REMOVE_READINGS = "DELETE FROM slot_readings WHERE slot_id = $1"
 
-# Keep a reading, in place of one of the same millisecond.
+# Store a reading, replacing one of the same millisecond.
 KEEP = """
 INSERT INTO slot_readings (slot_id, read_at, reading) VALUES ($1, $2, $3)
 ON CONFLICT (slot_id, read_at) DO UPDATE SET reading = excluded.reading
 """
 
-# Forget old readings of a slot.
+# Delete old readings of a slot.
 FORGET = "DELETE FROM slot_readings WHERE slot_id = $1 AND read_at < $2"
 
 # Readings of a slot, newest first.

@@ -12,7 +12,7 @@ from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
 from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, UncertainCommits, unavailable
-from wakeful.stores.postgres.listener import ListenerWorker, news_of
+from wakeful.stores.postgres.listener import ListenerWorker, notify_of
 from wakeful.stores.postgres.migrate import Migration, migrate, migrations
 from wakeful.stores.postgres.reader import ReaderWorker
 from wakeful.stores.postgres.tx import PostgresTx
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("wakeful.store")
 
-# Enough that a claim, a settlement, a batch of marks and a command never wait for one another, and few enough that ten
+# Enough that a claim, a settlement, a batch of marks and a command never wait for each other, and few enough that ten
 # nodes stay well below a server's usual hundred connections.
 WRITERS: Final = 4
 READERS: Final = 2
@@ -32,78 +32,80 @@ READERS: Final = 2
 class PostgresStore:
     """See `ports.store.Store`. Any number of nodes may open the same schema, and all of them tick."""
 
-    def __init__(self, door: Connector, clock: PostgresClock, *, writers: int, readers: int) -> None:
+    def __init__(self, connector: Connector, clock: PostgresClock, *, writers: int, readers: int) -> None:
         token = secrets.token_hex(8)
-        news = news_of(door.address.schema, token)
-        self._door = door
-        self._address = door.address
+        notify = notify_of(connector.address.schema, token)
+        self._connector = connector
+        self._address = connector.address
         self._clock = clock
-        doubts = UncertainCommits()
-        self._writers = Workers("wakeful-writer", writers, lambda: WriterWorker(door, clock.set_by, doubts, news))
-        self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(door, _ignore))
-        self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(door, token))
+        uncertain = UncertainCommits()
+        self._writers = Workers(
+            "wakeful-writer", writers, lambda: WriterWorker(connector, clock.set_by, uncertain, notify)
+        )
+        self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(connector, _ignore))
+        self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(connector, token))
         self._is_closed = False
         self._is_pooled = False
 
     @classmethod
     async def open(
-        cls, url: str, *, patience: Timeouts | None = None, writers: int = WRITERS, readers: int = READERS
+        cls, url: str, *, timeouts: Timeouts | None = None, writers: int = WRITERS, readers: int = READERS
     ) -> "PostgresStore":
-        """Open `postgresql://user@host/database?schema=wakeful`, making or migrating the schema first.
+        """Open `postgresql://user@host/database?schema=wakeful`, creating or migrating the schema first.
 
         Raises `DatabaseRefused` on a database it must not touch, `StoreUnavailable` if the server cannot be reached.
         """
-        door = Connector(parse(url), patience or Timeouts())
+        connector = Connector(parse(url), timeouts or Timeouts())
         clock = PostgresClock()
-        is_pooled = await asyncio.to_thread(_prepare, door, clock, migrations())
-        store = cls(door, clock, writers=writers, readers=readers)
+        is_pooled = await asyncio.to_thread(_prepare, connector, clock, migrations())
+        store = cls(connector, clock, writers=writers, readers=readers)
         store._is_pooled = is_pooled
-        await store.changed()  # from here on nothing that others write goes unheard
+        await store.changed()  # from here on no write of another process is missed
         return store
 
     @property
     def clock(self) -> PostgresClock:
-        """The clock all nodes of this database go by."""
+        """The clock that all nodes of this database share."""
         return self._clock
 
     async def write(self, operation: Callable[[PostgresTx], T]) -> T:
-        """Run it in a transaction; answers after the commit. A caller that is cancelled may still be served."""
+        """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
         return await self._ask(self._writers, operation)
 
     async def read(self, operation: Callable[[PostgresTx], T]) -> T:
-        """Run it on a consistent view, without changing anything."""
+        """Run it on a consistent snapshot, without changing anything."""
         return await self._ask(self._readers, operation)
 
     async def hold_clock(self) -> bool:
-        """Always: every node ticks, and leases tell who is alive."""
+        """Always True: every node ticks, and leases show which are alive."""
         if self._is_pooled:
             log.warning(
                 "a connection pooler is between this node and the server: writes of other nodes are not announced, "
-                "so this node looks for them each second; connect to the server itself to avoid that"
+                "so this node checks for them every second; connect to the server itself to avoid that"
             )
         return True
 
     async def release_clock(self) -> None:
-        """There is nothing to let go."""
+        """Nothing to release."""
 
     @property
     def is_exclusive(self) -> bool:
-        """False: others may be alive."""
+        """False: other nodes may be alive."""
         return False
 
     def trouble(self) -> str | None:
         """Connections that failed in the last minute."""
-        return self._door.trouble()
+        return self._connector.trouble()
 
     async def changed(self) -> bool:
-        """Whether another process told of a write since the last call."""
+        """Whether another process announced a write since the last call."""
         try:
             return bool(await self._ask(self._listener, _ignore))
         except StoreUnavailable:
             return True
 
     async def close(self) -> None:
-        """Finish what was asked, then let everything go. Asking twice is harmless."""
+        """Finish what was submitted, then close all connections. Calling it twice is harmless."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -118,13 +120,13 @@ class PostgresStore:
         return await future
 
 
-def _prepare(door: Connector, clock: PostgresClock, steps: list[Migration]) -> bool:
-    """See to it that the schema is there and up to date, and set the clock; answers whether a pooler is in between."""
-    connection: Connection = door.open()
+def _prepare(connector: Connector, clock: PostgresClock, steps: list[Migration]) -> bool:
+    """Create or upgrade the schema, and set the clock; returns whether there is a pooler in between."""
+    connection: Connection = connector.open()
     try:
-        migrate(connection, door.address.schema, steps)
+        migrate(connection, connector.address.schema, steps)
         session = Session(connection, is_reading=True, on_time=_ignore)
-        clock.set_by(session)  # the first time also prepares the statement: it is the second that counts
+        clock.set_by(session)  # the first call also prepares the statement: the second is more precise
         clock.set_by(session)
         return connection.is_pooled
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""What waits for the next turn, in PostgreSQL. Whoever writes holds the heartbeat, or the run that carries."""
+"""System events, in PostgreSQL. Writers hold the lock of the heartbeat, or of the turn's run."""
 
 from collections.abc import Iterable
 
@@ -8,40 +8,40 @@ from wakeful.stores.postgres.rows import columns_of, ids, storable
 
 _COLUMNS = columns_of(SystemEvent, "system_events")
 
-# The event of a key, held. (Events without one have nothing that a newer one could replace.)
+# The event with a key, locked. (Events without one are never replaced.)
 BY_KEY = f"SELECT {_COLUMNS} FROM system_events WHERE context_key = $1 FOR UPDATE"
 
-# Write a new event.
+# Insert an event.
 ADD = f"""
 INSERT INTO system_events (context_key, source, text, raised_at, slug, run_id, revision)
 VALUES ($1, $2, $3, $4, $5, $6, 1) RETURNING {_COLUMNS}
 """
 
-# A newer event takes the place of the older of its key.
+# Replace the older event with the same key.
 REPLACE = f"""
 UPDATE system_events SET source = $2, text = $3, raised_at = $4, slug = $5, run_id = $6, revision = revision + 1
 WHERE context_key = $1 RETURNING {_COLUMNS}
 """
 
-# Everything that waits, oldest first.
+# All waiting events, oldest first.
 ALL = f"SELECT {_COLUMNS} FROM system_events ORDER BY raised_at, event_id"
 
 # The event that a run waits for.
 OF_RUN = f"SELECT {_COLUMNS} FROM system_events WHERE run_id = $1 ORDER BY event_id LIMIT 1"
 
-# Whatever waits is given to the agent by this run. In one statement: what is marked is what is read.
+# Mark all waiting events as passed to the agent by this run. In one statement: what is marked is what is returned.
 CARRY = f"""
 WITH waiting AS (SELECT event_id FROM system_events ORDER BY event_id FOR UPDATE)
 UPDATE system_events SET carried_by = $1, carried_revision = revision
 WHERE event_id IN (SELECT event_id FROM waiting) RETURNING {_COLUMNS}
 """
 
-# What this run gave to the agent, as far as nothing newer took its place.
+# The events this run passed to the agent, except those replaced since.
 CARRIED = f"""
 SELECT {_COLUMNS} FROM system_events WHERE carried_by = $1 AND carried_revision = revision ORDER BY raised_at, event_id
 """
 
-# Take events away.
+# Delete events.
 REMOVE = "DELETE FROM system_events WHERE event_id = ANY($1::bigint[])"
 
 

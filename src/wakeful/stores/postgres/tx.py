@@ -1,4 +1,4 @@
-"""One transaction on one connection, grouped by noun. It keeps nothing of its own, so it serves one after another."""
+"""One transaction on one connection, grouped by noun. It has no state of its own, so it is reused."""
 
 from wakeful.ports.store import Report
 from wakeful.stores.postgres.alarms import PostgresAlarms
@@ -76,4 +76,4 @@ class PostgresTx:
         self.bus = PostgresBus(session)
 
     def report(self, report: Report) -> None:
-        """Nobody listens to a bare store; `telemetry.told_store` does the telling."""
+        """A bare store has no listeners; `observe.eventing_store` passes reports on."""

@@ -1,4 +1,4 @@
-"""Threads that serve operations, a connection each. They are started when there is work for one more."""
+"""Threads that run operations, with one connection each. They are started on demand."""
 
 import asyncio
 import time
@@ -9,21 +9,21 @@ from threading import Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 CLOSE_WITHIN: Final = 10.0
-"""Seconds that what was asked for last may still take when the store is closed."""
+"""How many seconds the last operations may still take when the store is closed."""
 
 Fate: TypeAlias = tuple[Any, BaseException | None]
-"""What became of an operation: its value, or its error."""
+"""The result of an operation: its value, or its error."""
 
 
 class Call(NamedTuple):
-    """An operation, and who waits for it."""
+    """An operation, and the future of its caller."""
 
     operation: Callable[[Any], Any]
     future: "asyncio.Future[Any]"
 
 
 class ConnectionWorker(Protocol):
-    """What one thread does with an operation. Used by that thread alone."""
+    """What one thread does with an operation. Used by that thread only."""
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate: ...
 
@@ -31,12 +31,12 @@ class ConnectionWorker(Protocol):
 
 
 class Workers:
-    """At most `n` threads on one queue; each operation is answered on the loop of whoever waits for it."""
+    """At most `n` threads on one queue; each result is set on the loop of its caller."""
 
-    def __init__(self, name: str, n: int, make_hand: Callable[[], ConnectionWorker]) -> None:
+    def __init__(self, name: str, n: int, make_worker: Callable[[], ConnectionWorker]) -> None:
         self._name = name
         self._n = n
-        self._make_hand = make_hand
+        self._make_worker = make_worker
         self._waiting: SimpleQueue[Call | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._lock = Lock()
@@ -54,7 +54,7 @@ class Workers:
             thread.start()
 
     async def close(self) -> None:
-        """Finish what was submitted, then let the connections go."""
+        """Finish what was submitted, then close the connections."""
         with self._lock:
             threads, self._threads = self._threads, []
         for _ in threads:
@@ -62,28 +62,28 @@ class Workers:
         await asyncio.to_thread(_join, threads)
 
     def _drive(self) -> None:
-        hand = self._make_hand()
+        worker = self._make_worker()
         while (call := self._waiting.get()) is not None:
-            fate = _served(hand, call.operation)
+            fate = _served(worker, call.operation)
             with self._lock:
                 self._unanswered -= 1
-            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            with suppress(RuntimeError):  # the loop is closed, so there is no caller any more
                 call.future.get_loop().call_soon_threadsafe(_answer, call.future, fate)
             del call, fate  # an idle worker keeps nothing of the last operation alive
-        hand.close()
+        worker.close()
 
 
-def _served(hand: ConnectionWorker, operation: Callable[[Any], Any]) -> Fate:
+def _served(worker: ConnectionWorker, operation: Callable[[Any], Any]) -> Fate:
     try:
-        return hand.serve(operation)
+        return worker.serve(operation)
     except StopIteration as error:
         return None, RuntimeError(f"the operation raised StopIteration: {error}")  # a future cannot carry it
-    except BaseException as error:  # a fault of ours must not leave the caller waiting for ever
+    except BaseException as error:  # a bug here must not leave the caller waiting forever
         return None, error
 
 
 def _answer(future: "asyncio.Future[Any]", fate: Fate) -> None:
-    """Tell the caller; one that was cancelled meanwhile hears nothing."""
+    """Set the result for the caller, unless it was cancelled in the meantime."""
     value, error = fate
     if future.done():
         return
@@ -94,7 +94,7 @@ def _answer(future: "asyncio.Future[Any]", fate: Fate) -> None:
 
 
 def _join(threads: list[Thread]) -> None:
-    """Wait for them, but not for ever: one that waits for a server which is gone ends with the process."""
+    """Wait for them, but not forever: one that waits for a server which is gone ends with the process."""
     until = time.monotonic() + CLOSE_WITHIN
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))

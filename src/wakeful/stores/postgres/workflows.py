@@ -1,4 +1,4 @@
-"""Workflows, their handlers and their topics, in PostgreSQL. The row of a workflow is the lock of all that is in it."""
+"""Workflows, their handlers and their topics, in PostgreSQL. The row of a workflow is the lock for everything in it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -17,37 +17,37 @@ _TOPIC_TEXTS: Final = frozenset({"name"})
 _SUBSCRIPTION_TEXTS: Final = frozenset({"topic", "consumer"})
 _FIXED: Final = ("name", "created_at")
 
-# Write one new workflow and learn its id; a name that lives already writes nothing.
+# Insert one workflow and return its id; an existing name is skipped.
 ADD = """
 INSERT INTO workflows (name, owner_id, definition, version, origin, status, created_at, updated_at)
 VALUES ($1, $2, $3, 1, $4, $5, $6, $6) ON CONFLICT (name) WHERE deleted_at IS NULL DO NOTHING RETURNING workflow_id
 """
 
-# The living workflows of these names.
+# The existing workflows with these names.
 BY_NAMES = f"SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND name = ANY($1::text[])"
 
-# Workflows by id, the dead ones too.
+# Workflows by id, including deleted ones.
 BY_IDS = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id"
 
-# The same, held.
+# The same, locked.
 LOCK = f"{BY_IDS} FOR UPDATE"
 
-# Workflows whose alarm is due: to look at, and to hold.
+# Workflows whose alarm is due; without and with locks.
 LOOK_DUE, DUE = due_of(ALARM_WORKFLOW, "workflows", "workflow_id", fields_of(Workflow))
 
-# Write rows back whole.
+# Update whole rows.
 SAVE = update_of("workflows", Workflow, _TEXTS, key="workflow_id", fixed=_FIXED)
 
-# The living in the order of their names.
+# Existing workflows ordered by name.
 PAGE = f"SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND name > $1 ORDER BY name LIMIT $2"
 
-# Those that wait for a person. There are not so many workflows that it would be worth an index.
+# Those that wait for a person. There are too few workflows to justify an index.
 STOPPED = f"""
 SELECT {_COLUMNS} FROM workflows WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL
 ORDER BY name LIMIT $1
 """
 
-# The living in id order; held, in that order.
+# Existing workflows in id order; locked in that order.
 AFTER = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id > $1 AND deleted_at IS NULL ORDER BY workflow_id LIMIT $2"
 
 # Handlers of these workflows, in the order of their definitions.
@@ -56,10 +56,10 @@ SELECT {columns_of(Handler, "workflow_handlers")} FROM workflow_handlers
 WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, place
 """
 
-# Write handlers, new or known.
+# Insert or update handlers.
 SAVE_HANDLERS = upsert_into("workflow_handlers", Handler, _HANDLER_TEXTS, key=("workflow_id", "name"))
 
-# Take handlers away.
+# Delete handlers.
 REMOVE_HANDLERS = "DELETE FROM workflow_handlers WHERE workflow_id = $1 AND name = ANY($2::text[])"
 
 # Topics of these workflows.
@@ -67,7 +67,7 @@ TOPICS = f"""
 SELECT {columns_of(Topic, "topics")} FROM topics WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, name
 """
 
-# Write topics, new or known.
+# Insert or update topics.
 SAVE_TOPICS = upsert_into("topics", Topic, _TOPIC_TEXTS, key=("workflow_id", "name"))
 
 # Subscriptions of these workflows.
@@ -76,18 +76,18 @@ SELECT {columns_of(Subscription, "subscriptions")} FROM subscriptions
 WHERE workflow_id = ANY($1::bigint[]) ORDER BY workflow_id, topic, consumer
 """
 
-# Write subscriptions, new or known.
+# Insert or update subscriptions.
 SAVE_SUBSCRIPTIONS = upsert_into(
     "subscriptions", Subscription, _SUBSCRIPTION_TEXTS, key=("workflow_id", "topic", "consumer")
 )
 
-# Take subscriptions away.
+# Delete subscriptions.
 REMOVE_SUBSCRIPTIONS = """
 DELETE FROM subscriptions
 WHERE workflow_id = $1 AND (topic, consumer) IN (SELECT * FROM unnest($2::text[], $3::text[]))
 """
 
-# Consumers with pending messages: one look into each subscription.
+# Consumers with pending messages: one lookup per subscription.
 WITH_PENDING = """
 WITH busy AS (
   SELECT subscriptions.workflow_id, subscriptions.consumer FROM subscriptions
@@ -103,7 +103,7 @@ WHERE workflow_id IN (SELECT DISTINCT workflow_id FROM busy ORDER BY workflow_id
 ORDER BY workflow_id, consumer
 """
 
-# What deleted workflows that have no open run left behind.
+# Rows of deleted workflows that have no open run.
 FORGET_MESSAGES = """
 DELETE FROM messages WHERE ctid = ANY(ARRAY(
   SELECT messages.ctid FROM workflows JOIN messages ON messages.workflow_id = workflows.workflow_id

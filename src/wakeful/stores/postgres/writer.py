@@ -1,14 +1,14 @@
-"""Writing: one operation, one transaction, and the truth about what became of it.
+"""Writing: one operation, one transaction, and a definite result.
 
-READ COMMITTED: every statement sees what was committed before it began, and what an operation decides upon it holds by
-row locks. Operations of one process run side by side on several connections, and the server gathers their commits; so
-there is no group commit here, and batches of like with like are made above (`engine.batch`).
+READ COMMITTED: every statement sees what was committed before it started, and row locks protect what an operation bases
+its decisions on. Operations of one process run in parallel on several connections, and the server groups their commits;
+so there is no group commit here, and similar requests are batched above (`engine.batch`).
 
-An operation is run again from the start when the database asks for it, a few times. When the connection is lost nothing
-was kept, and the caller is told so, except in one place: if it breaks while COMMIT is under way, the server may have
-kept it or not. The transaction's number was noted when it began, so the server is asked what became of it, on another
-connection (`fate`), and the caller hears the truth. Only if the server cannot be asked for a long time is the caller
-told `CommitUnknown`.
+An operation is run again from the start, a few times, when the database requires it. If the connection is lost, nothing
+was stored and the caller gets an error, with one exception: if it breaks during COMMIT, the server may have committed
+or not. The transaction's number was recorded when it started, so the server is asked for its status on another
+connection (`fate`), and the caller gets the true result. Only if the server cannot be reached for a long time does the
+caller get `CommitUnknown`.
 """
 
 import random
@@ -35,10 +35,10 @@ from wakeful.stores.postgres.workers import Fate
 REPEATS_MAX: Final = 10
 PAUSE_MAX_S: Final = 0.05
 BEGINS_MAX: Final = 5
-"""How many connections in a row may break before anything was asked of them; then the caller is told."""
+"""How many connections in a row may break before they were used; then the caller gets the error."""
 
-# Every transaction gets its number at once, in the same round trip: it must be known before COMMIT is sent. And so must
-# the process that serves it: behind a pooler the connection does not know it.
+# Every transaction gets its number at its start, in the same round trip: it must be known before COMMIT is sent. So
+# must the server process: behind a pooler the connection does not know it.
 _BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
 _NUMBER: Final = b"SELECT pg_current_xact_id()::text, pg_backend_pid()"
 
@@ -47,14 +47,14 @@ class WriterWorker:
     """One connection that writes; a broken one is replaced before the next operation."""
 
     def __init__(
-        self, door: Connector, on_time: Callable[[Session], None], doubts: UncertainCommits, news: bytes
+        self, connector: Connector, on_time: Callable[[Session], None], uncertain: UncertainCommits, notify: bytes
     ) -> None:
-        self._door = door
-        self._doubts = doubts
+        self._connector = connector
+        self._uncertain = uncertain
         self._on_time = on_time
-        # The hint to others follows the commit in the same round trip: inside the transaction it would make all commits
-        # of all nodes wait for one another, and undo the transaction if the server's queue of hints is full.
-        self._commit_with_news = b"COMMIT; " + news
+        # The notification follows the commit in the same round trip: inside the transaction it would serialize all
+        # commits of all nodes, and undo the transaction if the server's notification queue is full.
+        self._commit_and_notify = b"COMMIT; " + notify
         self._session: Session | None = None
         self._tx: PostgresTx | None = None
 
@@ -65,7 +65,7 @@ class WriterWorker:
             except psycopg.Error as error:
                 self._tidy_up()
                 if is_unavailable(error):
-                    self._door.note(error)
+                    self._connector.note(error)
                     return None, unavailable(error)
                 if not is_to_repeat(error):
                     return None, error
@@ -88,16 +88,16 @@ class WriterWorker:
             value = operation(tx)
         except BaseException:
             if session.failure is not None and (is_to_repeat(session.failure) or is_unavailable(session.failure)):
-                raise session.failure from None  # whatever the operation made of it, this is what happened
+                raise session.failure from None  # the original cause, whatever the operation raised
             raise
         if session.failure is not None:
-            raise session.failure  # the operation hid it; the server would turn COMMIT into ROLLBACK
+            raise session.failure  # the operation caught it; the server would turn COMMIT into ROLLBACK
         self._commit(session, doubt)
         return value, None
 
     def _begin(self) -> tuple[Session, PostgresTx, UncertainCommit]:
-        """Begin on the connection there is. One that died while it was idle is replaced without a word, and so is one
-        that breaks before it served anything: nothing was asked of it yet."""
+        """Begin on the current connection. One that died while idle is replaced silently, and so is one that breaks
+        before it was used: nothing has been sent on it yet."""
         for tries_left in reversed(range(BEGINS_MAX)):
             session, tx, is_new = self._take()
             try:
@@ -108,26 +108,26 @@ class WriterWorker:
                     continue
                 if tries_left == 0 or not is_unavailable(error):
                     raise
-                self._door.note(error)
+                self._connector.note(error)
         raise AssertionError("unreachable")
 
     def _take(self) -> tuple[Session, PostgresTx, bool]:
         if self._session is not None and self._tx is not None:
             return self._session, self._tx, False
         self._session = session = Session(
-            self._door.open(), is_reading=False, on_time=self._on_time, doubts=self._doubts
+            self._connector.open(), is_reading=False, on_time=self._on_time, uncertain=self._uncertain
         )
         self._tx = tx = PostgresTx(session)
         return session, tx, True
 
     def _commit(self, session: Session, doubt: UncertainCommit) -> None:
-        if not _is_answered(session, self._commit_with_news if session.is_changed else b"COMMIT"):
+        if not _is_answered(session, self._commit_and_notify if session.is_changed else b"COMMIT"):
             self.close()
-            self._door.note(StoreUnavailable("the connection was lost during commit"))
-            resolve(doubt, self._door, self._doubts)
+            self._connector.note(StoreUnavailable("the connection was lost during commit"))
+            resolve(doubt, self._connector, self._uncertain)
 
     def _tidy_up(self) -> None:
-        """Undo what is open; a connection that cannot do even that is let go."""
+        """Roll back an open transaction; a connection that cannot even do that is closed."""
         if self._session is None:
             return
         try:
@@ -140,7 +140,7 @@ class WriterWorker:
 
 
 def _begin(session: Session) -> UncertainCommit:
-    """Begin; returns the number of the new transaction and the process that serves it, in case of doubt."""
+    """Begin; returns the number of the new transaction and its server process, in case the commit is uncertain."""
     session.reset()
     result = session.connection.pgconn.exec_(_BEGIN + session.connection.preamble + _NUMBER)
     if result.status != ExecStatus.TUPLES_OK:
@@ -150,7 +150,7 @@ def _begin(session: Session) -> UncertainCommit:
 
 
 def _is_answered(session: Session, commit: bytes) -> bool:
-    """Send COMMIT; whether the server said that all went well."""
+    """Send COMMIT; returns whether the server confirmed it."""
     try:
         return session.connection.pgconn.exec_(commit).status == ExecStatus.COMMAND_OK
     except psycopg.Error:

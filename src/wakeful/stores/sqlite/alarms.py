@@ -1,4 +1,4 @@
-"""What will ring, in SQLite."""
+"""Alarms, in SQLite."""
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -9,7 +9,7 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import alike, ids, plain
 
-# Write an alarm, new or known. One that is as it was (each settle derives it anew) does not touch the due index.
+# Insert or update an alarm. An unchanged one (each settle derives it again) does not touch the due index.
 _IF_KNOWN = """
 ON CONFLICT (kind, ref) DO UPDATE SET
   due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
@@ -18,30 +18,30 @@ ON CONFLICT (kind, ref) DO UPDATE SET
 """
 SET = f"INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?) {_IF_KNOWN}"
 
-# The same for alarms that are alike. (The condition tells the parser that what follows is no join.)
+# The same for alarms with equal values. (The condition tells the parser that no join follows.)
 SET_ALIKE = f"""
 INSERT INTO alarms (kind, due_at, priority, lane, parked, ref)
 SELECT ?, ?, ?, ?, ?, rung.value FROM json_each(?) AS rung WHERE true {_IF_KNOWN}
 """
 _set_alike = attrgetter("kind", "due_at", "priority", "lane", "parked")
 
-# Give an alarm another due time.
+# Change the due time of an alarm.
 MOVE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref = ?"
 
-# Give several alarms the same due time.
+# Set the same due time for several alarms.
 MOVE_ALIKE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
 
-# Take an alarm away.
+# Delete an alarm.
 REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
 
-# Alarms of one kind by what they ring.
+# Alarms of one kind by the id of their subject.
 BY_REFS = """
 SELECT kind, ref, due_at, priority, lane, parked
 FROM json_each(?) AS wanted CROSS JOIN alarms ON kind = ? AND ref = wanted.value
 """
 
-# The earliest alarm of the next priority of a kind, and of the next kind: a walk over the few there are, one seek each.
-# (Two statements, because a row-value comparison seeks by the kind alone and then reads all of it.)
+# The earliest alarm of the next priority of a kind, and of the next kind: one index seek each. (Two statements, because
+# a row-value comparison seeks by the kind only and then reads all of it.)
 NEXT_PRIORITY = """
 SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
 WHERE parked = 0 AND due_at IS NOT NULL AND kind = ? AND priority > ? ORDER BY priority, due_at LIMIT 1
@@ -51,7 +51,7 @@ SELECT kind, priority, due_at FROM alarms INDEXED BY alarms_due
 WHERE parked = 0 AND due_at IS NOT NULL AND kind > ? ORDER BY kind, priority, due_at LIMIT 1
 """
 
-# Let the alarm that is first in line of its kind and priority ring later. It may refer to nothing.
+# Postpone the first due alarm of a kind and priority. Its row may be missing.
 HOLD_OFF_FIRST = """
 UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = (
   SELECT ref FROM alarms INDEXED BY alarms_due
@@ -60,7 +60,7 @@ UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = (
 ) RETURNING ref
 """
 
-# Bring waiting runs nearer: the clock their times were reckoned on was ahead. Parked ones were due already, perhaps by
+# Bring waiting runs forward: the clock their times are based on was ahead. Parked ones were due already, perhaps by
 # that clock, and must be due when their lane is freed.
 SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ? WHERE kind = 'run' AND (due_at > ? OR parked = 1)"
 

@@ -1,4 +1,4 @@
-"""Answers to be given again, in SQLite."""
+"""Stored responses for repeated requests, in SQLite."""
 
 from sqlite3 import Connection
 
@@ -7,17 +7,17 @@ from wakeful.stores.sqlite.rows import columns_of
 
 _COLUMNS = columns_of(Answer, "answers")
 
-# An answer by its key.
+# A stored response by its key.
 GET = f"SELECT {_COLUMNS} FROM answers WHERE key = ?"
 
-# Keep an answer, in place of an older one of that key.
+# Store a response, replacing an older one with that key.
 PUT = """
 INSERT INTO answers (key, fingerprint, answer, size, answered_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, answer = excluded.answer, size = excluded.size,
   answered_at = excluded.answered_at
 """
 
-# Forget what is too old, and of the rest all but the newest that fit.
+# Delete what is too old, and all but the newest that fit.
 PRUNE = """
 DELETE FROM answers WHERE key IN (
   SELECT key FROM (
@@ -28,7 +28,7 @@ DELETE FROM answers WHERE key IN (
 )
 """
 
-# Answer under a key from now on, unless somebody else is at it. Of two at once, the later sees the row of the first.
+# Claim a key, unless another process has it. Of two concurrent claims, the later sees the row of the first.
 BEGIN = """
 INSERT INTO askings (key, asker, until) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET asker = excluded.asker, until = excluded.until
@@ -36,10 +36,10 @@ WHERE askings.asker = excluded.asker OR askings.until < ?
 RETURNING key
 """
 
-# Done with a key.
+# Release a key.
 RELEASE = "DELETE FROM askings WHERE key = ? AND asker = ?"
 
-# Forget who never came back.
+# Delete expired claims.
 FORGET = "DELETE FROM askings WHERE until <= ?"
 
 

@@ -4,31 +4,31 @@ from sqlite3 import Connection
 
 from wakeful.ports.bus import Relayed
 
-# How many old rows go with each new one: more than come, so that none stay.
+# How many old rows are deleted with each new one: more than one, so that none stay.
 PRUNE_STEP = 20
 
-# Somebody watches until then.
+# Register a watcher until then.
 WATCH = "INSERT INTO watchers (watcher, until) VALUES (?, ?) ON CONFLICT (watcher) DO UPDATE SET until = excluded.until"
 
-# Forget who watches no more. There are as many watchers as processes.
+# Delete expired watchers. There is one watcher per process.
 FORGET = "DELETE FROM watchers WHERE until < ?"
 
-# Whether somebody else watches.
+# Whether there is another watcher.
 IS_WATCHED = "SELECT 1 FROM watchers WHERE until >= ? AND watcher <> ? LIMIT 1"
 
-# The number of what was told last.
+# The number of the last published events.
 LAST = "SELECT value FROM counters WHERE name = 'bus'"
 
 # The next number.
 NEXT = "UPDATE counters SET value = value + 1 WHERE name = 'bus' RETURNING value"
 
-# Tell the others.
+# Publish events.
 PUBLISH = "INSERT INTO bus (seq, sender, events, told_at) VALUES (?, ?, ?, ?)"
 
-# Forget some of what is too old, the oldest first.
+# Delete some old events, oldest first.
 PRUNE = "DELETE FROM bus WHERE seq IN (SELECT seq FROM bus ORDER BY seq LIMIT ?) AND told_at < ?"
 
-# What was told after a number; one's own need not travel.
+# Events after a number; the reader's own are returned without their text.
 AFTER = """
 SELECT seq, sender, CASE WHEN sender = ? THEN NULL ELSE events END FROM bus WHERE seq > ? ORDER BY seq LIMIT ?
 """

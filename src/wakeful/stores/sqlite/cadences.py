@@ -1,4 +1,4 @@
-"""Where schedules stand, in SQLite. The one writer holds every row, so holding is reading."""
+"""The states of schedules, in SQLite. There is one writer, so reading a row is locking it."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -22,10 +22,10 @@ from wakeful.stores.sqlite.rows import (
 
 _COLUMNS = columns_of(Cadence, "cadences")
 
-# Write a new cadence.
+# Insert a cadence.
 ADD = insert_into("cadences", Cadence)
 
-# Write cadences that begin alike.
+# Write cadences that start with equal values.
 _BEGUN = [name for name in Cadence._fields if name != "schedule_id"]
 ADD_ALIKE = f"""
 INSERT INTO cadences (schedule_id, {", ".join(_BEGUN)})
@@ -39,14 +39,14 @@ LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON sc
 # Cadences whose alarm is due, oldest first.
 DUE = due_of("schedule", "cadences", "schedule_id", _COLUMNS)
 
-# Write a cadence back.
+# Update a cadence.
 SAVE = update_of("cadences", Cadence, key=("schedule_id",))
 
-# Write back what ringing changes.
+# Write the columns that ringing changes.
 SAVE_PLANNED = update("cadences", key="schedule_id", columns=PLANNED_COLUMNS)
 _planned = attrgetter(*PLANNED_COLUMNS, "schedule_id")
 
-# The same for cadences that moved alike and each opened a run, which is also their newest row.
+# The same for cadences that moved equally and each opened a run, which is also their newest row.
 _PLANNED_ALIKE = tuple(name for name in PLANNED_COLUMNS if name not in ("open_run_id", "last_row_id"))
 SAVE_PLANNED_ALIKE = f"""
 UPDATE cadences SET {", ".join(f"{name} = ?" for name in _PLANNED_ALIKE)}, open_run_id = opened.value,
@@ -55,14 +55,14 @@ FROM json_each(?) AS opened WHERE schedule_id = CAST(opened.key AS INTEGER)
 """
 _planned_alike = attrgetter(*_PLANNED_ALIKE)
 
-# Write back what settling changes.
+# Write the columns that settling changes.
 SAVE_SETTLED = update("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
 SAVE_SETTLED_ALIKE = update_alike("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
 _settled = attrgetter(*SETTLED_COLUMNS, "schedule_id")
 _settled_alike = attrgetter(*SETTLED_COLUMNS)
 
-# Cadences planned beyond now. A scan, and deliberately so: it is asked at start and after a clock step only, and an
-# index on the border would be moved by every fire.
+# Cadences planned beyond now. Deliberately a scan: it runs only at start and after a clock step, and an index on this
+# column would be updated by every fire.
 AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id > ? AND planned_through > ? ORDER BY schedule_id LIMIT ?"
 
 

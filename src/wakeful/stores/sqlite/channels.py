@@ -1,18 +1,18 @@
-"""Where people were last heard of, in SQLite."""
+"""The last interaction on each channel, in SQLite."""
 
 from sqlite3 import Connection
 
 from wakeful.core.time.instants import Instant
 from wakeful.ports.outbox import Interaction
 
-# Somebody was heard of there, later than everybody else.
+# Record an interaction as the latest.
 TOUCH = """
 INSERT INTO interactions (channel, recipient, at, turn)
 VALUES (?, ?, ?, (SELECT coalesce(max(turn), 0) + 1 FROM interactions))
 ON CONFLICT (channel) DO UPDATE SET recipient = excluded.recipient, at = excluded.at, turn = excluded.turn
 """
 
-# The last of each channel, the newest first; there are as many as channels.
+# The last of each channel, newest first; there is one row per channel.
 INTERACTIONS = "SELECT channel, recipient, at FROM interactions ORDER BY turn DESC"
 
 

@@ -1,7 +1,7 @@
-"""Who may tick: a lock on a file beside the database.
+"""Which process may tick: a lock on a file next to the database.
 
 The kernel releases it when the holder's process ends, however it ends, so holding it proves that no earlier holder is
-alive. Programs the holder starts do not inherit it. Two stores in one process exclude each other as well.
+alive. Child processes do not inherit it. Two stores in one process exclude each other as well.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from typing import Final
 from wakeful.core.time.instants import format_instant
 from wakeful.ports.store import StoreUnavailable
 
-# Asking who holds the clock locks the file for a moment; whoever wants it then asks again rather than being sent away.
+# Checking who holds the clock locks the file for a moment, so taking it is tried again instead of failing.
 TRIES: Final = 5
 
 
@@ -40,14 +40,14 @@ class ClockHold:
         return False
 
     def release(self) -> None:
-        """Let it go; closing the file unlocks it."""
+        """Release it; closing the file unlocks it."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
 
     def holder(self) -> str | None:
-        """Who holds it, in words; None if nobody does."""
+        """A description of the holder; None if there is none."""
         try:
             file = self._open(os.O_RDONLY)
         except FileNotFoundError:
@@ -84,4 +84,4 @@ def _in_words(written: bytes, written_at: int) -> str:
         holder = json.loads(written)
         return f"process {holder['pid']} on {holder['host']} since {since}"
     except (ValueError, KeyError, TypeError):
-        return f"a process that has not said who it is, since {since}"
+        return f"an unidentified process, since {since}"

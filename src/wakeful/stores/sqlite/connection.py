@@ -1,4 +1,4 @@
-"""Connections: how one is opened, and what its errors mean."""
+"""Connections: opening them, and interpreting their errors."""
 
 import os
 import sqlite3
@@ -13,23 +13,24 @@ from wakeful.stores.sqlite.tx import SqliteTx
 Synchronous: TypeAlias = Literal["FULL", "OFF"]
 
 BUSY_TIMEOUT_MS: Final = 5_000
-WRITER_BUSY_TIMEOUT_MS: Final = 100  # short, because group commit asks again by itself
+WRITER_BUSY_TIMEOUT_MS: Final = 100  # short, because group commit retries by itself
 STATEMENTS_CACHED: Final = 256
 CACHE_KIB: Final = 16_384
-# A checkpoint writes each changed page once, however often it changed since the last: 4,000 pages are 16 MB of log.
+# A checkpoint writes each changed page once, however many times it changed: 4,000 pages are 16 MB of log.
 CHECKPOINT_PAGES: Final = 4_000
 LOG_KEPT_BYTES: Final = 64 * 1024 * 1024
-# A commit writes whole pages: one fire of its own costs 8 to 16 of them in its commits, 200 fires together 1 or 2 each.
-# So a log that cannot be emptied, because a reader holds an old state, grows by up to 64 KB for each fire.
+# A commit writes whole pages: a single fire costs 8 to 16 of them in its commits, 200 fires together 1 or 2 each. So a
+# log that cannot be truncated, because a reader holds an old snapshot, grows by up to 64 KB per fire.
 LOG_LARGE_BYTES: Final = 2 * LOG_KEPT_BYTES
-# A log is begun again from its start when nobody reads from it. Readers that take turns without a pause never let that
-# happen by itself, so a large log is emptied on purpose; how often its size is looked at, in commits.
+# SQLite restarts the log when no reader uses it. Readers that overlap without a pause prevent that, so a large log is
+# truncated explicitly; this is how often its size is checked, in commits.
 LOG_LOOKED_AT: Final = 256
-# A reader holds a state as long as its question takes. One that takes longer is ended, so that the log can be emptied.
+# A reader holds its snapshot as long as its query takes. One that takes longer is ended, so that the log can be
+# truncated.
 READ_WITHIN_S: Final = 20.0
-READ_STEPS: Final = 1_000  # of the virtual machine, between two looks at the time
+READ_STEPS: Final = 1_000  # of the virtual machine, between two checks of the time
 
-# Errors that are about the place and not about the operation.
+# Errors of the file or the disk, and not of the operation.
 _OF_THE_PLACE: Final = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -50,18 +51,18 @@ _OF_THE_PLACE: Final = frozenset(
 
 _CURES: Final = {
     sqlite3.SQLITE_BUSY: "another process keeps the database locked; end it or try again",
-    sqlite3.SQLITE_INTERRUPT: f"reading took longer than {READ_WITHIN_S:g} s and was ended; ask for less at a time",
-    sqlite3.SQLITE_FULL: "the disk is full; make room, nothing of this was kept",
-    sqlite3.SQLITE_IOERR: "the disk failed; check it, nothing of this was kept",
+    sqlite3.SQLITE_INTERRUPT: f"a read took longer than {READ_WITHIN_S:g} s and was ended; request less at a time",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, nothing of this was stored",
+    sqlite3.SQLITE_IOERR: "the disk failed; check it, nothing of this was stored",
     sqlite3.SQLITE_READONLY: "the database cannot be written; check the file's permissions",
-    sqlite3.SQLITE_CANTOPEN: "the database cannot be opened; check that its folder exists and may be written",
-    sqlite3.SQLITE_CORRUPT: "the database is damaged; restore a copy",
-    sqlite3.SQLITE_NOTADB: "the database is damaged; restore a copy",
+    sqlite3.SQLITE_CANTOPEN: "the database cannot be opened; check that its folder exists and is writable",
+    sqlite3.SQLITE_CORRUPT: "the database is damaged; restore a backup",
+    sqlite3.SQLITE_NOTADB: "the database is damaged; restore a backup",
 }
 
 
 class Opened(NamedTuple):
-    """A connection and the transaction object that speaks through it."""
+    """A connection and its transaction object."""
 
     connection: sqlite3.Connection
     tx: SqliteTx
@@ -69,29 +70,29 @@ class Opened(NamedTuple):
     file_id: tuple[int, int]
 
     def is_in_place(self) -> bool:
-        """Whether the file is still the one at its path; a file removed under us would take writes and keep nothing."""
+        """Whether the file is still the one at its path; writes to a deleted file would be lost."""
         try:
             return _file_id(self.path) == self.file_id
         except OSError:
             return False
 
     def empty_log(self) -> None:
-        """Begin a log that has become large again from its start, waiting a moment for those who read from it."""
+        """Truncate a large log, waiting a moment for readers of it."""
         log = f"{self.path}-wal"
-        with suppress(OSError, sqlite3.Error):  # it goes on growing, and the next look tries again
+        with suppress(OSError, sqlite3.Error):  # it keeps growing, and the next check tries again
             if os.stat(log).st_size > LOG_KEPT_BYTES:  # noqa: PTH116 - as above
                 self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a file that exists; it is never created by looking at it."""
-    # sqlite3 asks in three places how to adapt each None it binds. Told that None is None, it asks in one, and a ledger
-    # row is written in half the time. It is said to the module as a whole, where it changes nothing for anyone else.
+    """A connection to an existing file; connecting never creates one."""
+    # sqlite3 looks up in three places how to adapt each None it binds. With an adapter for None it looks in one, and a
+    # ledger row is written in half the time. The adapter is global to the module, and changes nothing for other users.
     sqlite3.register_adapter(type(None), _as_it_is)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
-        isolation_level=None,  # transactions are begun and ended by us, visibly
+        isolation_level=None,  # transactions are started and ended explicitly
         check_same_thread=False,  # opened on one thread, then used on one other
         cached_statements=STATEMENTS_CACHED,
         timeout=BUSY_TIMEOUT_MS / 1_000,
@@ -101,40 +102,40 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synchronous) -> Opened:
-    """Make it the connection that writes."""
+    """Configure it as the writing connection."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
-        raise StoreUnavailable(f"the file system cannot hold a write-ahead log (it offers {mode}); use a local disk")
+        raise StoreUnavailable(f"the file system does not support a write-ahead log (only {mode}); use a local disk")
     connection.execute(f"PRAGMA busy_timeout = {WRITER_BUSY_TIMEOUT_MS}")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
-    if sys.platform == "darwin":  # there, an ordinary sync leaves the data in the drive's cache
+    if sys.platform == "darwin":  # there, an ordinary fsync leaves the data in the drive's cache
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA checkpoint_fullfsync = ON")
     return Opened(connection, SqliteTx(connection), path, _file_id(path))
 
 
 def open_reader(path: Path) -> Opened:
-    """A connection that only looks."""
+    """A read-only connection."""
     connection = connect(path)
     connection.execute("PRAGMA query_only = ON")
     return Opened(connection, SqliteTx(connection), path, _file_id(path))
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Whether the error is about the place, so that nothing in the transaction can be trusted."""
+    """Whether the error concerns the file or the disk, so that the transaction cannot be trusted."""
     return isinstance(error, sqlite3.Error) and _code(error) in _OF_THE_PLACE
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the error says that the file is not what it should be."""
+    """Whether the error means that the file is damaged."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unavailable(error: sqlite3.Error) -> StoreUnavailable:
-    """The error in the words of the port."""
+    """The error as an exception of the port."""
     cure = _CURES.get(_code(error))
     failure = StoreUnavailable(f"{cure} ({error})" if cure else str(error))
     failure.__cause__ = error

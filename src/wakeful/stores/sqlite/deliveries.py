@@ -12,7 +12,7 @@ from wakeful.stores.sqlite.rows import columns_of, ids, update
 _ADDRESSEE = columns_of(Addressee, "addressees")
 _DELIVERY = columns_of(Delivery, "deliveries")
 
-# Make an addressee, unless it is known.
+# Create an addressee, unless it exists.
 MAKE = "INSERT INTO addressees (channel, recipient, fence) VALUES (?, ?, 0) ON CONFLICT (channel, recipient) DO NOTHING"
 
 # The addressee of a channel and a recipient.
@@ -27,10 +27,11 @@ DUE = due_of(ALARM_DELIVERY, "addressees", "addressee_id", _ADDRESSEE)
 # Addressees in id order.
 ADDRESSEES = f"SELECT {_ADDRESSEE} FROM addressees WHERE addressee_id > ? ORDER BY addressee_id LIMIT ?"
 
-# Write fence and claim back.
+# Update fence and claim.
 SAVE_ADDRESSEE = "UPDATE addressees SET fence = ?, claimed_until = ? WHERE addressee_id = ?"
 
-# A new delivery, due at once, unless its run told this addressee already. No unique index: stores of 0.1 may hold two.
+# Insert a delivery, due immediately, unless its run already has one for this addressee. No unique index, because
+# stores of 0.1 may contain two.
 ADD = """
 INSERT INTO deliveries (
   addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
@@ -54,17 +55,17 @@ WHERE addressee_id = ? AND status = 'pending' ORDER BY delivery_id LIMIT 1
 # One delivery.
 GET = f"SELECT {_DELIVERY} FROM deliveries WHERE delivery_id = ?"
 
-# Write a delivery back; what it says and to whom never changes.
+# Update a delivery; its text and its addressee never change.
 SAVE = update("deliveries", key="delivery_id", columns=MOVED_COLUMNS)
 _moved = attrgetter(*MOVED_COLUMNS, "delivery_id")
 
-# What is pending for an addressee may be tried now, whenever that was to be.
+# Make all pending deliveries of an addressee due now.
 HURRY = """
 UPDATE deliveries INDEXED BY deliveries_pending SET next_attempt_at = :now
 WHERE addressee_id = :addressee_id AND status = 'pending' AND next_attempt_at > :now
 """
 
-# Take a delivery away.
+# Delete a delivery.
 REMOVE = "DELETE FROM deliveries WHERE delivery_id = ?"
 
 # Deliveries newest first, all or of one status.
@@ -73,13 +74,13 @@ PAGE_OF_STATUS = f"""
 SELECT {_DELIVERY} FROM deliveries WHERE status = ? AND delivery_id < ? ORDER BY delivery_id DESC LIMIT ?
 """
 
-# What runs said to people.
+# The deliveries of runs.
 OF_RUNS = f"""
 SELECT {_DELIVERY} FROM json_each(?) AS wanted CROSS JOIN deliveries INDEXED BY deliveries_of_run
 ON deliveries.run_id = wanted.value
 """
 
-# What is pending or dead, by channel.
+# Pending and dead deliveries, by channel.
 OPEN_COUNTS = """
 SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'dead') GROUP BY channel, status
 """
@@ -87,7 +88,7 @@ SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'de
 # The id of the newest delivery.
 LAST_ID = "SELECT coalesce(max(delivery_id), 0) FROM deliveries"
 
-# Forget what ended long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what ended long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM deliveries WHERE delivery_id IN (
   SELECT delivery_id FROM deliveries INDEXED BY deliveries_ended

@@ -1,8 +1,8 @@
-"""The database file: made whole or not at all, and looked at before it is trusted.
+"""The database file: created completely or not at all, and checked before it is trusted.
 
-A file that is empty, cut short, damaged or somebody else's is refused and left as it is. The store never makes an
-empty file itself (a new database gets its name only when its schema is in it), so an empty one is always a loss or a
-mistake.
+A file that is empty, truncated, damaged or of another application is refused and left unchanged. The store never
+creates an empty file (a new database gets its name only when its schema is complete), so an empty one is always a loss
+or a mistake.
 """
 
 import errno
@@ -22,24 +22,24 @@ APPLICATION_ID: Final = 0x57414B45
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
 
-# Up to this size the whole file is checked at every start (under 100 ms); above it, the tables whose loss would be
-# misread as "nothing there". `SqliteStore.check` looks at all of it, at any size.
+# Up to this size the whole file is checked at every start (under 100 ms); above it, only the tables whose loss would be
+# mistaken for an empty store. `SqliteStore.check` checks everything, at any size.
 CHECKED_WHOLE_BYTES: Final = 8 * 1024 * 1024
 _TABLES_CHECKED: Final = ("meta", "counters", "nodes", "lanes")
 
 
 def place(path: str | os.PathLike[str]) -> Path:
-    """The path of a database; a store that forgets is refused."""
+    """The path of a database; in-memory databases are refused."""
     text = os.fspath(path)
     if text in ("", ":memory:") or text.startswith("file:"):
-        raise DatabaseRefused(f"{text!r} is not a file's path; the store lives in a file, never in memory")
+        raise DatabaseRefused(f"{text!r} is not a file path; the store needs a file on disk")
     return Path(text).absolute()
 
 
 def create(path: Path, steps: list[Migration]) -> None:
-    """Make a new database under a passing name, then give it its own, unless another process was first."""
+    """Create a new database under a temporary name, then rename it, unless another process was first."""
     if not path.parent.is_dir():
-        raise DatabaseRefused(f"the folder {path.parent} does not exist; make it first")
+        raise DatabaseRefused(f"the folder {path.parent} does not exist; create it first")
     unborn = path.with_name(f"{path.name}.new-{os.getpid()}-{os.urandom(4).hex()}")
     os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
@@ -47,7 +47,7 @@ def create(path: Path, steps: list[Migration]) -> None:
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             migrate(connection, unborn, steps)
-            connection.execute("PRAGMA journal_mode = WAL")  # for good: changing it later would need it undisturbed
+            connection.execute("PRAGMA journal_mode = WAL")  # permanent: changing it later would need exclusive access
         finally:
             connection.close()
         _give_name(unborn, path)
@@ -56,45 +56,45 @@ def create(path: Path, steps: list[Migration]) -> None:
 
 
 def inspect(path: Path) -> None:
-    """Refuse what is not a database of ours, by its first bytes, before SQLite may touch it."""
+    """Refuse a file that is not our database, by its first bytes, before SQLite touches it."""
     if not path.is_file():
-        raise DatabaseRefused(f"{path} is not a file; name the database's file")
+        raise DatabaseRefused(f"{path} is not a file; give the path of the database file")
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header:
-        raise DatabaseRefused(f"{path} is empty: it was cut short, or made by something else; restore or remove it")
+        raise DatabaseRefused(f"{path} is empty: it was truncated, or created by something else; restore or remove it")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise DatabaseRefused(f"{path} is not a database, or its beginning is damaged; restore a copy or move it away")
+        raise DatabaseRefused(f"{path} is not a database, or its start is damaged; restore a backup or move it away")
     if _is_cut_within_a_page(path, header):
-        raise DatabaseRefused(f"{path} is damaged: its end is missing; restore a copy")
+        raise DatabaseRefused(f"{path} is damaged: its end is missing; restore a backup")
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
-        raise DatabaseRefused(f"{path} belongs to another application; name another file")
+        raise DatabaseRefused(f"{path} belongs to another application; use another file")
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a damaged database, as far as can be seen in the time a start may take."""
+    """Refuse a damaged database, as far as can be checked in the time a start may take."""
     is_small = path.stat().st_size <= CHECKED_WHOLE_BYTES
     faults = faults_in(connection) if is_small else faults_in(connection, _TABLES_CHECKED)
     if faults:
-        raise DatabaseRefused(f"{path} is damaged ({faults[0]}); restore a copy")
+        raise DatabaseRefused(f"{path} is damaged ({faults[0]}); restore a backup")
 
 
 def faults_in(connection: sqlite3.Connection, tables: Sequence[str] = ()) -> list[str]:
-    """What SQLite finds wrong with these tables, or with all there is; empty if nothing."""
+    """The errors SQLite finds in these tables, or in all; empty if there are none."""
     checks = [f"PRAGMA quick_check({table})" for table in tables] or ["PRAGMA quick_check"]
     try:
         found = [line for check in checks for (line,) in connection.execute(check)]
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        return [str(error)]  # too damaged to be looked through
+        return [str(error)]  # too damaged to be checked
     except UnicodeDecodeError:
-        return ["its schema cannot be read"]  # what SQLite says of it quotes bytes that are no text
+        return ["its schema cannot be read"]  # SQLite's own message quotes bytes that are not text
     return [line for line in found if line != "ok"]
 
 
 def _is_cut_within_a_page(path: Path, header: bytes) -> bool:
-    """SQLite fills the last page up with zeros and goes on. With a log beside it the end may be on its way."""
+    """Whether the last page is incomplete. SQLite pads it with zeros; with a log, the rest may still be in the log."""
     page_bytes = int.from_bytes(header[16:18])
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     log = path.with_name(path.name + "-wal")
@@ -113,6 +113,6 @@ def _give_name(unborn: Path, path: Path) -> None:
             unborn.rename(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)  # the name is as durable as what it names
+        os.fsync(folder)  # make the name as durable as the file
     finally:
         os.close(folder)

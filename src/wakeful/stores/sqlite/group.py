@@ -1,11 +1,12 @@
-"""Group commit, step by step: gather, apply, commit, answer.
+"""Group commit, step by step: gather, apply, commit, return results.
 
-Operations that wait together share one transaction and one sync of the disk. Each runs behind its own savepoint, so
-one that raises is rolled back alone; when the group itself cannot be kept (disk full, I/O error, the file locked by
-another process) nothing of it was, and every caller is told so. Nobody is answered before the commit (L7).
+Operations that wait at the same time share one transaction and one sync of the disk. Each runs in its own savepoint, so
+one that raises is rolled back alone. If the group itself cannot be committed (disk full, I/O error, the file locked by
+another process), nothing of it was stored, and every caller gets the error. No caller gets a result before the commit
+(L7).
 
-Nothing here waits or knows threads: the writer thread drives the steps in production, and the simulation drives the
-same steps on its own loop, choosing the size of each group and the point at which the process dies.
+Nothing here waits or uses threads: the writer thread drives the steps in production, and the simulation drives the same
+steps on its own loop, choosing the size of each group and the point at which the process dies.
 """
 
 import asyncio
@@ -18,28 +19,28 @@ from wakeful.stores.sqlite.tx import SqliteTx
 
 GROUP_MAX: Final = 200
 
-# How often the write lock is asked for before the group is given up. SQLite waits ever more slowly, a tenth of a second
-# in all; asking anew makes it quick again, so that a busy neighbour cannot keep us out by chance alone.
+# How many times the write lock is tried before the group fails. SQLite polls more and more slowly, for a tenth of a
+# second in total; a new try makes it fast again, so that a busy neighbour cannot lock us out by chance.
 BEGINS_MAX: Final = 100
 
 Operation: TypeAlias = Callable[[SqliteTx], Any]
 Fate: TypeAlias = tuple[Any, BaseException | None]
-"""What became of an operation: its value, or its error."""
+"""The result of an operation: its value, or its error."""
 
 
 class Call(NamedTuple):
-    """An operation, and who waits for it."""
+    """An operation, and the future of its caller."""
 
     operation: Operation
     future: asyncio.Future[Any]
 
 
 class Crashed(BaseException):
-    """Raised by a simulation's hook: the process dies here. What is not committed is lost, nobody is answered."""
+    """Raised by a simulation's hook: the process dies here. Uncommitted work is lost, and no caller gets a result."""
 
 
 class GroupCommit:
-    """Turns several operations into one transaction; a broken connection is replaced before the next group."""
+    """Runs several operations in one transaction; a broken connection is replaced before the next group."""
 
     __slots__ = ("_commits", "_fates", "_open", "_opened")
 
@@ -50,7 +51,7 @@ class GroupCommit:
         self._commits = 0
 
     def apply(self, calls: Sequence[Call]) -> None:
-        """Begin, and run each operation; what raises is rolled back alone."""
+        """Begin, and run each operation; one that raises is rolled back alone."""
         self._fates = []
         try:
             if self._opened is None:
@@ -67,7 +68,7 @@ class GroupCommit:
             self._fail(error, len(calls))
 
     def commit(self) -> None:
-        """Make the group durable, or fail all of it."""
+        """Commit the group, or fail all of it."""
         if self._opened is None or not self._opened.connection.in_transaction:
             return
         try:
@@ -80,12 +81,12 @@ class GroupCommit:
             self._opened.empty_log()
 
     def answers(self) -> list[Fate]:
-        """What to tell the callers, in their order."""
+        """The results for the callers, in their order."""
         fates, self._fates = self._fates, []
         return fates
 
     def close(self) -> None:
-        """Let the connection go; what was not committed is rolled back."""
+        """Close the connection; uncommitted work is rolled back."""
         if self._opened is not None:
             self._opened.connection.close()
             self._opened = None
@@ -116,7 +117,7 @@ class GroupCommit:
             self._fates.append(fate)
 
     def _fail(self, error: sqlite3.Error, n: int) -> None:
-        """Nothing of the group is kept, and the next one starts on a connection that works."""
+        """Nothing of the group is stored, and the next one starts on a working connection."""
         self._fates = [(None, unavailable(error)) for _ in range(n)]
         try:
             if self._opened is not None and self._opened.connection.in_transaction:
@@ -137,13 +138,13 @@ def _run(opened: Opened, operation: Operation) -> Fate:
             raise
         fate = (None, error)
     if not opened.connection.in_transaction:
-        # On some errors SQLite ends the whole transaction by itself; an operation that hid one must not hide that.
-        raise sqlite3.OperationalError("the transaction was ended under the operation")
+        # On some errors SQLite ends the whole transaction by itself; an operation that caught one must not hide that.
+        raise sqlite3.OperationalError("the transaction was ended during the operation")
     return fate
 
 
 def answer(calls: Sequence[Call], fates: Sequence[Fate]) -> None:
-    """Tell each caller, on its loop; one that was cancelled meanwhile hears nothing."""
+    """Set the result for each caller, on its loop, unless it was cancelled in the meantime."""
     for (_, future), (value, error) in zip(calls, fates, strict=True):
         if future.done():
             continue

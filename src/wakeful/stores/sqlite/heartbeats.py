@@ -1,4 +1,4 @@
-"""Where the heartbeat stands, in SQLite. The one writer holds every row, so holding is reading."""
+"""The state of the heartbeat, in SQLite. There is one writer, so reading a row is locking it."""
 
 from collections.abc import Iterable
 from sqlite3 import Connection
@@ -10,7 +10,7 @@ from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, update_of
 
 _COLUMNS = columns_of(Heartbeat, "heartbeats")
 
-# Write a new one, unless it is there.
+# Insert one, unless it exists.
 ADD = f"{insert_into('heartbeats', Heartbeat)} ON CONFLICT (owner_id) DO NOTHING"
 
 # Heartbeats by owner.
@@ -19,7 +19,7 @@ LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN heartbeats ON 
 # Heartbeats whose alarm is due.
 DUE = due_of("heartbeat", "heartbeats", "owner_id", _COLUMNS)
 
-# Write one back.
+# Update one.
 SAVE = update_of("heartbeats", Heartbeat, key=("owner_id",))
 
 

@@ -1,4 +1,4 @@
-"""What lies on the page, in SQLite."""
+"""The inbox, in SQLite."""
 
 from sqlite3 import Connection
 
@@ -8,7 +8,7 @@ from wakeful.stores.sqlite.rows import columns_of
 
 _COLUMNS = columns_of(InboxItem, "inbox")
 
-# Put it there, unless it is there already.
+# Insert an item, unless it exists.
 ADD = """
 INSERT INTO inbox (delivery_id, text, slug, run_id, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING
 """
@@ -16,23 +16,23 @@ INSERT INTO inbox (delivery_id, text, slug, run_id, at) VALUES (?, ?, ?, ?, ?) O
 # One item.
 GET = f"SELECT {_COLUMNS} FROM inbox WHERE item_id = ?"
 
-# Items newest first, all or those nobody has read.
+# Items newest first, all or only unread ones.
 PAGE = f"SELECT {_COLUMNS} FROM inbox WHERE item_id < ? ORDER BY item_id DESC LIMIT ?"
 PAGE_OF_UNREAD = f"""
 SELECT {_COLUMNS} FROM inbox INDEXED BY inbox_unread
 WHERE read_at IS NULL AND item_id < ? ORDER BY item_id DESC LIMIT ?
 """
 
-# How many nobody has read.
+# The number of unread items.
 UNREAD = "SELECT count(*) FROM inbox INDEXED BY inbox_unread WHERE read_at IS NULL"
 
-# Say whether it was read.
+# Mark an item as read or unread.
 MARK = "UPDATE inbox SET read_at = ? WHERE item_id = ?"
 
-# Take it away.
+# Delete an item.
 REMOVE = "DELETE FROM inbox WHERE item_id = ?"
 
-# Forget what came long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what arrived long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM inbox WHERE item_id IN (
   SELECT item_id FROM inbox INDEXED BY inbox_age

@@ -1,4 +1,4 @@
-"""What people were told is wrong, in SQLite."""
+"""Incidents, in SQLite."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -19,22 +19,22 @@ ON CONFLICT (name) WHERE closed_at IS NULL DO UPDATE SET last_at = excluded.last
 RETURNING times
 """
 
-# Those of these names that are open.
+# The open ones of these names.
 OPEN_OF = f"""
 SELECT {_COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN incidents INDEXED BY incidents_open ON name = wanted.value AND closed_at IS NULL
 """
 
-# It is over.
+# Close incidents.
 CLOSE = "UPDATE incidents SET closed_at = ? WHERE incident_id = ?"
 
-# Those that are open; there are as many as things are wrong.
+# The open ones; there are few.
 OPEN = f"SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_open WHERE closed_at IS NULL"
 
 # One of them.
 GET = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = ?"
 
-# A new one, unless one of its name is open.
+# Insert one, unless one with its name is open.
 _NEW = [name for name in Incident._fields if name != "incident_id"]
 ADD = f"""
 INSERT INTO incidents ({", ".join(_NEW)}) VALUES ({", ".join("?" for _ in _NEW)})
@@ -42,19 +42,19 @@ ON CONFLICT (name) WHERE closed_at IS NULL DO NOTHING RETURNING incident_id
 """
 _new = attrgetter(*_NEW)
 
-# Write one back.
+# Update one.
 SAVE = update("incidents", key="incident_id", columns=_NEW)
 
-# One that was never reported.
+# Delete one that was never reported.
 REMOVE = "DELETE FROM incidents WHERE incident_id = ?"
 
-# The one of a name that ended last.
+# The last closed one of a name.
 LAST_OVER = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_over
 WHERE name = ? AND closed_at IS NOT NULL AND closed_at <= ? ORDER BY closed_at DESC LIMIT 1
 """
 
-# Those that are over, the latest end first.
+# The closed ones, latest end first.
 RECENT = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_closed
 WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT ?
@@ -63,7 +63,7 @@ WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT ?
 # Those whose alarm is due, oldest first.
 DUE = due_of(ALARM_INCIDENT, "incidents", "incident_id", _COLUMNS)
 
-# Forget what was over long ago; what was dated by a clock that was not set goes with the next one that has a date.
+# Delete what closed long ago; rows dated by an unset clock are deleted with the next row that has a valid date.
 PRUNE = """
 DELETE FROM incidents WHERE incident_id IN (
   SELECT incident_id FROM incidents INDEXED BY incidents_closed

@@ -1,7 +1,7 @@
-"""One at a time per lane (L5), in SQLite.
+"""One run at a time per lane (L5), in SQLite.
 
-A lane has a row exactly while a run holds it: the one writer is the lock, so there is nothing to keep for a free lane,
-and lanes nobody uses any more leave nothing behind.
+A lane has a row only while a run holds it: there is one writer, so a free lane needs no row as a lock, and unused lanes
+leave nothing behind.
 """
 
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ from sqlite3 import Connection
 
 from wakeful.stores.sqlite.rows import texts
 
-# Who holds these lanes.
+# The holders of these lanes.
 HOLDERS_OF = "SELECT lane, holder FROM lanes WHERE lane IN (SELECT value FROM json_each(?))"
 
-# Who holds what.
+# The holders of all lanes.
 HOLDERS = "SELECT lane, holder FROM lanes ORDER BY lane"
 
 # A run takes a free lane.
 TAKE = "INSERT INTO lanes (lane, holder) VALUES (?, ?)"
 
-# A run lets its lane go; one it does not hold stays with whoever holds it.
+# A run frees its lane; one it does not hold is unchanged.
 FREE = "DELETE FROM lanes WHERE lane = ? AND holder = ?"
 
-# Of these lanes, those nobody holds: let the first in line ring. Also where the lane was free before, because the run
-# that was let through may have left without taking it, and those behind it must not wait for ever.
+# Of these lanes, those that are free: unpark the first waiting run. Also if the lane was free before, because the run
+# that was unparked may have left without taking it, and those behind it must not wait forever.
 UNPARK_HEADS = """
 UPDATE alarms SET parked = 0
 WHERE kind = 'run' AND ref IN (

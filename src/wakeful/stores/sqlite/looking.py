@@ -1,8 +1,8 @@
-"""Reading a database that no daemon has open: without migrating it, without a lock, and without leaving a file behind.
+"""Reading a database that no daemon has open: without migrating it, without a lock, and without leaving files behind.
 
-SQLite leaves `-wal` and `-shm` files behind when a database with a write-ahead log is opened read-only. Where there is
-no log to read, the file is opened as immutable instead, which needs neither. A daemon that starts meanwhile writes into
-a new log first, so the file stays as it is for as long as one question takes.
+SQLite leaves `-wal` and `-shm` files behind when a database with a write-ahead log is opened read-only. If there is no
+log to read, the file is opened as immutable instead, which needs neither. A daemon that starts in the meantime writes
+to a new log first, so the file does not change during a read.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from wakeful.stores.sqlite.tx import SqliteTx
 
 @contextmanager
 def looking(path: Path) -> Iterator[SqliteTx]:
-    """One consistent view of the database at this path. Raises `DatabaseRefused` or `StoreUnavailable`."""
+    """One consistent snapshot of the database at this path. Raises `DatabaseRefused` or `StoreUnavailable`."""
     try:
         inspect(path)
         with closing(_connect(path)) as connection:
@@ -27,7 +27,7 @@ def looking(path: Path) -> Iterator[SqliteTx]:
             yield SqliteTx(connection)
     except sqlite3.Error as error:
         if is_damage(error):
-            raise DatabaseRefused(f"{path} is damaged ({error}); restore a copy") from error
+            raise DatabaseRefused(f"{path} is damaged ({error}); restore a backup") from error
         raise unavailable(error) from error
 
 
@@ -42,8 +42,8 @@ def _check_version(version: int, path: Path) -> None:
     newest = migrations()[-1].number
     if version < newest:
         raise DatabaseRefused(
-            f"{path} has schema {version}, and this release reads {newest}; start the daemon once, which brings it up "
-            "to date and keeps a copy"
+            f"{path} has schema {version}, and this release reads {newest}; start the daemon once, which upgrades it "
+            "and keeps a copy"
         )
     if version > newest + 1:
         raise DatabaseRefused(

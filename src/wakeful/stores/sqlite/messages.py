@@ -19,10 +19,10 @@ ON messages.workflow_id = ? AND messages.topic = json_extract(wanted.value, '$[0
   AND messages.message_id = json_extract(wanted.value, '$[1]')
 """
 
-# Write a message, new or known.
+# Insert or update a message.
 PUT = upsert_into("messages", Message, key=("workflow_id", "topic", "message_id", "consumer"))
 
-# Write what moved of a known message back.
+# Update the columns of a message that change.
 SAVE = f"""
 UPDATE messages SET {", ".join(f"{name} = ?" for name in MOVED_COLUMNS)}
 WHERE workflow_id = ? AND topic = ? AND message_id = ? AND consumer = ?
@@ -35,7 +35,7 @@ SELECT {_COLUMNS} FROM messages INDEXED BY messages_status
 WHERE workflow_id = ? AND topic = ? AND consumer = ? AND status = 'pending' AND place > ? ORDER BY place LIMIT ?
 """
 
-# All messages of a consumer in a topic get another consumer, but for those it has a row of.
+# Move all messages of a consumer in a topic to another consumer, except those it already has.
 HAND_OVER = """
 UPDATE messages SET consumer = :heir
 WHERE workflow_id = :workflow_id AND topic = :topic AND consumer = :consumer AND NOT EXISTS (
@@ -49,7 +49,7 @@ SELECT count(*) FROM messages INDEXED BY messages_status
 WHERE workflow_id = ? AND topic = ? AND consumer = ? AND status = 'pending'
 """
 
-# What a run holds in reservation.
+# The messages a run has reserved.
 OF_RUN = f"""
 SELECT {_COLUMNS} FROM messages INDEXED BY messages_of_run
 WHERE run_id = ? AND status = 'reserved' ORDER BY topic, place
@@ -62,14 +62,14 @@ _OLDEST = """(
   ORDER BY place LIMIT 1
 ) AS since"""
 
-# The oldest pending message of each subscription: one seek each.
+# The oldest pending message of each subscription: one index seek each.
 OLDEST = f"""
 SELECT subscriptions.workflow_id, subscriptions.topic, subscriptions.consumer, {_OLDEST}
 FROM json_each(?) AS wanted CROSS JOIN subscriptions ON subscriptions.workflow_id = wanted.value
 WHERE since IS NOT NULL
 """
 
-# Subscriptions of active workflows whose oldest pending message is older than it should be.
+# Subscriptions of active workflows whose oldest pending message is too old.
 WAITING_SINCE = f"""
 SELECT name, topic, consumer, is_active, since FROM (
   SELECT workflows.name, subscriptions.topic, subscriptions.consumer, subscriptions.is_active, {_OLDEST}
@@ -78,7 +78,7 @@ SELECT name, topic, consumer, is_active, since FROM (
 ) WHERE since < ? ORDER BY since, name, topic, consumer LIMIT ?
 """
 
-# How many of each status, for all topics and consumers of these workflows: one walk in the index.
+# Counts by status, for all topics and consumers of these workflows: one index scan.
 COUNTS = """
 SELECT messages.workflow_id, topic, consumer, status, count(*)
 FROM json_each(?) AS wanted CROSS JOIN messages INDEXED BY messages_status ON messages.workflow_id = wanted.value

@@ -1,11 +1,11 @@
-"""Single facts of the store, in SQLite."""
+"""Single values of the store, in SQLite."""
 
 from sqlite3 import Connection
 
-# A fact by name.
+# A value by name.
 GET = "SELECT value FROM meta WHERE name = ?"
 
-# Write a fact, new or known.
+# Insert or update a value.
 SET = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 

@@ -1,8 +1,8 @@
-"""The schema: numbered SQL files, each applied in one transaction of its own.
+"""The schema: numbered SQL files, each applied in its own transaction.
 
-The number of the last one applied is the database's `user_version`, written in the same transaction. Before a database
-that holds data is changed, a copy of it is made beside it. A release runs on its own schema and on the next one, so
-that machines and processes can be brought up to date one by one.
+The number of the last one is the database's `user_version`, written in the same transaction. Before a database with
+data is changed, a copy is made next to it. A release runs on its own schema and on the next one, so that machines and
+processes can be upgraded one by one.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class DatabaseRefused(Exception):
-    """The file cannot serve as the store. Nothing in it was changed."""
+    """The file cannot be used as the store. Nothing in it was changed."""
 
 
 class Migration(NamedTuple):
@@ -33,13 +33,13 @@ def migrations() -> list[Migration]:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The last step this database has taken."""
+    """The last step applied to this database."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) -> None:
-    """Take the steps that are missing; refuse a database from too far ahead."""
+    """Apply the missing steps; refuse a database that is too new."""
     newest = steps[-1].number
     version = version_of(connection)
     if version > newest + 1:
@@ -49,7 +49,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) 
         )
     copy_to: Path | None = path.with_name(f"{path.name}.before-{version + 1}")
     if version == 0:
-        copy_to = None  # it is being made
+        copy_to = None  # a new database
     for step in steps:
         if step.number > version:
             _take(connection, step, path, copy_to)
@@ -57,12 +57,12 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) 
 
 
 def _take(connection: sqlite3.Connection, step: Migration, path: Path, copy_to: Path | None) -> None:
-    """Apply one step, unless another process has done it meanwhile."""
+    """Apply one step, unless another process has done so in the meantime."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version_of(connection) < step.number:
             if copy_to is not None:
-                _copy(path, copy_to)  # under the lock: what is copied is what is changed
+                _copy(path, copy_to)  # under the lock: the copy is exactly the state before the change
             for statement in _statements(step.sql):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {step.number}")
@@ -74,19 +74,19 @@ def _take(connection: sqlite3.Connection, step: Migration, path: Path, copy_to: 
 
 
 def _copy(path: Path, copy_to: Path) -> None:
-    """Copy the database, then give the copy its name: a half-written copy never has it."""
+    """Copy the database, then rename the copy: an incomplete copy never has the final name."""
     unfinished = copy_to.with_name(copy_to.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    # Read through another connection: SQLite does not copy from one that is about to write.
+    # Through another connection: SQLite does not copy from one that is about to write.
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
         source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+        copy.execute("PRAGMA journal_mode = DELETE")  # a single file
     unfinished.replace(copy_to)
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """The statements of a script, one by one: running it as a script would end our transaction."""
+    """The statements of a script, one by one: `executescript` would end our transaction."""
     statement = ""
     for line in sql.splitlines(keepends=True):
         statement += line

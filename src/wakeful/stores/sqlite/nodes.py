@@ -1,4 +1,4 @@
-"""Who ticks, in SQLite."""
+"""Nodes, in SQLite."""
 
 from collections.abc import Sequence
 from sqlite3 import Connection
@@ -15,19 +15,19 @@ INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, 
 VALUES (:name, :host, :pid, :now, :lease_until, :now, 0, 0, :capacity)
 """
 
-# Push the lease out, unless it was taken.
+# Extend the lease, unless it was taken.
 RENEW = """
 UPDATE nodes SET last_tick_at = ?, lease_until = ?, lag = ?, running = ?, capacity = ?
 WHERE node_id = ? AND voided_at IS NULL
 """
 
-# By which settings a node works.
+# Publish the settings hash of a node.
 PUBLISH = "UPDATE nodes SET terms = ? WHERE node_id = ?"
 
-# Whether a node has its lease. The one writer holds every row, so looking is holding.
+# Whether a node has its lease. There is one writer, so reading a row is locking it.
 HOLD = "SELECT 1 FROM nodes WHERE node_id = ? AND voided_at IS NULL AND lease_until >= ?"
 
-# Those whose lease is over, or cannot be true, and was not yet taken.
+# Nodes that are not voided and whose lease expired, or is implausible.
 EXPIRED = f"""
 SELECT {_COLUMNS} FROM nodes
 WHERE voided_at IS NULL AND (lease_until <= ? OR lease_until > ?) ORDER BY node_id
@@ -39,7 +39,7 @@ SELECT node_id FROM nodes
 WHERE voided_at IS NULL AND node_id IN (SELECT value FROM json_each(?)) ORDER BY node_id
 """
 
-# Take the leases.
+# Void nodes.
 VOID = "UPDATE nodes SET voided_at = ? WHERE voided_at IS NULL AND node_id IN (SELECT value FROM json_each(?))"
 
 _OWNS = """
@@ -51,10 +51,10 @@ EXISTS (
 # Voided nodes that still own runs.
 WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_OWNS} ORDER BY node_id"
 
-# Every incarnation known.
+# All incarnations.
 ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
 
-# Forget incarnations long gone that own nothing.
+# Delete old voided incarnations that own nothing.
 PRUNE = f"DELETE FROM nodes WHERE voided_at < ? AND NOT {_OWNS}"
 
 

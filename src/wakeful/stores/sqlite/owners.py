@@ -1,11 +1,11 @@
-"""Who has runs besides schedules, in SQLite."""
+"""Owners of runs other than schedules, in SQLite."""
 
 from collections.abc import Iterable
 from sqlite3 import Connection
 
 from wakeful.stores.sqlite.rows import ids
 
-# Give a name an id, unless it has one.
+# Assign an id to a name, unless it has one.
 ADD = "INSERT INTO owners (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
 
 # The id of a name.

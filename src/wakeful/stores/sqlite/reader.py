@@ -1,4 +1,4 @@
-"""Reads: on connections of their own, so that they never wait for a writer, nor a writer for them."""
+"""Reads: on separate connections, so that readers and the writer never wait for each other."""
 
 import asyncio
 import sqlite3
@@ -15,7 +15,7 @@ from wakeful.stores.sqlite.group import Call, Fate, answer
 
 
 class Reader(Protocol):
-    """Takes operations that only look."""
+    """Takes read operations."""
 
     def submit(self, call: Call) -> None: ...
 
@@ -23,7 +23,7 @@ class Reader(Protocol):
 
 
 class ReaderThreads:
-    """A few threads, a connection each, opened when first needed. Belongs to the loop it was made on."""
+    """A few threads with one connection each, opened when first needed. Belongs to the loop it was created on."""
 
     def __init__(self, path: Path, n: int) -> None:
         self._path = path
@@ -62,12 +62,12 @@ class ReaderThreads:
         self._post(ended.set_result, None)
 
     def _post(self, callback: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed, so there is no caller any more
             self._loop.call_soon_threadsafe(callback, *args)
 
 
 class InlineReader:
-    """Reads on the running loop, one in each of its turns."""
+    """Reads on the running loop, one per iteration."""
 
     def __init__(self, path: Path) -> None:
         self._opened: Opened | None = open_reader(path)
@@ -79,7 +79,7 @@ class InlineReader:
         self.die()
 
     def die(self) -> None:
-        """Answer nobody any more."""
+        """Return no further results."""
         if self._opened is not None:
             self._opened.connection.close()
             self._opened = None
@@ -90,13 +90,13 @@ class InlineReader:
 
 
 def end_when_late(opened: Opened, *, within: float) -> None:
-    """End what this connection reads after so many seconds: it would keep the log from being emptied."""
+    """End a read on this connection after this many seconds: it would keep the log from being truncated."""
     until = time.monotonic() + within
     opened.connection.set_progress_handler(lambda: time.monotonic() > until, READ_STEPS)
 
 
 def look(opened: Opened, call: Call) -> Fate:
-    """Run the operation on one consistent view. The view ends with a rollback: there is nothing to keep."""
+    """Run the operation on one consistent snapshot. It ends with a rollback: there is nothing to commit."""
     try:
         opened.connection.execute("BEGIN")
         try:

@@ -1,7 +1,7 @@
-"""The ledger, in SQLite. The one writer holds every row, so holding is reading.
+"""The ledger, in SQLite. There is one writer, so reading a row is locking it.
 
-A run's key (id, kind, schedule, occurrence) never changes, and settling names none of the columns that the two large
-indexes are made of: what a run costs there is paid once, when it is written.
+A run's key (id, kind, schedule, occurrence) never changes, and settling writes none of the columns of the two large
+indexes: a run updates them only once, when it is written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,14 @@ from wakeful.stores.started import is_just_started
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
 
-# Take the next n run ids. A counter, because the id of a removed row must never name another.
+# Take the next n run ids. A counter, because the id of a deleted row must never be reused.
 RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETURNING value"
 
-# Write a new ledger row.
+# Insert a ledger row.
 ADD = insert_into("runs", Run)
 
-# Write a run that starts as it is written: what is blank in every such row is not bound, which halves the cost.
+# Insert a run that starts as it is written: columns that are constant in such rows are not bound, which halves the
+# cost.
 _STARTED = (
     "kind", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane", "owner", "version",
     "started_at", "claimed_at", "deadline_at",
@@ -45,7 +46,7 @@ _STARTS = f"{', '.join('?' * len(_STARTED))}, 1, 'running', 1, 0, 0, 1, 0"
 ADD_STARTED = f"{_ADD_STARTED} run_id, schedule_id) VALUES ({_STARTS}, ?, ?)"
 _started = attrgetter(*_STARTED, "run_id", "schedule_id")
 
-# The same for several that are alike but for their ids.
+# The same for several that differ only in their ids.
 ADD_STARTED_ALIKE = f"""
 {_ADD_STARTED} run_id, schedule_id)
 SELECT {_STARTS}, started.value, CAST(started.key AS INTEGER) FROM json_each(?) AS started
@@ -63,13 +64,13 @@ ORDER BY alarms.due_at, alarms.ref LIMIT ?
 # Runs by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value"
 
-# Of these, those a node is running, with what tells whether anybody touched them since their claim.
+# Of these, those a node is running, with the columns that show whether they were changed since their claim.
 UNTOUCHED = """
 SELECT run_id, fence, rung, ladder IS NULL AND process IS NULL AND definition IS NULL
 FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value WHERE owner = ? AND outcome = 'running'
 """
 
-# Write a closed run back: what closing changes, and nothing else.
+# Update a closed run: only the columns that closing changes.
 _LET_GO = ", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
 CLOSE = update("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
 CLOSE_ALIKE = update_alike("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
@@ -82,21 +83,21 @@ SELECT run_id, fence FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wan
 WHERE owner = ? AND outcome = 'running'
 """
 
-# Write a row back whole, but for its key.
+# Update a whole row, except its key.
 SAVE = update_of("runs", Run, key=("run_id",), fixed=("kind", "schedule_id", "occurrence"))
 
-# A rung was reached. A mark that knows of no process leaves the known one: rescue depends on it.
+# Record a rung. A mark without a process keeps the known one: rescue depends on it.
 MARK = "UPDATE runs SET rung = ?, ladder = ?, process = coalesce(?, process) WHERE run_id = ? AND fence = ?"
 _marked = attrgetter("rung", "ladder", "process", "run_id", "fence")
 
-# What these nodes hold: running, or stuck.
+# The runs these nodes hold: running, or stuck.
 OF_NODES = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_held
 WHERE owner IN (SELECT value FROM json_each(?)) AND (outcome = 'running' OR stuck = 1)
 ORDER BY run_id LIMIT ?
 """
 
-# Write an attempt that ended without closing its run.
+# Insert an attempt that ended without closing its run.
 ADD_ATTEMPT = insert_into("attempts", Attempt)
 
 # Earlier attempts of these runs, in order.
@@ -111,8 +112,8 @@ SELECT planned_at FROM runs INDEXED BY runs_occurrence
 WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ?
 """
 
-# Gaps that reach beyond an instant: all that begin after it, and the one that may lie across it. Gaps tile time (L1),
-# so only the last gap that begins before the instant can reach beyond it. What was ever tried is none.
+# Gaps that reach beyond an instant: all that start after it, and the one that may span it. Gaps tile time (L1), so
+# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap.
 GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_occurrence
 WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND attempt = 0
@@ -127,16 +128,16 @@ WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND attemp
 ORDER BY run_id
 """
 
-# A copy of an earlier definition, left when it changed. A walk over the schedule's rows, after a clock step only.
+# A copy of an earlier definition, stored when it changed. Scans the schedule's rows, only after a clock step.
 KEPT_DEFINITION = """
 SELECT definition FROM runs INDEXED BY runs_of_schedule
 WHERE schedule_id = ? AND version = ? AND definition IS NOT NULL LIMIT 1
 """
 
-# Take rows out of the ledger.
+# Delete rows from the ledger.
 REMOVE = "DELETE FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
 
-# Take the attempts of rows out of the ledger.
+# Delete the attempts of rows from the ledger.
 REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id IN (SELECT value FROM json_each(?))"
 
 # The ledger, newest first.
@@ -148,7 +149,7 @@ SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
 WHERE schedule_id = :schedule_id AND run_id < :before_id ORDER BY run_id DESC LIMIT :limit
 """
 
-# One schedule's newest rows, without what a row may carry at length: many are looked at together.
+# One schedule's newest rows, without large columns, because many are read together.
 LATEST = f"""
 SELECT {_BRIEF} FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = :schedule_id
 ORDER BY run_id DESC LIMIT :limit
@@ -160,25 +161,25 @@ SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
 WHERE schedule_id = :schedule_id AND run_id < :before_id AND outcome = :outcome ORDER BY run_id DESC LIMIT :limit
 """
 
-# Rows that succeeded, newest first: most do, so walking back finds a page of them soon.
+# Succeeded rows, newest first: most are, so scanning backwards finds a page quickly.
 PAGE_OF_SUCCEEDED = f"""
 SELECT {_COLUMNS} FROM runs WHERE run_id < :before_id AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT :limit
 """
 
-# Rows that run now, newest first: a sort of the few there are.
+# Running rows, newest first: there are few, so they are sorted.
 PAGE_OF_RUNNING = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_held
 WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < :before_id
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# Rows that wait, newest first: each has its alarm.
+# Waiting rows, newest first: found by their alarms.
 PAGE_OF_WAITING = f"""
 SELECT {_COLUMNS} FROM alarms CROSS JOIN runs ON run_id = alarms.ref
 WHERE alarms.kind = 'run' AND alarms.ref < :before_id AND outcome = 'waiting' ORDER BY alarms.ref DESC LIMIT :limit
 """
 
-# Rows of one outcome that is not the rule, newest first.
+# Rows of one of the rarer outcomes, newest first.
 PAGE_OF_AMISS = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_amiss
 WHERE outcome = :outcome AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded'
@@ -186,8 +187,8 @@ WHERE outcome = :outcome AND outcome <> 'running' AND outcome <> 'waiting' AND o
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# A schedule's rows that reach into the time since an instant: planned ones that begin after it, the last one before it
-# (it may lie across), and manual requests.
+# A schedule's rows that reach into the time since an instant: planned ones that start after it, the last one before it
+# (it may span the instant), and manual requests.
 _SINCE = """
 WITH recent AS (
   SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = :schedule_id AND occurrence >= max(:since, 0)
@@ -201,14 +202,14 @@ WITH recent AS (
 )
 """
 
-# How many instants ended how.
+# The number of instants by outcome.
 TALLY = f"""
 {_SINCE}
 SELECT outcome, sum(instants) FROM recent CROSS JOIN runs USING (run_id)
 WHERE coalesce(planned_until, planned_at) >= :since GROUP BY outcome
 """
 
-# What runs used, as far as they told. Rows of 0.1 have another name for the total.
+# The usage of runs that reported it. Rows written by 0.1 have another name for the total.
 USED = f"""
 {_SINCE}
 SELECT sum(coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens'))),
@@ -216,7 +217,7 @@ SELECT sum(coalesce(json_extract(result, '$.usage.total'), json_extract(result, 
 FROM recent CROSS JOIN runs USING (run_id) WHERE planned_at >= :since AND result IS NOT NULL
 """
 
-# How long closed runs that started took and how they ended, newest first.
+# Durations and outcomes of closed runs that started, newest first.
 ENDINGS = f"""
 {_SINCE}
 SELECT ended_at - started_at, outcome FROM recent CROSS JOIN runs USING (run_id)
@@ -224,8 +225,8 @@ WHERE planned_at >= :since AND started_at IS NOT NULL AND ended_at IS NOT NULL A
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# A stretch of the ledger in id order, and which of its rows may go: closed, due and ended before, not stuck, and no
-# cadence refers to them. Then whether one of these times was written by a clock that was set.
+# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before, not stuck, and
+# no cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
   ended_at < :before AND due_at < :before AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
@@ -240,17 +241,17 @@ FROM runs WHERE run_id > :after_id AND run_id <= :until_id ORDER BY run_id LIMIT
 # When the newest row was due.
 NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
 
-# Up to which id pruning has looked.
+# Up to which id pruning has progressed.
 PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through'"
 
-# Remember up to which id pruning has looked.
+# Record up to which id pruning has progressed.
 SET_PRUNED_THROUGH = "UPDATE counters SET value = ? WHERE name = 'pruned_through'"
 
 
 # The id of the newest row.
 LAST_ID = "SELECT coalesce(max(run_id), 0) FROM runs"
 
-# What was missed or caught up since an id, by owner. The rows after the id are few: they were written since a start.
+# Missed and caught-up instants after an id, by owner. There are few such rows: they were written since a start.
 FALLEN = """
 SELECT schedule_id, sum(iif(outcome = 'missed', instants, 0)), sum(iif(trigger = 'catchUp', 1, 0)) FROM runs
 WHERE run_id > :after_id AND planned_at <= :until AND coalesce(planned_until, planned_at) >= :since
@@ -404,7 +405,7 @@ class SqliteRuns:
 
 
 def _page(schedule_id: int | None, outcome: Outcome | None) -> str:
-    """The query for a page: each filter has the index that finds its rows without walking past others."""
+    """The query for a page: each filter uses an index that finds its rows without reading others."""
     if schedule_id is not None:
         return PAGE_OF_SCHEDULE if outcome is None else PAGE_OF_SCHEDULE_AND_OUTCOME
     match outcome:

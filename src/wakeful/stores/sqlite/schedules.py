@@ -8,19 +8,19 @@ from wakeful.stores.sqlite.rows import columns_of, ids, plain, texts, update_of
 
 _COLUMNS = columns_of(Schedule, "schedules")
 
-# Write one new schedule and learn its id; a slug that lives already writes nothing.
+# Insert one new schedule and return its id; an existing slug is skipped.
 ADD = """
 INSERT INTO schedules (slug, definition, version, is_zoned, created_at, updated_at) VALUES (?, ?, 1, ?, ?, ?)
 ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
 """
 
-# Write many new schedules under ids chosen beforehand.
+# Insert many new schedules with ids chosen beforehand.
 ADD_MANY = """
 INSERT INTO schedules (schedule_id, slug, definition, version, is_zoned, created_at, updated_at)
 VALUES (?, ?, ?, 1, ?, ?, ?)
 """
 
-# The last id given out. Rows are never deleted, so it only grows.
+# The last assigned id. Rows are never deleted, so it only grows.
 LAST_ID = "SELECT coalesce(max(schedule_id), 0) FROM schedules"
 
 # Which of these slugs are taken.
@@ -29,65 +29,65 @@ SELECT slug FROM schedules INDEXED BY schedules_slug
 WHERE deleted_at IS NULL AND slug IN (SELECT value FROM json_each(?))
 """
 
-# The living schedules of these slugs.
+# The existing schedules with these slugs.
 BY_SLUGS = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
 WHERE deleted_at IS NULL AND slug IN (SELECT value FROM json_each(?))
 """
 
-# Schedules by id, the dead ones too.
+# Schedules by id, including deleted ones.
 BY_IDS = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN schedules ON schedule_id = wanted.value"
 
-# Write a definition back, or mark it deleted.
+# Update a definition, or mark it deleted.
 SAVE = update_of("schedules", Schedule, key=("schedule_id",), fixed=("created_at",))
 
-# The living in slug order.
+# Existing schedules in slug order.
 PAGE = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
 WHERE deleted_at IS NULL AND slug > ? ORDER BY slug LIMIT ?
 """
 
-# The living with this text in their slug, in slug order.
+# Existing schedules whose slug contains this text, in slug order.
 PAGE_CONTAINING = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
 WHERE deleted_at IS NULL AND slug > ? AND instr(slug, ?) > 0 ORDER BY slug LIMIT ?
 """
 
-# The living that depend on a zone, in id order. A scan: it is asked only when the zone data has changed.
+# Existing schedules that depend on a zone, in id order. A scan, needed only when the zone data has changed.
 ZONED = f"""
 SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > ? AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT ?
 """
 
-# The living that are halted or failing, in slug order.
+# Existing schedules that are halted or failing, in slug order.
 AMISS = f"""
 SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_troubled CROSS JOIN schedules USING (schedule_id)
 WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
   AND deleted_at IS NULL AND slug > ? ORDER BY slug LIMIT ?
 """
 
-# The removed of one slug, newest first.
+# Deleted schedules of one slug, newest first.
 REMOVED_BY_SLUG = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
 WHERE deleted_at IS NOT NULL AND slug = ? ORDER BY schedule_id DESC LIMIT ?
 """
 
-# The living that mention the kind that waits for a reset, in id order.
+# Existing schedules that mention the kind that waits for a reset, in id order.
 AFTER_RESET = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_after_reset
 WHERE deleted_at IS NULL AND instr(definition, '"afterReset"') > 0 AND schedule_id > ? ORDER BY schedule_id LIMIT ?
 """
 
-# The living that name a quota slot, in id order.
+# Existing schedules that name a quota slot, in id order.
 NAMING_SLOT = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_naming_slot
 WHERE deleted_at IS NULL AND instr(definition, '"slot":"') > 0 AND schedule_id > ? ORDER BY schedule_id LIMIT ?
 """
 
-# How many live.
+# The number of existing schedules.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
-# From this many on, looking up the taken slugs first and writing the rest in one go is the faster way.
+# From this many on, it is faster to look up the taken slugs first and insert the rest in one statement.
 BULK_MIN = 4
 
 

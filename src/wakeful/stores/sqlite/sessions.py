@@ -1,4 +1,4 @@
-"""Sessions, and what the ledger cannot say of the runs in them, in SQLite."""
+"""Sessions, and the details of their runs, in SQLite."""
 
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
@@ -10,7 +10,7 @@ from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, upda
 _COLUMNS = columns_of(Session, "sessions")
 _RUN_COLUMNS = columns_of(HandlerRun, "handler_runs")
 
-# Begin a session and learn its id.
+# Insert a session and return its id.
 ADD = """
 INSERT INTO sessions (workflow_id, kind, started_at, producers_left, consumers_run) VALUES (?, ?, ?, ?, 0)
 """
@@ -18,19 +18,19 @@ INSERT INTO sessions (workflow_id, kind, started_at, producers_left, consumers_r
 # Sessions by id.
 BY_IDS = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN sessions ON session_id = wanted.value"
 
-# Write a session back.
+# Update a session.
 SAVE = update_of("sessions", Session, key=("session_id",), fixed=("workflow_id", "kind", "started_at"))
 
 # Sessions of a workflow, newest first.
 PAGE = f"SELECT {_COLUMNS} FROM sessions WHERE workflow_id = ? AND session_id < ? ORDER BY session_id DESC LIMIT ?"
 
-# Write a new handler run.
+# Insert a handler run.
 ADD_RUN = insert_into("handler_runs", HandlerRun)
 
 # Handler runs by id.
 RUNS = f"SELECT {_RUN_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN handler_runs ON run_id = wanted.value"
 
-# Write a handler run back.
+# Update a handler run.
 SAVE_RUN = update_of(
     "handler_runs", HandlerRun, key=("run_id",), fixed=("workflow_id", "session_id", "handler", "kind", "queued")
 )
@@ -41,7 +41,7 @@ SELECT {_RUN_COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN handler_runs INDEXED BY handler_runs_of_session ON session_id = wanted.value ORDER BY session_id, run_id
 """
 
-# Of the oldest handler runs, those the ledger has forgotten.
+# Of the oldest handler runs, those that are no longer in the ledger.
 FORGOTTEN = """
 SELECT run_id, session_id FROM (SELECT run_id, session_id FROM handler_runs ORDER BY run_id LIMIT ?) AS oldest
 WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = oldest.run_id)

@@ -1,4 +1,4 @@
-"""Quota slots, in SQLite. The one writer holds every row, so holding is reading."""
+"""Quota slots, in SQLite. There is one writer, so reading a row is locking it."""
 
 from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
@@ -11,7 +11,7 @@ from wakeful.stores.sqlite.rows import columns_of, ids, insert_into, plain, text
 
 _COLUMNS = columns_of(Slot, "slots")
 
-# Take a name.
+# Insert a name.
 ADD = """
 INSERT INTO slots (name, version, created_at, updated_at, steady, quota_errors, poll_fence, is_starting,
   interval_from, times_through, is_forced, wake_errors)
@@ -31,17 +31,17 @@ LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN slots ON slot_
 # Slots whose alarm is due, oldest first, by the alarm's kind.
 DUE = {kind: due_of(kind, "slots", "slot_id", _COLUMNS) for kind in SLOT_ALARMS}
 
-# Write a slot back.
+# Update a slot.
 SAVE = update_of("slots", Slot, key=("slot_id",), fixed=("name",))
 
-# Take a slot away, and its readings.
+# Delete a slot and its readings.
 REMOVE = "DELETE FROM slots WHERE slot_id = ?"
 REMOVE_READINGS = "DELETE FROM slot_readings WHERE slot_id = ?"
 
-# Keep a reading, in place of one of the same millisecond.
+# Store a reading, replacing one of the same millisecond.
 KEEP = f"{insert_into('slot_readings', Read)} ON CONFLICT DO UPDATE SET reading = excluded.reading"
 
-# Forget old readings of a slot.
+# Delete old readings of a slot.
 FORGET = "DELETE FROM slot_readings WHERE slot_id = ? AND read_at < ?"
 
 # Readings of a slot, newest first.

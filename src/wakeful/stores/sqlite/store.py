@@ -50,7 +50,7 @@ class SqliteStore:
         shared_clock: bool = False,
         readers: int = READERS,
     ) -> "SqliteStore":
-        """Open the database, making or migrating it first; raises `DatabaseRefused` on a file it must not touch."""
+        """Open the database, creating or migrating it first; raises `DatabaseRefused` on a file it must not touch."""
         where = place(path)
         opened = await asyncio.to_thread(_prepare, where, synchronous, migrations())
         writer = WriterThread(GroupCommit(opened, lambda: _reopen(where, synchronous)))
@@ -65,7 +65,8 @@ class SqliteStore:
         synchronous: Synchronous = "OFF",
         shared_clock: bool = True,
     ) -> "SqliteStore":
-        """The same store without threads, for a simulation: the hook sizes each group and may make it die."""
+        """The same store without threads, for a simulation: the hook chooses the size of each group and may make it
+        die."""
         where = place(path)
         opened = _prepare(where, synchronous, migrations())
         reader = InlineReader(where)
@@ -80,7 +81,7 @@ class SqliteStore:
         return cls(where, InlineWriter(steps, hook, die), reader, clock)
 
     async def write(self, operation: Callable[[SqliteTx], T]) -> T:
-        """Run it in a transaction; answers after the commit. A caller that is cancelled may still be served."""
+        """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -88,7 +89,7 @@ class SqliteStore:
         return await future
 
     async def read(self, operation: Callable[[SqliteTx], T]) -> T:
-        """Run it on a consistent view, without changing anything."""
+        """Run it on a consistent snapshot, without changing anything."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -105,7 +106,7 @@ class SqliteStore:
             self._clock.release()
 
     def clock_holder(self) -> str | None:
-        """Which process ticks, in words; None if none does, or if many may."""
+        """A description of the process that ticks; None if none does, or if several may."""
         return None if self._clock is None else self._clock.holder()
 
     @property
@@ -116,7 +117,7 @@ class SqliteStore:
     async def changed(self) -> bool:
         """Whether another process wrote since the last call.
 
-        Asked of the writing connection, because that is the only one to which our own writes are not news.
+        Read on the writing connection, because it is the only one that does not report our own writes.
         """
         try:
             version = await self.write(SqliteTx.data_version)
@@ -126,11 +127,11 @@ class SqliteStore:
         return version != before
 
     async def check(self) -> list[str]:
-        """Look at the whole file; answers what is wrong with it, nothing if it is sound."""
+        """Check the whole file; returns the errors found."""
         return await asyncio.to_thread(_check_whole, self._path)
 
     def trouble(self) -> str | None:
-        """A write-ahead log that grows without end: while somebody reads from an old state, it cannot be emptied."""
+        """Reports a growing write-ahead log: while a program reads from an old snapshot, it cannot be truncated."""
         try:
             size = self._path.with_name(f"{self._path.name}-wal").stat().st_size
         except OSError:
@@ -139,11 +140,11 @@ class SqliteStore:
             return None
         return (
             f"its write-ahead log has grown to {size // 1_048_576} MB, because a program (a backup, a shell) has been "
-            "reading the database for long; it shrinks when that ends"
+            "reading the database for a long time; it shrinks when that ends"
         )
 
     async def close(self) -> None:
-        """Finish what was asked, then let everything go. Asking twice is harmless."""
+        """Finish what was submitted, then close all connections. Calling it twice is harmless."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -154,7 +155,7 @@ class SqliteStore:
 
 
 def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Opened:
-    """The writing connection to a database that exists, is ours, is sound and is up to date."""
+    """The writing connection to a database that exists, is ours, is intact and is up to date."""
     try:
         if not path.exists():
             create(path, steps)
@@ -173,12 +174,12 @@ def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Op
 
 def _refusal(path: Path, error: sqlite3.Error) -> Exception:
     if is_damage(error):
-        return DatabaseRefused(f"{path} is damaged ({error}); restore a copy")
+        return DatabaseRefused(f"{path} is damaged ({error}); restore a backup")
     return unavailable(error)
 
 
 def _reopen(path: Path, synchronous: Synchronous) -> Opened:
-    """A fresh writing connection after the old one broke."""
+    """A new writing connection after the old one broke."""
     try:
         inspect(path)
         connection = connect(path)

@@ -1,4 +1,4 @@
-"""What waits for the next turn, in SQLite."""
+"""System events, in SQLite."""
 
 from collections.abc import Iterable
 from sqlite3 import Connection
@@ -8,36 +8,36 @@ from wakeful.stores.sqlite.rows import columns_of, ids
 
 _COLUMNS = columns_of(SystemEvent, "system_events")
 
-# The event of a key. (Events without one have nothing that a newer one could replace.)
+# The event with a key. (Events without one are never replaced.)
 BY_KEY = f"SELECT {_COLUMNS} FROM system_events WHERE context_key = ?"
 
-# Write a new event.
+# Insert an event.
 ADD = f"""
 INSERT INTO system_events (context_key, source, text, raised_at, slug, run_id, revision) VALUES (?, ?, ?, ?, ?, ?, 1)
 RETURNING {_COLUMNS}
 """
 
-# A newer event takes the place of the older of its key.
+# Replace the older event with the same key.
 REPLACE = f"""
 UPDATE system_events SET source = ?, text = ?, raised_at = ?, slug = ?, run_id = ?, revision = revision + 1
 WHERE context_key = ? RETURNING {_COLUMNS}
 """
 
-# Everything that waits, oldest first.
+# All waiting events, oldest first.
 ALL = f"SELECT {_COLUMNS} FROM system_events ORDER BY raised_at, event_id"
 
 # The event that a run waits for.
 OF_RUN = f"SELECT {_COLUMNS} FROM system_events WHERE run_id = ? ORDER BY event_id LIMIT 1"
 
-# Whatever waits is given to the agent by this run.
+# Mark all waiting events as passed to the agent by this run.
 CARRY = f"UPDATE system_events SET carried_by = ?, carried_revision = revision RETURNING {_COLUMNS}"
 
-# What this run gave to the agent, as far as nothing newer took its place.
+# The events this run passed to the agent, except those replaced since.
 CARRIED = f"""
 SELECT {_COLUMNS} FROM system_events WHERE carried_by = ? AND carried_revision = revision ORDER BY raised_at, event_id
 """
 
-# Take events away.
+# Delete events.
 REMOVE = "DELETE FROM system_events WHERE event_id IN (SELECT value FROM json_each(?))"
 
 

@@ -1,4 +1,4 @@
-"""One transaction on one connection, grouped by noun. It keeps nothing of its own, so it serves one after another."""
+"""One transaction on one connection, grouped by noun. It has no state of its own, so it is reused."""
 
 from sqlite3 import Connection
 
@@ -82,7 +82,7 @@ class SqliteTx:
         self.bus = SqliteBus(connection)
 
     def report(self, report: Report) -> None:
-        """Nobody listens to a bare store; `telemetry.told_store` does the telling."""
+        """A bare store has no listeners; `observe.eventing_store` passes reports on."""
 
     def data_version(self) -> int:
         """A number that differs from the last one of this connection if another connection wrote since."""

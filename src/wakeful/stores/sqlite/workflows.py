@@ -11,41 +11,41 @@ from wakeful.stores.sqlite.rows import columns_of, ids, plain, texts, update_of,
 
 _COLUMNS = columns_of(Workflow, "workflows")
 
-# Write one new workflow and learn its id; a name that lives already writes nothing.
+# Insert one workflow and return its id; an existing name is skipped.
 ADD = """
 INSERT INTO workflows (name, owner_id, definition, version, origin, status, created_at, updated_at)
 VALUES (:name, :owner_id, :definition, 1, :origin, :status, :created_at, :created_at)
 ON CONFLICT (name) WHERE deleted_at IS NULL DO NOTHING
 """
 
-# The living workflows of these names.
+# The existing workflows with these names.
 BY_NAMES = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND name IN (SELECT value FROM json_each(?))
 """
 
-# Workflows by id, the dead ones too. The one writer is the lock.
+# Workflows by id, including deleted ones. There is one writer, so reading a row is locking it.
 BY_IDS = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN workflows ON workflow_id = wanted.value"
 
 # Workflows whose alarm is due.
 DUE = due_of(ALARM_WORKFLOW, "workflows", "workflow_id", _COLUMNS)
 
-# Write a row back whole.
+# Update a whole row.
 SAVE = update_of("workflows", Workflow, key=("workflow_id",), fixed=("name", "created_at"))
 
-# The living in the order of their names.
+# Existing workflows ordered by name.
 PAGE = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND name > ? ORDER BY name LIMIT ?
 """
 
-# Those that wait for a person. There are not so many workflows that it would be worth an index.
+# Those that wait for a person. There are too few workflows to justify an index.
 STOPPED = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL ORDER BY name LIMIT ?
 """
 
-# The living in id order.
+# Existing workflows in id order.
 AFTER = f"SELECT {_COLUMNS} FROM workflows WHERE workflow_id > ? AND deleted_at IS NULL ORDER BY workflow_id LIMIT ?"
 
 # Handlers of these workflows, in the order of their definitions.
@@ -54,10 +54,10 @@ SELECT {columns_of(Handler, "workflow_handlers")}
 FROM json_each(?) AS wanted CROSS JOIN workflow_handlers ON workflow_id = wanted.value ORDER BY workflow_id, place
 """
 
-# Write a handler, new or known.
+# Insert or update a handler.
 SAVE_HANDLER = upsert_into("workflow_handlers", Handler, key=("workflow_id", "name"))
 
-# Take handlers away.
+# Delete handlers.
 REMOVE_HANDLERS = """
 DELETE FROM workflow_handlers WHERE workflow_id = ? AND name IN (SELECT value FROM json_each(?))
 """
@@ -68,7 +68,7 @@ SELECT {columns_of(Topic, "topics")}
 FROM json_each(?) AS wanted CROSS JOIN topics ON workflow_id = wanted.value ORDER BY workflow_id, name
 """
 
-# Write a topic, new or known.
+# Insert or update a topic.
 SAVE_TOPIC = upsert_into("topics", Topic, key=("workflow_id", "name"))
 
 # Subscriptions of these workflows.
@@ -78,10 +78,10 @@ FROM json_each(?) AS wanted CROSS JOIN subscriptions ON workflow_id = wanted.val
 ORDER BY workflow_id, topic, consumer
 """
 
-# Write a subscription, new or known.
+# Insert or update a subscription.
 SAVE_SUBSCRIPTION = upsert_into("subscriptions", Subscription, key=("workflow_id", "topic", "consumer"))
 
-# Take a subscription away.
+# Delete a subscription.
 REMOVE_SUBSCRIPTION = "DELETE FROM subscriptions WHERE workflow_id = ? AND topic = ? AND consumer = ?"
 
 _HAS_PENDING = """EXISTS (
@@ -90,7 +90,7 @@ _HAS_PENDING = """EXISTS (
       AND messages.consumer = subscriptions.consumer AND messages.status = 'pending'
   )"""
 
-# Consumers with pending messages: one look into each subscription.
+# Consumers with pending messages: one lookup per subscription.
 WITH_PENDING = f"""
 SELECT subscriptions.workflow_id, subscriptions.consumer FROM subscriptions
 WHERE subscriptions.is_active AND subscriptions.workflow_id IN (
@@ -103,7 +103,7 @@ GROUP BY subscriptions.workflow_id, subscriptions.consumer
 ORDER BY subscriptions.workflow_id, subscriptions.consumer
 """
 
-# What deleted workflows that have no open run left behind.
+# Rows of deleted workflows that have no open run.
 FORGET_MESSAGES = """
 DELETE FROM messages WHERE rowid IN (
   SELECT messages.rowid FROM workflows JOIN messages ON messages.workflow_id = workflows.workflow_id

@@ -1,8 +1,8 @@
-"""Who drives group commit: a thread in production, the loop itself in a simulation.
+"""The drivers of group commit: a thread in production, the loop itself in a simulation.
 
-The thread starts a group as soon as one operation waits, with all that wait by then. While its commit is in flight the
-next ones gather by themselves, so groups grow with the load. Waiting for more on purpose was measured (0.2, 1 and 5 ms
-with 1, 10 and 200 callers): it gains nothing when many call and only delays when few do.
+The thread starts a group as soon as one operation waits, with all that wait by then. During its commit the next ones
+accumulate, so groups grow with the load. Waiting for more on purpose was measured (0.2, 1 and 5 ms with 1, 10 and 200
+callers): it gains nothing under load and only adds delay otherwise.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from wakeful.stores.sqlite.group import GROUP_MAX, Call, Crashed, Fate, GroupCom
 
 
 class Writer(Protocol):
-    """Takes operations, and answers them after their commit."""
+    """Takes operations, and returns their results after the commit."""
 
     def submit(self, call: Call) -> None: ...
 
     async def close(self) -> None:
-        """Finish what was submitted, then let the connection go."""
+        """Finish what was submitted, then close the connection."""
         ...
 
 
 class WriterThread:
-    """One thread, one connection. Belongs to the loop it was made on."""
+    """One thread, one connection. Belongs to the loop it was created on."""
 
     def __init__(self, steps: GroupCommit) -> None:
         self._steps = steps
@@ -56,7 +56,7 @@ class WriterThread:
         self._post(self._ended.set_result, None)
 
     def _gather(self) -> tuple[list[Call], bool]:
-        """Wait for one operation, then take those that are there as well; None among them is the end."""
+        """Wait for one operation, then take all others that are waiting; None among them is the end."""
         calls: list[Call] = []
         call = self._waiting.get()
         with suppress(Empty):
@@ -73,12 +73,12 @@ class WriterThread:
             self._steps.apply(calls)
             self._steps.commit()
             return self._steps.answers()
-        except BaseException as error:  # a fault of ours must not leave callers waiting for ever
+        except BaseException as error:  # a bug here must not leave callers waiting forever
             self._steps.close()
             return [(None, error) for _ in calls]
 
     def _post(self, callback: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed, so there is no caller any more
             self._loop.call_soon_threadsafe(callback, *args)
 
 
@@ -94,12 +94,12 @@ class Hook(Protocol):
         ...
 
     def after_commit(self) -> None:
-        """May raise `Crashed`: the group is kept, and nobody is told."""
+        """May raise `Crashed`: the group is committed, and no caller gets a result."""
         ...
 
 
 class InlineWriter:
-    """The same steps on the running loop, one group in each of its turns. After a crash nobody is answered any more."""
+    """The same steps on the running loop, one group per iteration. After a crash no caller gets a result."""
 
     def __init__(self, steps: GroupCommit, hook: Hook, die: Callable[[], None]) -> None:
         self._steps = steps
