@@ -162,7 +162,7 @@ class Bench(Wakeful):
         """As kill -9 does: no more code of it runs, the system lets go of its files."""
         parts, self._parts = self._parts, None
         self.machine.kill()
-        self.machine.bury()
+        self.machine.reap()
         assert parts is not None
         await parts.store.close()
 

@@ -81,7 +81,7 @@ async def _told(world: World, mode: str, doom: Doom, is_cold: bool) -> tuple[lis
 async def _reborn(world: World, shop: Shop, given: Any, opened: Opened) -> Opened:
     """The same home, a new process, after a moment."""
     app = opened.app
-    app.machine.bury()
+    app.machine.reap()
     parts, app._parts = app._parts, None
     assert parts is not None
     await parts.store.close()

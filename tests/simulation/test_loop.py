@@ -126,7 +126,7 @@ def test_a_frozen_process_stands_still_and_goes_on(loop: VirtualLoop) -> None:
         await asyncio.sleep(1.2)
         process.kill()
         await asyncio.sleep(10)
-        process.bury()
+        process.reap()
 
     loop.run(main())
     assert seen == [1000, 2000, 12_500, 13_500]
@@ -150,7 +150,7 @@ def test_what_is_ready_when_a_process_is_killed_does_not_run(loop: VirtualLoop) 
             await asyncio.sleep(0)
         process.kill()
         before = len(steps)
-        process.bury()
+        process.reap()
         for _ in range(3):
             await asyncio.sleep(0)
         return len(steps) - before
@@ -211,7 +211,7 @@ def test_a_killed_process_has_no_last_word(loop: VirtualLoop) -> None:
         process.kill()
         await asyncio.sleep(60)
         assert seen == []
-        process.bury()
+        process.reap()
 
     loop.run(main())
     assert "child" not in seen

@@ -131,7 +131,7 @@ class Story:
                 await starting
                 self.bench = bench
                 return
-            bench.machine.bury()  # what waits for it outside waits for ever, as a shell would for a lost terminal
+            bench.machine.reap()  # what waits for it outside waits for ever, as a shell would for a lost terminal
             assert bench.tap is not None
             await bench.tap.close()
             await self.world.clock.sleep(self.rng.randrange(1, 2_000))

@@ -254,11 +254,11 @@ class Machine:
                     self.world.later(alone, partial(action.outlive, (run_id, attempt)))
         self._actions = ()
 
-        def bury() -> None:
-            process.bury()
+        def reap() -> None:
+            process.reap()
             self.world.loop.create_task(store.close(), context=self.world.context.copy())
 
-        self.world.later(0, bury)
+        self.world.later(0, reap)
 
 
 class _Watcher:

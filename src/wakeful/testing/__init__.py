@@ -1,9 +1,9 @@
-"""For tests of programs that embed Wakeful: time that is an argument, and what any store must do.
+"""For tests of programs that embed Wakeful: a virtual clock, and the conformance suite for stores.
 
 `virtual` starts an app on a virtual clock inside the event loop of the test; the pytest fixture `wakeful_virtual` does
-so on a file of the test's own. `VirtualLoop` and `VirtualClock` run a whole event loop in virtual time, without threads
-and sockets. The conformance suite is in `wakeful.testing.conformance`: a test module imports its classes and gives them
-a `make_store` fixture. The simulator is `worlds`.
+the same with a separate file per test. `VirtualLoop` and `VirtualClock` run a whole event loop in virtual time, without
+threads and sockets. The conformance suite is in `wakeful.testing.conformance`: a test module imports its classes and
+provides a `make_store` fixture. The simulator is `worlds`, under tests.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VirtualClock", "VirtualLoop", "VirtualTime", "run", "virtual"]
 
-# Imported when first asked for: pytest loads this package at every start, for the fixture.
+# Imported on first use: pytest loads this package at every start, for the fixture.
 _MODULES: Final = {
     "VirtualClock": "wakeful.testing.virtual_clock",
     "VirtualLoop": "wakeful.testing.virtual_loop",

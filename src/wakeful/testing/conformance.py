@@ -1,13 +1,13 @@
-# ruff: noqa: E402 - pytest must know the parts before they are imported, to explain what they assert
-"""What any store must do, as tests.
+# ruff: noqa: E402 - pytest must register the modules before they are imported, to rewrite their assertions
+"""What every store must do, as tests.
 
-To run them on a store, import the classes into a test module and give them a fixture `make_store`: a function without
-arguments that opens the store of the current test, at the same place on every call (as a second process would), and
-closes whatever was opened when the test is over.
+To run them on a store, import the classes into a test module and provide a fixture `make_store`: a function without
+arguments that opens the store of the current test, the same store on every call (as a second process would), and closes
+everything it opened when the test ends.
 
     from wakeful.testing.conformance import *
 
-The suite knows the port and nothing of any store; it runs under pytest with pytest-asyncio.
+The suite only knows the port; it runs under pytest with pytest-asyncio.
 """
 
 import pytest

@@ -1,5 +1,5 @@
 # ruff: noqa: S101 - these are tests: they assert
-"""Conformance: batches. Most rows of a batch are alike, and a store may write those together; each keeps its values."""
+"""Conformance: batches. A store may write equal rows of a batch together; each row keeps its own values."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -22,12 +22,12 @@ from wakeful.testing.conformance_rows import (
 T = TypeVar("T")
 
 COUNT = 40
-# What makes rows differ: most are as the first, some differ in one thing, each of the last in all.
+# How rows differ: most equal the first, some differ in one value, each of the last in all.
 _ODD = (7, 11, 12, 23)
 
 
 def _mixed(make: Callable[[int], T], odd: Callable[[int], T], single: Callable[[int], T]) -> list[T]:
-    """Rows 1 to COUNT: alike, but for a few that are alike among themselves, and four of which no two are."""
+    """Rows 1 to COUNT: most are equal, a few are equal among themselves, and the last four all differ."""
     return [
         single(n) if n > COUNT - 4 else odd(n) if n in _ODD else make(n)
         for n in range(1, COUNT + 1)
@@ -35,13 +35,13 @@ def _mixed(make: Callable[[int], T], odd: Callable[[int], T], single: Callable[[
 
 
 def _started(run_id: int, **changes: Any) -> Run:
-    """A run that starts as it is written; each is of a schedule of its own, all of one instant."""
+    """A run that starts as it is written; each belongs to another schedule, all to the same instant."""
     one = {"schedule_id": 100 + run_id, "occurrence": NOW, "planned_at": NOW, "due_at": NOW, "deadline_at": NOW + 9}
     return running(run_id, 3, **one | changes)
 
 
 class TestBatches:
-    """Rows written together are written as they are, each for itself."""
+    """Rows written together keep their own values."""
 
     async def test_runs_that_start_together(self, make_store: MakeStore) -> None:
         """Each with its own lane, deadline and version."""
@@ -96,7 +96,7 @@ class TestBatches:
         )
 
     async def test_alarms_that_move_together(self, make_store: MakeStore) -> None:
-        """Each to its own time, or to rest."""
+        """Each to its own due time, or to none."""
         store = await make_store()
         refs = range(1, COUNT + 2)
         await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(n) for n in refs]))
@@ -106,7 +106,7 @@ class TestBatches:
         assert {ref: alarm.due_at for ref, alarm in alarms.items()} == {**dict(moves), COUNT + 1: NOW}
 
     async def test_one_that_cannot_be_written_keeps_none(self, make_store: MakeStore) -> None:
-        """An instant that has its row already keeps the whole batch out of the ledger (L2)."""
+        """An instant that already has a row fails the whole batch (L2)."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, a_run(50, schedule_id=120, occurrence=NOW)))
         with pytest.raises(Exception, match=r".+"):
@@ -115,7 +115,7 @@ class TestBatches:
 
 
 async def _saved(make_store: MakeStore, save: str, rows: Sequence[Cadence]) -> None:
-    """Write them back, and see that each reads as it was written and that the one not written stayed."""
+    """Save them, and check that each reads back as written and that other rows are unchanged."""
     store = await make_store()
     refs = range(1, len(rows) + 2)
     await store.write(lambda tx: put_cadences(tx, *(a_cadence(n) for n in refs)))

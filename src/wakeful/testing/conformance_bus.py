@@ -1,5 +1,5 @@
 # ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
-"""Conformance: what processes that share a store tell one another, while somebody watches."""
+"""Conformance: the bus between processes that share a store."""
 
 import asyncio
 
@@ -11,10 +11,10 @@ from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 class TestBus:
-    """Who watches, and what they are told."""
+    """Watchers and their events."""
 
     async def test_one_who_watches_is_seen_by_the_others_until_then(self, make_store: MakeStore) -> None:
-        """Not by itself; renewing moves the end; whoever is over is forgotten by the next."""
+        """But not by itself; renewing extends the time; the next call removes expired watchers."""
         store = await make_store()
 
         async def seen(by: str, now: int) -> bool:
@@ -30,7 +30,7 @@ class TestBus:
         assert not await seen("c", NOW)
 
     async def test_what_is_told_has_numbers_without_gaps(self, make_store: MakeStore) -> None:
-        """From the number on that was the last when one began to watch; one's own comes without its text."""
+        """Starting with the last number at the time of `watch`; the reader's own events come without their text."""
         store = await make_store()
         await _publish(store, "a", "before")
         last = await store.write(lambda tx: tx.bus.watch("b", now=NOW, until=NOW + 10))
@@ -46,7 +46,7 @@ class TestBus:
         assert await store.read(lambda tx: tx.bus.after(2, reader="a", limit=1)) == [Relayed(3, "b", "own")]
 
     async def test_what_was_rolled_back_has_no_number(self, make_store: MakeStore) -> None:
-        """The next one takes it."""
+        """The next one gets that number."""
         store = await make_store()
 
         def fail(tx: Tx) -> None:
@@ -58,7 +58,7 @@ class TestBus:
         assert await _publish(store, "a", "first") == 1
 
     async def test_the_old_is_forgotten_as_new_comes(self, make_store: MakeStore) -> None:
-        """Numbers go on."""
+        """Numbers continue."""
         store = await make_store()
         for n in range(5):
             await _publish(store, "a", str(n), now=NOW + n)
@@ -67,7 +67,7 @@ class TestBus:
         assert [one.events for one in found] == ["3", "4", "5"]
 
     async def test_numbers_appear_in_their_order(self, make_store: MakeStore) -> None:
-        """Many tell at once from several processes, and a reader who goes from number to number misses none."""
+        """Several processes publish concurrently, and a reader that goes from number to number misses none."""
         stores = [await make_store() for _ in range(3)]
         seen: list[int] = []
 

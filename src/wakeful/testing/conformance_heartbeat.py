@@ -9,7 +9,7 @@ from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 def a_heartbeat(owner_id: int = -1, **changes: Any) -> Heartbeat:
-    """One that was never woken."""
+    """A heartbeat that was never woken."""
     return Heartbeat(owner_id, 60_000, NOW, "[]", None, None, None, None, "[]", None)._replace(**changes)
 
 
@@ -19,10 +19,10 @@ def an_event(key: str | None = "cron:tea", **changes: Any) -> NewEvent:
 
 
 class TestHeartbeats:
-    """Where the heartbeat stands is one row, found by its owner or by its alarm."""
+    """The state of the heartbeat is one row, found by its owner or by its alarm."""
 
     async def test_it_reads_back_as_written(self, make_store: MakeStore) -> None:
-        """Every column, empty and full; adding it again changes nothing."""
+        """Every column, empty and filled; adding it again changes nothing."""
         store = await make_store()
         new = a_heartbeat()
         await store.write(lambda tx: tx.heartbeats.add(new))
@@ -33,7 +33,7 @@ class TestHeartbeats:
         assert await store.write(lambda tx: tx.heartbeats.lock([-1])) == {-1: full}
 
     async def test_it_is_due_when_its_alarm_is(self, make_store: MakeStore) -> None:
-        """Neither before, nor without one."""
+        """Not before, and not without one."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -49,10 +49,10 @@ class TestHeartbeats:
 
 
 class TestSystemEvents:
-    """What waits for the next turn: one per key, and gone only when it is taken away."""
+    """The events that wait for the next turn: one per key, until they are removed."""
 
     async def test_a_newer_one_takes_the_place_of_the_older_of_its_key(self, make_store: MakeStore) -> None:
-        """It keeps the id, and its revision grows; one without a key replaces nothing."""
+        """It keeps the id, and its revision grows; an event without a key replaces nothing."""
         store = await make_store()
         first, none = await store.write(lambda tx: tx.system_events.put(an_event(run_id=3)))
         assert none is None
@@ -68,7 +68,7 @@ class TestSystemEvents:
         assert await store.read(lambda tx: tx.system_events.all()) == [*(row for row, _ in loose), second]
 
     async def test_it_is_found_by_the_run_that_waits_for_it(self, make_store: MakeStore) -> None:
-        """Until another took its place."""
+        """Until another event replaces it."""
         store = await make_store()
         first, _ = await store.write(lambda tx: tx.system_events.put(an_event(run_id=3)))
         assert await store.read(lambda tx: tx.system_events.of_run(3)) == first
@@ -76,7 +76,7 @@ class TestSystemEvents:
         assert await store.read(lambda tx: tx.system_events.of_run(3)) is None
 
     async def test_what_a_run_carried_is_its_own_only_in_that_revision(self, make_store: MakeStore) -> None:
-        """An event that changed since, came since, or was given to a later run is not acknowledged by this one."""
+        """A run does not acknowledge an event that changed since, arrived since, or was passed to a later run."""
         store = await make_store()
         for key in ("a", "b", "c"):
             await store.write(lambda tx, key=key: tx.system_events.put(an_event(key)))  # type: ignore[misc]

@@ -31,10 +31,10 @@ async def _all(store: Store) -> list[int]:
 
 
 class TestRunsAreWrittenOnce:
-    """An instant has one row (L2), and an id names one row for ever."""
+    """An instant has one row (L2), and an id is never reused."""
 
     async def test_ids_ascend_and_are_never_given_twice(self, make_store: MakeStore) -> None:
-        """Many at once get different ones, and those of removed rows do not come back."""
+        """Concurrent callers get different ids, and ids of deleted rows are not assigned again."""
         store = await make_store()
 
         def reserve(tx: Tx, n: int) -> list[int]:
@@ -52,7 +52,7 @@ class TestRunsAreWrittenOnce:
         assert await store.write(lambda tx: tx.runs.reserve_ids(0)) == []
 
     async def test_a_row_reads_back_as_written(self, make_store: MakeStore) -> None:
-        """Every column, full and empty, before and after a change."""
+        """Every column, filled and empty, before and after a change."""
         store = await make_store()
         full = Run(
             2, "schedule", 3, NOW + 4, NOW + 4, NOW + 5, 6, NOW + 7, "catchUp", "unknown", "why", "sent", 8, 9, 10, 0,
@@ -69,7 +69,7 @@ class TestRunsAreWrittenOnce:
         assert await store.write(lambda tx: tx.runs.lock([1, 2])) == {1: changed[0], 2: changed[1]}
 
     async def test_an_occurrence_is_written_once(self, make_store: MakeStore) -> None:
-        """A second row for it is an error, and nothing of the operation that tried is kept."""
+        """A second row for it is an error, and nothing of the operation is stored."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, a_run(1, occurrence=NOW)))
 
@@ -86,7 +86,7 @@ class TestRunsAreWrittenOnce:
         assert await _all(store) == [1, 4]
 
     async def test_of_two_that_claim_an_instant_at_once_one_gets_it(self, make_store: MakeStore) -> None:
-        """However many race for it, through however many doors."""
+        """With any number of concurrent claims, over any number of connections."""
         stores = [await make_store(), await make_store()]
 
         def claim(tx: Tx) -> int:
@@ -101,10 +101,10 @@ class TestRunsAreWrittenOnce:
 
 
 class TestDueRuns:
-    """Waiting runs are served when their alarm is due."""
+    """Waiting runs are returned when their alarm is due."""
 
     async def test_persons_come_first_then_the_oldest(self, make_store: MakeStore) -> None:
-        """Within the limit, over both priorities; the moment itself counts as due."""
+        """Within the limit, over both priorities; due exactly now counts as due."""
         store = await make_store()
         due = [(1, 1, NOW), (2, 1, NOW - 9), (3, 0, NOW), (4, 0, NOW - 5), (5, 1, NOW + 1), (6, 0, NOW + 1)]
 
@@ -118,7 +118,7 @@ class TestDueRuns:
             assert [row.run_id for row in found] == expected
 
     async def test_what_does_not_wait_is_not_due(self, make_store: MakeStore) -> None:
-        """Parked and resting alarms stay silent, and so does one whose run no longer waits."""
+        """Parked and inactive alarms do not ring, nor does one whose run no longer waits."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -131,10 +131,10 @@ class TestDueRuns:
 
 
 class TestFences:
-    """Whoever lost a run cannot change it any more (L6)."""
+    """A node that lost a run cannot change it any more (L6)."""
 
     async def test_held_are_those_still_running_under_node_and_fence(self, make_store: MakeStore) -> None:
-        """Another owner, another fence, an ending: each is enough to be left out."""
+        """Another owner, another fence or an ending is enough to be left out."""
         store = await make_store()
         mine = running(1, 7, fence=3)
         others = [running(2, 8, fence=3), running(3, 7, fence=4), closed(4, NOW, owner=7, fence=3), a_run(5, fence=3)]
@@ -144,7 +144,7 @@ class TestFences:
         assert await store.write(lambda tx: tx.runs.held(7, {})) == {}
 
     async def test_held_rows_are_as_they_are_now(self, make_store: MakeStore) -> None:
-        """What was written to a run since its claim (a rung, a copy of the definition) is seen by who settles it."""
+        """Settling sees what was written to a run since its claim (a rung, a copy of the definition)."""
         store = await make_store()
         climbing, edited, plain = running(1, 7), running(2, 7), running(3, 7)
         await store.write(lambda tx: put_runs(tx, climbing, edited, plain))
@@ -158,7 +158,7 @@ class TestFences:
         }
 
     async def test_closing_writes_what_closing_changes(self, make_store: MakeStore) -> None:
-        """A closed run has no owner, deadline, next attempt or process left, and keeps everything else."""
+        """A closed run has no owner, deadline, next attempt or process, and keeps everything else."""
         store = await make_store()
         run = running(1, 7)._replace(process='{"pid":1}', deadline_at=NOW + 5, ladder='{"sent":1}', definition="{}")
         await store.write(lambda tx: put_runs(tx, run))
@@ -170,7 +170,7 @@ class TestFences:
         assert await store.read(lambda tx: tx.runs.lock([1])) == {1: ended}
 
     async def test_a_mark_counts_only_under_the_fence(self, make_store: MakeStore) -> None:
-        """The fates come in order; a late mark leaves the row as it is."""
+        """Results are in the order of the marks; a late mark leaves the row unchanged."""
         store = await make_store()
         rows = [
             running(1, 7, fence=2),
@@ -188,7 +188,7 @@ class TestFences:
         assert await store.write(lambda tx: tx.runs.mark_many(7, [])) == []
 
     async def test_a_mark_without_a_process_keeps_the_known_one(self, make_store: MakeStore) -> None:
-        """What rescue needs to end an orphan is not lost by climbing on; of two marks in a batch the last stands."""
+        """The process that a rescue needs to end is kept; of two marks in a batch the last one counts."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, running(1, 7)))
         marks = [Mark(1, 1, "sent", "{}", '{"pid": 5}'), Mark(1, 1, "started", '{"started": 2}', None)]
@@ -197,7 +197,7 @@ class TestFences:
         assert (row.rung, row.ladder, row.process) == ("started", '{"started": 2}', '{"pid": 5}')
 
     async def test_what_nodes_hold_is_running_or_stuck(self, make_store: MakeStore) -> None:
-        """In id order, at most as many as asked; closed rows keep their owner's name without being held."""
+        """In id order, up to the limit; a closed row keeps its owner without being held."""
         store = await make_store()
         rows = [
             running(5, 7),
@@ -219,7 +219,7 @@ class TestReadingTheLedger:
     """Pages, attempts, instants that ran, gaps, statistics."""
 
     async def test_attempts_are_children_of_their_run(self, make_store: MakeStore) -> None:
-        """In order, for the runs asked; removed with them."""
+        """In order, for the requested runs; deleted with them."""
         store = await make_store()
         attempts = [an_attempt(1, 2, claimed_at=None, rung=None, error=None, owner=None), an_attempt(1, 1)]
 
@@ -238,7 +238,7 @@ class TestReadingTheLedger:
         assert await _all(store) == [2, 3]
 
     async def test_taken_instants_are_those_that_have_a_row(self, make_store: MakeStore) -> None:
-        """After the first bound, up to and with the second; manual requests and other schedules do not count."""
+        """After the first bound, up to and including the second; manual requests and other schedules do not count."""
         store = await make_store()
         rows = [
             closed(1, NOW),
@@ -257,7 +257,7 @@ class TestReadingTheLedger:
         assert await store.read(lambda tx: tx.runs.taken(3, after=0, until=NOW + 99)) == frozenset()
 
     async def test_gaps_ahead_reach_beyond_the_instant(self, make_store: MakeStore) -> None:
-        """Those that begin after it, and the one that lies across it; what was tried and other schedules stay out."""
+        """Those that start after it, and the one that spans it; tried runs and other schedules are left out."""
         store = await make_store()
         rows = [
             a_gap(1, NOW + 10, NOW + 20, 3),
@@ -284,7 +284,7 @@ class TestReadingTheLedger:
         assert await store.write(lambda tx: tx.runs.gaps_ahead(1, after=NOW + 20)) == [gap]
 
     async def test_pages_tile_the_ledger_newest_first(self, make_store: MakeStore) -> None:
-        """Of all and of one schedule, going on from the last id met."""
+        """Of all schedules and of one, continuing from the last id."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, *(a_run(n, schedule_id=1 + n % 2) for n in range(1, 12))))
         for schedule_id, expected in ((None, list(range(11, 0, -1))), (2, [11, 9, 7, 5, 3, 1]), (9, [])):
@@ -296,7 +296,7 @@ class TestReadingTheLedger:
             assert met == expected
 
     async def test_the_newest_rows_of_several_schedules_are_looked_at_together(self, make_store: MakeStore) -> None:
-        """So many of each, newest first; what a row carries at length is left out, and everything else is there."""
+        """Up to the limit for each, newest first; large columns are left out, everything else is included."""
         store = await make_store()
         rows = [a_run(n, schedule_id=1 + n % 3)._replace(error="no", reason="why") for n in range(1, 12)]
         carrying = [row._replace(result='{"reply": "long"}', ladder="{}", definition="{}") for row in rows]
@@ -306,7 +306,7 @@ class TestReadingTheLedger:
         assert await store.read(lambda tx: tx.runs.latest([], limit=2)) == {}
 
     async def test_a_page_may_keep_one_outcome(self, make_store: MakeStore) -> None:
-        """Every outcome can be asked for, in the whole ledger and in one schedule, before an id."""
+        """Every outcome, in the whole ledger and in one schedule, before an id."""
         store = await make_store()
         outcomes: list[Outcome] = [
             "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed",
@@ -330,7 +330,7 @@ class TestReadingTheLedger:
             assert [row.run_id for row in of_one] == [row_id for row_id in ids if row_id // 9 % 2 == 1]
 
     async def test_statistics_sum_up_what_runs_used(self, make_store: MakeStore) -> None:
-        """Also under the names of 0.1; what no run told is not known."""
+        """Also under the names of 0.1; None if no run reported any."""
         store = await make_store()
         kept = ['{"usage": {"total": 10, "cost": 0.5}}', '{"usage": {"totalTokens": 5}}', '{"reply": "x"}']
         rows = [
@@ -344,7 +344,7 @@ class TestReadingTheLedger:
         assert (later.tokens, later.cost) == (None, None)
 
     async def test_statistics_count_instants_since_a_time(self, make_store: MakeStore) -> None:
-        """A stretch counts as many as it covers, also when it began before; durations are of runs that started."""
+        """A stretch counts for as many as it covers, also if it started before; durations are of runs that started."""
         store = await make_store()
         at = NOW + 100
         rows = [
@@ -380,10 +380,10 @@ async def _prune(store: Store, before: int, limit: int = 1_000) -> int:
 
 
 class TestWhatFellIntoAGap:
-    """Counting what came due while no node ticked."""
+    """Counting what became due while no node ticked."""
 
     async def test_missed_instants_and_runs_that_caught_up_are_counted_by_owner(self, make_store: MakeStore) -> None:
-        """Of rows that were written after an id, as far as they reach into the time that is asked for."""
+        """Of rows that were written after an id, as far as they reach into the requested time."""
         store = await make_store()
         assert await store.read(lambda tx: tx.runs.last_id()) == 0
         rows = [
@@ -404,10 +404,10 @@ class TestWhatFellIntoAGap:
 
 
 class TestPruning:
-    """What is old goes; what anyone still needs stays."""
+    """Old rows are deleted; rows that are still needed are kept."""
 
     async def test_closed_rows_that_ended_before_go_with_their_attempts(self, make_store: MakeStore) -> None:
-        """Step by step, at most as many as asked; what ended at that time or later stays."""
+        """Step by step, up to the limit; what ended at that time or later is kept."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -452,7 +452,7 @@ class TestPruning:
         assert await _all(store) == [2, 3, 6]
 
     async def test_a_run_that_took_long_is_found_later(self, make_store: MakeStore) -> None:
-        """Ids ascend with time and endings need not: an old row that ended late goes when its time has come."""
+        """Ids ascend with time but endings need not: an old row that ended late is deleted when it is old enough."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, closed(1, NOW + 500), closed(2, NOW + 2), closed(3, NOW + 3)))
         assert await _prune(store, NOW + 100) == 2
@@ -462,7 +462,7 @@ class TestPruning:
         assert await _prune(store, NOW + 501) == 3
 
     async def test_many_rows_go_wherever_they_lie(self, make_store: MakeStore) -> None:
-        """In a ledger of thousands, between rows that stay, and behind rows written while the clock was ahead."""
+        """In a ledger of thousands, between rows that are kept, and behind rows written while the clock was ahead."""
         store = await make_store()
         ahead = 10 * 365 * 86_400_000
 
@@ -477,7 +477,7 @@ class TestPruning:
         assert left == [n for n in range(1, 6_001) if n <= 3_000 or n % 3 == 0]
 
     async def test_what_ran_ahead_of_the_clock_stays_until_its_time(self, make_store: MakeStore) -> None:
-        """Else its instant would be planned a second time: nothing would say that it ran (seed 9521)."""
+        """Otherwise its instant would be planned a second time: nothing would show that it ran (seed 9521)."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, closed(1, NOW, due_at=NOW + 500), closed(2, NOW + 1)))
         assert await _prune(store, NOW + 100) == 1
@@ -485,7 +485,7 @@ class TestPruning:
         assert await _prune(store, NOW + 501) == 1
 
     async def test_what_a_clock_that_was_not_set_ended_is_not_old(self, make_store: MakeStore) -> None:
-        """A run of today that ended in 1970 goes by when it was due (seed 9557)."""
+        """A run of today that ended in 1970 is judged by when it was due (seed 9557)."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, closed(1, 5, due_at=NOW + 1), closed(2, NOW + 2)))
         assert await _prune(store, NOW) == 0
@@ -504,7 +504,7 @@ class TestPruning:
         assert await _all(store) == [3]
 
     async def test_a_node_that_owns_nothing_is_forgotten(self, make_store: MakeStore) -> None:
-        """Voided before, and without runs; its id never comes back."""
+        """Voided before, and without runs; its id is not reused."""
         store = await make_store()
         ids = [await store.write(a_node) for _ in range(4)]
         await store.write(lambda tx: put_runs(tx, running(1, ids[1])))

@@ -1,5 +1,5 @@
 # ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
-"""Conformance: the outbox, the inbox, where people were last heard of, and what they were told is wrong."""
+"""Conformance: the outbox, the inbox, the last interactions, and the incidents."""
 
 import asyncio
 from functools import partial
@@ -28,7 +28,7 @@ def a_delivery(addressee: Addressee, text: str = "hello", **changes: Any) -> New
 
 
 async def put(store: Store, *texts: str, channel: str = "phone", to: str | None = None, **changes: Any) -> list[int]:
-    """Write deliveries to one addressee; answers their ids."""
+    """Write deliveries to one addressee; returns their ids."""
 
     def write(tx: Tx) -> list[int]:
         addressee = tx.deliveries.addressee(channel, to)
@@ -39,7 +39,7 @@ async def put(store: Store, *texts: str, channel: str = "phone", to: str | None 
 
 
 async def get(store: Store, delivery_id: int) -> Delivery:
-    """One that is there."""
+    """A delivery that exists."""
     found = await store.read(lambda tx: tx.deliveries.get(delivery_id))
     assert found is not None
     return found
@@ -49,7 +49,7 @@ class TestOutbox:
     """Deliveries and their addressees."""
 
     async def test_an_addressee_is_made_once(self, make_store: MakeStore) -> None:
-        """Whoever asks, from whichever process, gets the same; no recipient is one of its own."""
+        """Every caller, in any process, gets the same one; no recipient is a separate addressee."""
         one, other = await make_store(), await make_store()
         first = await one.write(lambda tx: tx.deliveries.addressee("phone", "7"))
         assert first == Addressee(first.addressee_id, "phone", "7", 0, None)
@@ -64,7 +64,7 @@ class TestOutbox:
         assert listed == made[:2]
 
     async def test_what_is_pending_for_an_addressee_may_be_hurried(self, make_store: MakeStore) -> None:
-        """None of it waits beyond now; what is sooner, has ended, or is for somebody else stays as it is."""
+        """None of them waits beyond now; earlier, ended and other addressees' deliveries are unchanged."""
         store = await make_store()
         sooner, later, ended = await put(store, "sooner", "later", "ended")
         (other,) = await put(store, "other", to="7")
@@ -85,7 +85,7 @@ class TestOutbox:
         assert found == [NOW - 5, NOW, None, NOW + 500]
 
     async def test_many_make_the_same_addressee_at_once(self, make_store: MakeStore) -> None:
-        """There is one all the same, and what they queue for it has ids in the order of their commits."""
+        """Only one is created, and deliveries queued for it have ids in the order of their commits."""
         stores = [await make_store() for _ in range(3)]
         written = await asyncio.gather(*(put(store, "x", to="7") for store in stores for _ in range(5)))
         ids = [delivery_id for (delivery_id,) in written]
@@ -94,7 +94,7 @@ class TestOutbox:
         assert len({row.addressee_id for row in rows}) == 1
 
     async def test_a_delivery_reads_back_as_it_was_written(self, make_store: MakeStore) -> None:
-        """Pending, due at once, not tried; and after a change as it was changed."""
+        """Pending, due immediately, not tried; and after a change as changed."""
         store = await make_store()
         (delivery_id,) = await put(store, "héllo\n", to="7", run_id=5, slug="daily")
         row = await get(store, delivery_id)
@@ -111,7 +111,7 @@ class TestOutbox:
         assert await store.read(lambda tx: tx.deliveries.get(delivery_id)) is None
 
     async def test_ids_are_never_given_twice(self, make_store: MakeStore) -> None:
-        """Receivers know a delivery by its id: one that was discarded does not lend it to the next."""
+        """Receivers identify a delivery by its id, so the id of a discarded one is not reused."""
         store = await make_store()
         (first,) = await put(store, "a")
         await store.write(lambda tx: tx.deliveries.remove(first))
@@ -120,7 +120,7 @@ class TestOutbox:
         assert await store.read(lambda tx: tx.deliveries.last_id()) == second
 
     async def test_the_oldest_pending_one_is_first_in_line(self, make_store: MakeStore) -> None:
-        """Of its addressee, whatever became of others."""
+        """Of its addressee, whatever happened to others."""
         store = await make_store()
         a, b = await put(store, "a", "b")
         await put(store, "other", to="7")
@@ -137,7 +137,7 @@ class TestOutbox:
         assert await head() is None
 
     async def test_addressees_whose_alarm_is_due_are_found_and_held(self, make_store: MakeStore) -> None:
-        """Oldest due first, at most as many as asked for, with their claim."""
+        """Oldest first, up to the limit, with their claim."""
         store = await make_store()
 
         def ready(tx: Tx) -> list[Addressee]:
@@ -175,7 +175,7 @@ class TestOutbox:
         assert await store.read(lambda tx: tx.deliveries.open_counts()) == {"phone": {"pending": 2, "dead": 1}}
 
     async def test_what_runs_said_is_found_by_run(self, make_store: MakeStore) -> None:
-        """All of it, in order."""
+        """All deliveries, in order."""
         store = await make_store()
         (a,) = await put(store, "a", run_id=5, to="7")
         (c,) = await put(store, "c", run_id=6)
@@ -185,7 +185,8 @@ class TestOutbox:
         assert await store.read(lambda tx: tx.deliveries.of_runs([])) == {}
 
     async def test_a_run_tells_an_addressee_one_thing_of_each_purpose(self, make_store: MakeStore) -> None:
-        """However often it is asked to, also after the first has ended; other runs and addressees are not affected."""
+        """However many times it is requested, also after the first has ended; other runs and addressees are not
+        affected."""
         store = await make_store()
         (first,) = await put(store, "reply", run_id=5, to="7")
         assert await put(store, "reply", "another", run_id=5, to="7") == []
@@ -208,7 +209,7 @@ class TestOutbox:
         assert len([ids for ids in made if ids]) == 1
 
     async def test_what_ended_long_ago_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
-        """Never what is pending."""
+        """Never pending ones."""
         store = await make_store()
         ids = await put(store, *"abcd")
         for n, delivery_id in enumerate(ids[:3]):
@@ -220,7 +221,7 @@ class TestOutbox:
         assert [row.delivery_id for row in left] == [ids[3], ids[2]]
 
     async def test_what_has_no_date_is_as_old_as_the_next_one(self, make_store: MakeStore) -> None:
-        """Delivered while the clock said 1970: it goes with what was delivered after it."""
+        """Delivered while the clock showed 1970: it is deleted with what was delivered after it."""
         store = await make_store()
         ids = await put(store, *"abc")
         for delivery_id, ended_at in zip(ids, (5, NOW, 6), strict=True):
@@ -237,10 +238,10 @@ class TestOutbox:
 
 
 class TestChannels:
-    """Where people were last heard of."""
+    """The last interaction on each channel."""
 
     async def test_the_last_word_counts_whatever_the_clock_says(self, make_store: MakeStore) -> None:
-        """One for each channel, the newest first, and it survives the process."""
+        """One per channel, newest first, and it survives a restart."""
         store = await make_store()
         assert await store.read(lambda tx: tx.channels.interactions()) == []
         await store.write(lambda tx: tx.channels.touch("phone", "7", at=NOW))
@@ -254,10 +255,10 @@ class TestChannels:
 
 
 class TestInbox:
-    """What lies on the page."""
+    """The inbox of the page."""
 
     async def test_a_delivery_lies_there_once(self, make_store: MakeStore) -> None:
-        """Sent again, it stays as it is."""
+        """Sent again, it is unchanged."""
         store = await make_store()
 
         def add(tx: Tx) -> None:
@@ -270,7 +271,7 @@ class TestInbox:
         assert await store.read(lambda tx: tx.inbox.get(item.item_id)) == item
 
     async def test_items_are_read_and_taken_away(self, make_store: MakeStore) -> None:
-        """And unread again; what is not there is said."""
+        """And marked unread again; a missing item is reported."""
         store = await make_store()
         for n in range(3):
             await store.write(lambda tx: tx.inbox.add(delivery_id=n, text=str(n), slug=None, run_id=None, at=NOW + n))
@@ -295,10 +296,10 @@ class TestInbox:
 
 
 class TestIncidents:
-    """What people were told is wrong."""
+    """The incidents people were alerted about."""
 
     async def test_an_incident_is_written_moved_and_found_again(self, make_store: MakeStore) -> None:
-        """One of a name is open at a time; what is over is found by its name and by its end."""
+        """One per name is open at a time; closed ones are found by name and by their end."""
         store = await make_store()
         row = Incident(0, "failing:7", "boom", NOW, NOW, 1, None, "watched", 7, 70, 1, 0, NOW + 5, channel="phone")
         first = await store.write(lambda tx: tx.incidents.add(row))
@@ -323,7 +324,7 @@ class TestIncidents:
         assert await store.read(lambda tx: tx.incidents.get(second)) is None
 
     async def test_an_incident_rings_by_its_alarm(self, make_store: MakeStore) -> None:
-        """Those that are due, the oldest first, as many as are asked for."""
+        """Those that are due, oldest first, up to the limit."""
         store = await make_store()
         alarms = []
         for n in (3, 1, 2):
@@ -336,7 +337,7 @@ class TestIncidents:
         assert [row.name for row in await store.read(lambda tx: tx.incidents.due(now=NOW + 9, limit=1))] == ["x:1"]
 
     async def test_an_incident_is_told_once(self, make_store: MakeStore) -> None:
-        """Raised again it is counted; once it is over, it may be told anew."""
+        """Raised again it is counted; once it is closed, it can be opened again."""
         store = await make_store()
         assert await store.write(lambda tx: tx.incidents.note("x:1", "no", at=NOW)) is True
         assert await store.write(lambda tx: tx.incidents.note("x:1", "never", at=NOW + 1)) is False
@@ -352,7 +353,7 @@ class TestIncidents:
         assert len(await store.read(lambda tx: tx.incidents.open())) == 2
 
     async def test_of_many_that_raise_it_one_opens_it(self, make_store: MakeStore) -> None:
-        """On several nodes at once."""
+        """On several nodes at the same time."""
         stores = [await make_store() for _ in range(3)]
         told = await asyncio.gather(
             *(store.write(lambda tx: tx.incidents.note("x", "no", at=NOW)) for store in stores for _ in range(4))

@@ -20,12 +20,13 @@ from wakeful.testing.conformance_rows import (
 
 
 class TestSchedules:
-    """Definitions are found by slug among the living and by id for ever."""
+    """Existing definitions are found by slug, all of them by id."""
 
     async def test_each_new_schedule_gets_an_id_and_a_taken_slug_gets_none(self, make_store: MakeStore) -> None:
-        """The fates come back in the order asked; of two with one slug the first wins, in a batch as across two."""
+        """Results are in the order of the arguments; of two with the same slug the first wins, within a batch and
+        across."""
         store = await make_store()
-        for n in (1, 2, 10):  # stores may write few and many in different ways
+        for n in (1, 2, 10):  # stores may write few and many rows differently
             first = await store.write(lambda tx: tx.schedules.add_many([a_schedule(f"{n}-{i}") for i in range(n)]))
             assert None not in first
             assert len(set(first)) == n
@@ -35,7 +36,7 @@ class TestSchedules:
             assert not set(first) & set(fates)
 
     async def test_a_new_schedule_reads_back_as_written(self, make_store: MakeStore) -> None:
-        """It begins with version 1, updated when created, alive."""
+        """It starts with version 1, updated when created, not deleted."""
         store = await make_store()
         new = a_schedule("mötley \N{ALARM CLOCK} 'slug'", definition='{"é": 1}', is_zoned=1)
         (schedule_id,) = await store.write(lambda tx: tx.schedules.add_many([new]))
@@ -45,7 +46,7 @@ class TestSchedules:
         assert await store.read(lambda tx: tx.schedules.by_ids([schedule_id, 99])) == {schedule_id: expected}
 
     async def test_a_deleted_slug_is_free_and_its_id_is_not(self, make_store: MakeStore) -> None:
-        """The next schedule of that name is another one; the old one is still found by its id."""
+        """The next schedule of that name is a different one; the old one is still found by its id."""
         store = await make_store()
         (old_id,) = await store.write(lambda tx: tx.schedules.add_many([a_schedule("tea")]))
         assert old_id is not None
@@ -59,7 +60,7 @@ class TestSchedules:
         assert list(await store.read(lambda tx: tx.schedules.by_slugs(["tea"]))) == ["tea"]
 
     async def test_the_removed_are_found_by_their_slug(self, make_store: MakeStore) -> None:
-        """The newest first, as many as asked for; the living one of that name is not among them."""
+        """Newest first, up to the limit; the existing one of that name is not included."""
         store = await make_store()
         removed: list[Schedule] = []
         for n in range(3):
@@ -76,7 +77,7 @@ class TestSchedules:
         assert await store.read(lambda tx: tx.schedules.removed_by_slug("other-1", limit=9)) == []
 
     async def test_a_changed_definition_is_written_back_whole(self, make_store: MakeStore) -> None:
-        """Every field a change may touch is kept, and no other schedule moves."""
+        """Every field that may change is stored, and no other schedule changes."""
         store = await make_store()
         one, two = await store.write(lambda tx: tx.schedules.add_many([a_schedule("a"), a_schedule("b")]))
         assert one is not None
@@ -87,7 +88,7 @@ class TestSchedules:
         assert await store.read(lambda tx: tx.schedules.by_ids([one, two])) == {one: changed, two: before[two]}
 
     async def test_pages_tile_the_living_in_slug_order(self, make_store: MakeStore) -> None:
-        """Going from page to page by the last slug meets every living schedule once."""
+        """Paging by the last slug returns every existing schedule once."""
         store = await make_store()
         slugs = [f"s{n:02}" for n in (7, 3, 9, 1, 5, 8, 2)]
         await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in slugs]))
@@ -102,7 +103,7 @@ class TestSchedules:
         assert await store.read(lambda tx: tx.schedules.count()) == 6
 
     async def test_a_page_may_keep_slugs_with_a_text_in_them(self, make_store: MakeStore) -> None:
-        """The text is taken literally: no character of it is a wildcard."""
+        """The text is taken literally: no character is a wildcard."""
         store = await make_store()
         slugs = ["daily-tea", "tea", "coffee", "t%a", "t_a"]
         await store.write(lambda tx: tx.schedules.add_many([a_schedule(slug) for slug in slugs]))
@@ -113,7 +114,7 @@ class TestSchedules:
         assert [row.slug for row in page] == ["tea"]
 
     async def test_those_amiss_are_met_in_slug_order(self, make_store: MakeStore) -> None:
-        """The halted and the failing of the living, page by page; not those that go well, or are done."""
+        """Existing schedules that are halted or failing, page by page; not healthy ones, nor those that are done."""
         store = await make_store()
         states: dict[str, State] = {
             "paused": "paused", "disabled": "disabled", "invalid": "invalid", "active": "active",
@@ -133,7 +134,7 @@ class TestSchedules:
         assert [row.slug for row in first + rest] == ["disabled", "failing", "invalid", "paused"]
 
     async def test_zoned_schedules_are_met_in_id_order(self, make_store: MakeStore) -> None:
-        """Only the living that depend on a zone, step by step after an id."""
+        """Only existing ones that depend on a zone, page by page after an id."""
         store = await make_store()
         rows = [a_schedule(f"s{n}", is_zoned=n % 2) for n in range(6, 0, -1)]
         ids = await store.write(lambda tx: tx.schedules.add_many(rows))
@@ -145,7 +146,7 @@ class TestSchedules:
         assert [row.schedule_id for row in first + rest] == [zoned[0], zoned[2]]
 
     async def test_nothing_asked_is_nothing_done(self, make_store: MakeStore) -> None:
-        """Empty batches are fine everywhere."""
+        """Empty batches are valid everywhere."""
         store = await make_store()
         assert await store.write(lambda tx: tx.schedules.add_many([])) == []
         await store.write(lambda tx: tx.schedules.save_many([]))
@@ -153,10 +154,10 @@ class TestSchedules:
 
 
 class TestCadences:
-    """Where a schedule stands is one row, found by id or by its alarm."""
+    """The state of a schedule is one row, found by id or by its alarm."""
 
     async def test_a_cadence_reads_back_as_written(self, make_store: MakeStore) -> None:
-        """Every column, full and empty, before and after a change."""
+        """Every column, filled and empty, before and after a change."""
         store = await make_store()
         full = a_cadence(2)._replace(
             version=3, state="paused", state_reason="why", state_at=NOW + 1, resume_at=NOW + 2,
@@ -172,7 +173,7 @@ class TestCadences:
         assert await store.write(lambda tx: tx.cadences.lock(iter([1, 2]))) == {1: swapped[0], 2: swapped[1]}
 
     async def test_due_cadences_come_oldest_first(self, make_store: MakeStore) -> None:
-        """Due means due by now, that very moment included; what rests, is parked or comes later stays away."""
+        """Due means due by now, inclusive; inactive, parked and later ones are left out."""
         store = await make_store()
         alarms = [
             schedule_alarm(1, NOW),
@@ -192,7 +193,7 @@ class TestCadences:
         assert await store.read(lambda tx: tx.cadences.due(now=NOW - 10, limit=2)) == []
 
     async def test_the_lean_saves_write_their_columns_and_leave_the_rest(self, make_store: MakeStore) -> None:
-        """Ringing and settling write what they change; what another wrote meanwhile to other columns stays."""
+        """Ringing and settling write only the columns they change; concurrent changes to other columns are kept."""
         store = await make_store()
         before = a_cadence(1)
         await store.write(lambda tx: tx.cadences.add_many([before, a_cadence(2)]))
@@ -209,7 +210,7 @@ class TestCadences:
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {1: settled, 2: a_cadence(2)}
 
     async def test_the_kinds_that_are_due_are_told(self, make_store: MakeStore) -> None:
-        """Due by now, that very moment included, whatever its priority; what rests, is parked or comes later is not."""
+        """Due by now, inclusive, with any priority; inactive, parked and later ones do not count."""
         store = await make_store()
         alarms = [
             Alarm("a", 1, NOW, 1, None, 0),
@@ -225,7 +226,7 @@ class TestCadences:
         assert await store.write(lambda tx: tx.alarms.due_kinds(now=NOW + 1)) == {"a", "b", "c"}
 
     async def test_the_first_in_line_is_held_off(self, make_store: MakeStore) -> None:
-        """Of its kind, persons first, then the oldest; it rings later, and nothing else is touched."""
+        """Of its kind, manual runs first, then the oldest; it rings later, and nothing else changes."""
         store = await make_store()
         rows = [
             Alarm("run", 1, NOW - 9, 1, None, 0),
@@ -249,7 +250,8 @@ class TestCadences:
         assert await store.read(lambda tx: tx.alarms.by_refs("schedule", [2])) == {2: rows[4]}
 
     async def test_moving_an_alarm_changes_its_due_time_alone(self, make_store: MakeStore) -> None:
-        """Alarms of that kind ring at another time, or rest; an alarm of another kind with the same ref stays."""
+        """Alarms of that kind ring at another time, or not at all; one of another kind with the same ref is
+        unchanged."""
         store = await make_store()
         rows = [
             Alarm("schedule", 1, NOW, 1, None, 0),
@@ -263,7 +265,7 @@ class TestCadences:
         assert await store.read(lambda tx: tx.alarms.by_refs("run", [1])) == {1: rows[2]}
 
     async def test_cadences_ahead_of_the_clock_come_in_id_order(self, make_store: MakeStore) -> None:
-        """Planned strictly beyond now, at most as many as asked."""
+        """Planned strictly beyond now, up to the limit."""
         store = await make_store()
         rows = [a_cadence(n, planned_through=NOW + n - 3) for n in (6, 2, 5, 3, 4)]
         await store.write(lambda tx: put_cadences(tx, *rows))
@@ -274,10 +276,10 @@ class TestCadences:
 
 
 class TestAlarms:
-    """Everything that must happen later is a row here."""
+    """Everything that must happen later is an alarm."""
 
     async def test_an_alarm_is_known_by_what_it_rings(self, make_store: MakeStore) -> None:
-        """Setting it again moves it; the same number under another kind is another alarm."""
+        """Setting it again moves it; the same ref under another kind is another alarm."""
         store = await make_store()
         await store.write(lambda tx: tx.alarms.set_many([run_alarm(1), schedule_alarm(1), run_alarm(2)]))
         moved = run_alarm(1, NOW + 5, priority=0, lane="l", parked=1)
@@ -287,7 +289,7 @@ class TestAlarms:
         assert await store.read(lambda tx: tx.alarms.by_refs("schedule", [1, 2])) == {1: schedule_alarm(1)}
 
     async def test_a_removed_alarm_never_rings(self, make_store: MakeStore) -> None:
-        """Removing takes those named, of that kind, and does not mind those that are not there."""
+        """Deletes the named ones of that kind, and ignores missing ones."""
         store = await make_store()
         await store.write(lambda tx: tx.alarms.set_many([run_alarm(1), run_alarm(2), schedule_alarm(1)]))
         await store.write(lambda tx: tx.alarms.remove_many("run", [1, 7]))
@@ -296,7 +298,7 @@ class TestAlarms:
         await store.write(lambda tx: tx.alarms.remove_many("run", []))
 
     async def test_the_next_due_time_is_the_earliest_of_all(self, make_store: MakeStore) -> None:
-        """Whatever its kind and priority, unless it is parked or rests."""
+        """Of any kind and priority, unless it is parked or inactive."""
         store = await make_store()
         assert await store.read(lambda tx: tx.alarms.next_due_at()) is None
         alarms = [run_alarm(1, None), run_alarm(2, NOW - 99, parked=1, lane="l")]
@@ -317,7 +319,7 @@ class TestAlarms:
             assert await store.read(lambda tx: tx.alarms.next_due_at()) == due_at
 
     async def test_waiting_runs_can_be_brought_nearer(self, make_store: MakeStore) -> None:
-        """Only run alarms, those due strictly beyond and those parked; it says how many."""
+        """Only run alarms, those due strictly beyond and those parked; returns how many."""
         store = await make_store()
         alarms = [run_alarm(1, NOW), run_alarm(2, NOW + 1), run_alarm(3, NOW + 500, priority=0), run_alarm(4, None)]
         alarms += [run_alarm(6, NOW - 9, lane="l", parked=1), schedule_alarm(5, NOW + 500)]
@@ -329,7 +331,7 @@ class TestAlarms:
         assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [5])))[5].due_at == NOW + 500
 
     async def test_due_is_seen_in_the_same_transaction(self, make_store: MakeStore) -> None:
-        """What an operation has set rings for the next statement of the same operation."""
+        """An alarm that an operation has set is due for its next statement."""
         store = await make_store()
 
         def operation(tx: Tx) -> tuple[list[int], int | None]:

@@ -1,4 +1,4 @@
-"""Rows for the conformance suite: valid ones, of which each test names only what it is about."""
+"""Rows for the conformance suite: valid rows, of which each test names only the fields it is about."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -8,7 +8,7 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, NewSchedule, Store, Tx
 
 MakeStore: TypeAlias = Callable[[], Awaitable[Store]]
-"""Opens the store of this test. Every call opens the same place, as another process would."""
+"""Opens the store of this test. Every call opens the same store, as another process would."""
 
 NOW = 1_800_000_000_000
 
@@ -27,7 +27,7 @@ def a_cadence(schedule_id: int, **changes: Any) -> Cadence:
 
 
 def a_run(run_id: int, **changes: Any) -> Run:
-    """A planned run that waits; its instant is as many milliseconds after NOW as its id says."""
+    """A planned run that waits; its instant is NOW plus its id in milliseconds."""
     at = NOW + run_id
     return Run(
         run_id, "schedule", 1, at, at, None, 1, at, "schedule", "waiting", None, None, 0, 0, 0, 1, None, None, 0, 1,
@@ -42,7 +42,7 @@ def running(run_id: int, node_id: int, fence: int = 1, **changes: Any) -> Run:
 
 
 def closed(run_id: int, ended_at: int, **changes: Any) -> Run:
-    """A run that ended well."""
+    """A run that succeeded."""
     ended = {"outcome": "succeeded", "rung": "finished", "started_at": NOW, "ended_at": ended_at, "attempt": 1}
     ended["due_at"] = min(NOW + run_id, ended_at)
     return a_run(run_id, **{**ended, **changes})
@@ -71,18 +71,18 @@ def schedule_alarm(schedule_id: int, due_at: int | None = NOW, **changes: Any) -
 
 
 def put_runs(tx: Tx, *rows: Run) -> None:
-    """Write ledger rows, having taken their ids as everybody does."""
+    """Write ledger rows, after reserving their ids."""
     tx.runs.reserve_ids(max(row.run_id for row in rows))
     tx.runs.add_many(rows)
 
 
 def put_cadences(tx: Tx, *rows: Cadence) -> None:
-    """Write cadences together with their schedules, whose ids come out as they are named."""
+    """Write cadences together with their schedules, whose ids match."""
     tx.schedules.add_many([a_schedule(f"s{n:04}") for n in range(1, max(row.schedule_id for row in rows) + 1)])
     tx.cadences.add_many(rows)
 
 
 def a_node(tx: Tx, **changes: Any) -> int:
-    """Register a node that has a minute."""
+    """Register a node with a lease of one minute."""
     known: dict[str, Any] = {"name": "a", "host": "here", "pid": 1, "now": NOW, "lease_until": NOW + 60_000}
     return tx.nodes.register(**{**known, "capacity": 8, **changes})

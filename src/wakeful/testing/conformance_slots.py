@@ -10,7 +10,7 @@ from wakeful.testing.conformance_rows import NOW, MakeStore, a_schedule
 
 
 def _full(slot: Slot) -> Slot:
-    """The slot with something in every column."""
+    """The slot with a value in every column."""
     texts = {"definition", "key_mark", "modes", "reading", "error", "stats", "wake_error"}
     full: dict[str, Any] = {
         name: f"{name} \N{ALARM CLOCK} 'x'" if name in texts else NOW + place
@@ -21,10 +21,10 @@ def _full(slot: Slot) -> Slot:
 
 
 class TestSlots:
-    """Where quota slots stand."""
+    """The states of quota slots."""
 
     async def test_a_new_slot_reads_back_as_written_and_its_name_is_taken(self, make_store: MakeStore) -> None:
-        """Whatever the settings or a person define."""
+        """Whether the settings or a person defined it."""
         store = await make_store()
         added = await store.write(lambda tx: tx.slots.add("main", '{"é": 1}', now=NOW))
         assert added is not None
@@ -38,7 +38,7 @@ class TestSlots:
         assert await store.write(lambda tx: tx.slots.lock([added.slot_id, 99])) == {added.slot_id: added}
 
     async def test_every_column_is_written_back(self, make_store: MakeStore) -> None:
-        """And only of the rows that were named."""
+        """And only of the given rows."""
         store = await make_store()
 
         def put(tx: Tx) -> tuple[Slot, Slot]:
@@ -52,7 +52,7 @@ class TestSlots:
         assert await store.read(lambda tx: tx.slots.all()) == [_full(one), two]
 
     async def test_each_side_is_due_by_its_own_alarm(self, make_store: MakeStore) -> None:
-        """Oldest first, at most as many as asked for; an alarm that rests or lies ahead is not."""
+        """Oldest first, up to the limit; an inactive or later alarm does not count."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
@@ -72,7 +72,7 @@ class TestSlots:
             assert [row.slot_id for row in first] == [ids[n] for n in expected[:1]]
 
     async def test_a_removed_slot_is_gone_with_its_readings_and_its_name_is_free(self, make_store: MakeStore) -> None:
-        """The next one of that name is another one."""
+        """The next one of that name is a different one."""
         store = await make_store()
         old = await store.write(lambda tx: tx.slots.add("main", None, now=NOW))
         assert old is not None
@@ -85,7 +85,7 @@ class TestSlots:
         assert new.slot_id != old.slot_id
 
     async def test_readings_are_kept_in_order_and_forgotten_by_age(self, make_store: MakeStore) -> None:
-        """The newest ones, oldest first; two of one millisecond are one; other slots keep theirs."""
+        """The newest ones, oldest first; two of the same millisecond are one; other slots keep theirs."""
         store = await make_store()
         for at, text in ((NOW, "a"), (NOW + 10, "b"), (NOW + 20, "c"), (NOW + 20, "d")):
             await store.write(lambda tx: tx.slots.keep_reading(Read(1, at, text), since=0))
@@ -102,7 +102,7 @@ class TestSlots:
         assert (await kept(1), await kept(2)) == (["b", "d", "e"], ["x"])
 
     async def test_schedules_that_name_a_slot_are_found(self, make_store: MakeStore) -> None:
-        """The living ones whose definition mentions one, in id order, in steps."""
+        """Existing ones whose definition mentions one, in id order, page by page."""
         store = await make_store()
         texts = (
             '{"slot":"main"}',
@@ -118,7 +118,7 @@ class TestSlots:
         assert [row.slug for row in rest] == ["s2"]
 
     async def test_schedules_that_wait_for_a_reset_are_found(self, make_store: MakeStore) -> None:
-        """The living ones that mention the kind, in id order, in steps."""
+        """Existing ones that mention the kind, in id order, page by page."""
         store = await make_store()
         waiting = '{"schedule":{"type":"afterReset","slot":"main"}}'
         rows = [a_schedule(f"s{n}", **({"definition": waiting} if n % 2 else {})) for n in range(8)]

@@ -1,5 +1,5 @@
 # ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
-"""Conformance: lanes, nodes, facts, and what a transaction promises."""
+"""Conformance: lanes, nodes, values, and the guarantees of a transaction."""
 
 import asyncio
 from functools import partial
@@ -30,10 +30,10 @@ async def _parked(store: Store) -> list[int]:
 
 
 class TestLanes:
-    """One at a time per lane (L5)."""
+    """One run at a time per lane (L5)."""
 
     async def test_the_first_in_order_gets_a_free_lane(self, make_store: MakeStore) -> None:
-        """Whoever asks for a held lane gets nothing, and whoever holds it holds it still."""
+        """Requesting a held lane returns nothing, and its holder keeps it."""
         store = await make_store()
         wanted = [("b", 5), ("a", 9), ("b", 1), ("a", 2)]
         assert await store.write(lambda tx: tx.lanes.take_many(wanted)) == {5, 9}
@@ -43,7 +43,7 @@ class TestLanes:
         assert await store.write(lambda tx: tx.lanes.take_many([])) == set()
 
     async def test_a_lane_is_freed_by_its_holder_only(self, make_store: MakeStore) -> None:
-        """A late free of someone else's changes nothing and wakes nobody."""
+        """A late free of another run's lane changes nothing and unparks nothing."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -57,7 +57,7 @@ class TestLanes:
         await store.write(lambda tx: tx.lanes.free_many([]))
 
     async def test_freeing_a_lane_lets_the_best_one_ring(self, make_store: MakeStore) -> None:
-        """A person first, then the oldest due, then the lowest id; one at a time, of that lane only."""
+        """Manual runs first, then the oldest due, then the lowest id; one at a time, of that lane only."""
         store = await make_store()
         parked = [
             run_alarm(4, NOW - 5, lane="a", parked=1),
@@ -79,7 +79,7 @@ class TestLanes:
         assert await _parked(store) == [7]
 
     async def test_a_run_that_leaves_without_its_lane_lets_the_next_one_ring(self, make_store: MakeStore) -> None:
-        """Freeing a lane nobody holds still wakes its head: otherwise those behind would be parked for ever."""
+        """Freeing a lane that is not held still unparks its head: otherwise those behind would be parked forever."""
         store = await make_store()
         await store.write(lambda tx: tx.lanes.take_many([("a", 1)]))
         parked = [run_alarm(n, NOW + n, lane="a", parked=1) for n in (2, 3, 4)]
@@ -90,7 +90,7 @@ class TestLanes:
         assert await _parked(store) == [4]
 
     async def test_a_lane_freed_and_taken_again_in_one_transaction(self, make_store: MakeStore) -> None:
-        """Settle and claim may meet in one operation."""
+        """Settling and claiming may happen in one operation."""
         store = await make_store()
         await store.write(lambda tx: tx.lanes.take_many([("a", 1)]))
 
@@ -102,7 +102,7 @@ class TestLanes:
         assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 2}
 
     async def test_a_lane_is_never_held_twice_whoever_asks(self, make_store: MakeStore) -> None:
-        """Many claim and free at once through two doors; at every moment a lane has at most one that believes in it."""
+        """Many claim and free concurrently over two connections; a lane never has more than one holder."""
         stores = [await make_store(), await make_store()]
         inside: dict[str, int] = {}
         turns = 0
@@ -128,7 +128,7 @@ class TestNodes:
     """Leases belong to incarnations."""
 
     async def test_a_new_incarnation_is_known_as_registered(self, make_store: MakeStore) -> None:
-        """It begins idle, ticking now, with its lease; every registration is another incarnation."""
+        """It starts idle, ticking now, with its lease; every registration is another incarnation."""
         store = await make_store()
         first = await store.write(a_node)
         second = await store.write(lambda tx: a_node(tx, name="b", host="there", pid=2, now=NOW + 1, capacity=3))
@@ -139,7 +139,7 @@ class TestNodes:
         ]
 
     async def test_a_lease_is_held_until_it_is_taken(self, make_store: MakeStore) -> None:
-        """Asked before every claim: a node that was taken for dead claims nothing more."""
+        """Checked before every claim: a node that was declared dead claims nothing more."""
         store = await make_store()
         node_id = await store.write(a_node)
         assert await store.write(lambda tx: tx.nodes.hold(node_id))
@@ -148,7 +148,7 @@ class TestNodes:
         assert not await store.write(lambda tx: tx.nodes.hold(node_id))
 
     async def test_renewing_pushes_the_lease_out_until_it_is_taken(self, make_store: MakeStore) -> None:
-        """After that the node is told, and its row stays as it was."""
+        """After that the call returns False, and its row is unchanged."""
         store = await make_store()
         node_id = await store.write(a_node)
 
@@ -166,7 +166,7 @@ class TestNodes:
         )
 
     async def test_a_lease_is_over_at_its_end(self, make_store: MakeStore) -> None:
-        """Expired are those whose lease has ended, or ends too far ahead to be true, and was not yet taken."""
+        """Expired are nodes that are not voided and whose lease has ended, or ends implausibly late."""
         store = await make_store()
         ids = [await store.write(lambda tx: a_node(tx, lease_until=NOW + n)) for n in (1, 2, 3)]
         for now, expected in ((NOW, []), (NOW + 1, ids[:1]), (NOW + 3, ids)):
@@ -178,7 +178,7 @@ class TestNodes:
         assert [n.node_id for n in await store.read(lambda tx: tx.nodes.expired(now=NOW + 9))] == [ids[0], ids[2]]
 
     async def test_a_lease_is_taken_once(self, make_store: MakeStore) -> None:
-        """Voiding answers those that were not voided before, so two rescuers do not both believe in it."""
+        """Voiding returns those that were not voided before, so two rescuers never handle the same node."""
         store = await make_store()
         ids = [await store.write(a_node) for _ in range(3)]
         assert sorted(await store.write(lambda tx: tx.nodes.void(ids[:2], now=NOW))) == ids[:2]
@@ -188,7 +188,7 @@ class TestNodes:
         assert await store.write(lambda tx: tx.nodes.void([], now=NOW)) == []
 
     async def test_leftovers_are_what_voided_nodes_still_own(self, make_store: MakeStore) -> None:
-        """Running and stuck runs count, closed ones do not, nor do those of the living."""
+        """Running and stuck runs count, closed ones do not, nor do those of live nodes."""
         store = await make_store()
         ids = [await store.write(a_node) for _ in range(4)]
         rows = [
@@ -204,10 +204,10 @@ class TestNodes:
 
 
 class TestWhatNodesPublish:
-    """By which settings each works."""
+    """The settings hash of each node."""
 
     async def test_a_node_says_by_which_settings_it_works(self, make_store: MakeStore) -> None:
-        """Nothing until it does."""
+        """Empty until it is published."""
         store = await make_store()
         node_id = await store.write(a_node)
         assert [node.terms for node in await store.read(lambda tx: tx.nodes.all())] == [""]
@@ -216,10 +216,10 @@ class TestWhatNodesPublish:
 
 
 class TestMeta:
-    """Single facts by name."""
+    """Single values by name."""
 
     async def test_a_fact_is_what_was_last_written(self, make_store: MakeStore) -> None:
-        """Unknown facts are None."""
+        """Unknown names return None."""
         store = await make_store()
         assert await store.read(lambda tx: tx.meta.get("x")) is None
         for value in ("1", "", "ümlaut"):
@@ -228,10 +228,10 @@ class TestMeta:
 
 
 class TestOwners:
-    """Who has runs besides schedules."""
+    """Owners of runs other than schedules."""
 
     async def test_a_name_keeps_its_id(self, make_store: MakeStore) -> None:
-        """Below zero, given at the first ask, different for different names; a read gives none."""
+        """Negative, assigned on first use, different for different names; a read assigns none."""
         store = await make_store()
         assert await store.read(lambda tx: tx.owners.find("slot:main")) is None
         first = await store.write(lambda tx: tx.owners.named("slot:main"))
@@ -245,7 +245,7 @@ class TestOwners:
         assert names == {first: "slot:main", other: "workflow:inbox"}
 
     async def test_askers_at_once_get_the_same(self, make_store: MakeStore) -> None:
-        """However many ask for a new name together."""
+        """With any number of concurrent requests for a new name."""
         store = await make_store()
         given = await asyncio.gather(*(store.write(lambda tx: tx.owners.named("heartbeat")) for _ in range(8)))
         assert len(set(given)) == 1
@@ -263,7 +263,7 @@ class TestLogins:
     """One-time codes and sessions of the page."""
 
     async def test_a_code_is_taken_once(self, make_store: MakeStore) -> None:
-        """Of several processes at once one gets it; not as another kind, and not when it has expired."""
+        """Of several concurrent processes one gets it; not as another kind, and not after it has expired."""
         stores = [await make_store() for _ in range(3)]
         await stores[0].write(lambda tx: tx.logins.add(_login("a")))
         assert await stores[1].read(lambda tx: tx.logins.get("a")) == _login("a")
@@ -276,7 +276,7 @@ class TestLogins:
         assert await stores[2].read(lambda tx: tx.logins.get("a")) is None
 
     async def test_what_has_expired_or_is_too_much_is_removed(self, make_store: MakeStore) -> None:
-        """The newest stay; all can be ended together."""
+        """The newest are kept; all can be ended together."""
         store = await make_store()
         for n in range(6):
             login = _login(f"s{n}", "session", created_at=NOW + n)
@@ -292,10 +292,10 @@ def _answer(key: str, answered_at: int = NOW, *, size: int = 10) -> Answer:
 
 
 class TestAnswers:
-    """What was answered under a key, to be given again."""
+    """Responses stored by key, returned again for repeated requests."""
 
     async def test_an_answer_is_what_was_last_kept(self, make_store: MakeStore) -> None:
-        """By its key only; another one under the same key takes its place."""
+        """By its key only; another one with the same key replaces it."""
         store = await make_store()
         assert await store.read(lambda tx: tx.answers.get("k")) is None
         await store.write(lambda tx: tx.answers.put(_answer("k")))
@@ -306,7 +306,7 @@ class TestAnswers:
         assert await store.read(lambda tx: tx.answers.get("k")) == another
 
     async def test_one_of_many_begins(self, make_store: MakeStore) -> None:
-        """Asked at once from several processes, one is told to answer; the next when it let go, or never came back."""
+        """Of several concurrent processes, one gets the key; the next one when it is released, or has expired."""
         stores = [await make_store() for _ in range(3)]
 
         async def begun(n: int, now: int = NOW) -> bool:
@@ -352,10 +352,10 @@ def _count_up(tx: Tx) -> int:
 
 
 class TestTransactions:
-    """What `write` and `read` promise."""
+    """The guarantees of `write` and `read`."""
 
     async def test_an_operation_that_raises_is_undone_alone(self, make_store: MakeStore) -> None:
-        """Its caller gets the very exception; those gathered with it are kept."""
+        """Its caller gets the original exception; other operations of the group are committed."""
         store = await make_store()
 
         def operation(tx: Tx, n: int) -> int:
@@ -378,7 +378,7 @@ class TestTransactions:
                 assert kept == (None, {})
 
     async def test_an_error_of_the_database_is_undone_alone_too(self, make_store: MakeStore) -> None:
-        """A broken rule in one operation is no trouble for the next, in one group or after it."""
+        """A constraint violation in one operation does not affect others, in the same group or later."""
         store = await make_store()
         await store.write(lambda tx: put_runs(tx, a_run(1)))
 
@@ -395,20 +395,20 @@ class TestTransactions:
         assert await store.read(lambda tx: tx.meta.get("broken")) is None
 
     async def test_nothing_is_lost_among_many_writers(self, make_store: MakeStore) -> None:
-        """Read, add one, write back: two hundred at once through two doors end at two hundred."""
+        """Read, add one, write: two hundred concurrent operations over two connections end at two hundred."""
         stores = [await make_store(), await make_store()]
         counted = await asyncio.gather(*(stores[n % 2].write(_count_up) for n in range(200)))
         assert sorted(counted) == list(range(1, 201))
 
     async def test_what_was_answered_is_there_for_everybody(self, make_store: MakeStore) -> None:
-        """Commit before you acknowledge (L7): another process sees each write as soon as its caller was answered."""
+        """Commit before acknowledging (L7): another process sees each write as soon as its caller has the result."""
         ours, theirs = await make_store(), await make_store()
         for n in range(20):
             await ours.write(lambda tx: tx.meta.set("x", str(n)))
             assert await theirs.read(lambda tx: tx.meta.get("x")) == str(n)
 
     async def test_what_was_answered_is_there_after_reopening(self, make_store: MakeStore) -> None:
-        """Every noun keeps what was written to it."""
+        """In every table."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -430,7 +430,7 @@ class TestTransactions:
         assert await again.write(lambda tx: tx.runs.reserve_ids(1)) == [2]
 
     async def test_a_read_sees_one_moment(self, make_store: MakeStore) -> None:
-        """Two facts that are always written together are never seen apart, however many write meanwhile."""
+        """Two values that are always written together never differ in a read, with any number of concurrent writers."""
         store = await make_store()
 
         def write(tx: Tx, n: int) -> None:
@@ -448,7 +448,7 @@ class TestTransactions:
         await asyncio.gather(reader(), reader(), *(store.write(partial(write, n=n)) for n in range(100)))
 
     async def test_a_read_changes_nothing(self, make_store: MakeStore) -> None:
-        """One that tries is refused, and the next read is none the worse for it."""
+        """A write in a read is refused, and later reads work."""
         store = await make_store()
         with pytest.raises(Exception, match=r".+"):
             await store.read(lambda tx: tx.meta.set("x", "y"))
@@ -459,7 +459,7 @@ class TestTransactions:
         assert await store.read(lambda tx: tx.meta.get("x")) == "z"
 
     async def test_looking_never_changes_what_is_planned(self, make_store: MakeStore) -> None:
-        """Asking in a read for what is due, and for locks, leaves it due (L1)."""
+        """Reading what is due, or locking, in a read leaves it due (L1)."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -473,7 +473,7 @@ class TestTransactions:
             assert await store.read(lambda tx: tx.alarms.next_due_at()) == NOW
 
     async def test_a_caller_that_goes_away_disturbs_nobody(self, make_store: MakeStore) -> None:
-        """Cancelled callers are not answered; the others are, and the store goes on."""
+        """Cancelled callers get no result; the others do, and the store continues."""
         store = await make_store()
         tasks = [asyncio.create_task(store.write(_count_up)) for _ in range(20)]
         reads = [asyncio.create_task(store.read(lambda tx: tx.meta.get("n"))) for _ in range(20)]
@@ -485,7 +485,7 @@ class TestTransactions:
         assert await store.write(_count_up) >= 11
 
     async def test_a_closed_store_says_so(self, make_store: MakeStore) -> None:
-        """What was asked before is finished, what is asked afterwards is refused, closing twice is harmless."""
+        """Submitted operations finish, later ones are refused, closing twice is harmless."""
         store = await make_store()
         asked = [asyncio.create_task(store.write(_count_up)) for _ in range(10)]
         await asyncio.sleep(0)
@@ -499,10 +499,11 @@ class TestTransactions:
 
 
 class TestTheClock:
-    """Who may tick."""
+    """Which process may tick."""
 
     async def test_an_exclusive_clock_is_held_by_one(self, make_store: MakeStore) -> None:
-        """If holding proves to be alone, a second holder is refused until the first lets go or is closed."""
+        """If holding the clock proves to be alone, a second holder is refused until the first releases it or is
+        closed."""
         one, two = await make_store(), await make_store()
         assert await one.hold_clock()
         assert await one.hold_clock()
@@ -515,7 +516,7 @@ class TestTheClock:
         assert await one.hold_clock()
 
     async def test_a_write_of_another_process_is_noticed(self, make_store: MakeStore) -> None:
-        """The hint may come too often and never too rarely."""
+        """The hint may come too many times, but is never missed."""
         one, two = await make_store(), await make_store()
         await one.changed()
         for _ in range(3):

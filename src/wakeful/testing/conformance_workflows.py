@@ -30,12 +30,12 @@ def a_message(workflow_id: int, topic: str, message_id: str, place: int, **chang
 
 
 def a_subscription(workflow_id: int, topic: str, consumer: str = "c", **changes: Any) -> Subscription:
-    """A consumer that has seen everything."""
+    """A consumer that has read everything."""
     return Subscription(workflow_id, topic, consumer, 1, 1, 1)._replace(**changes)
 
 
 def a_handler_run(run_id: int, session_id: int, **changes: Any) -> HandlerRun:
-    """The run of a consumer that has begun."""
+    """A consumer's run that has started."""
     return HandlerRun(
         run_id, 1, session_id, "c", "consumer", "preparing", "{}", None, None, None, 0, 0, 0, 0, None, 0
     )._replace(**changes)  # fmt: skip
@@ -64,7 +64,7 @@ class TestWorkflows:
     async def test_a_name_is_taken_once_and_free_again_when_its_workflow_is_deleted(
         self, make_store: MakeStore
     ) -> None:
-        """What is deleted keeps its id and its row."""
+        """A deleted workflow keeps its id and its row."""
         store = await make_store()
         first = await store.write(lambda tx: tx.workflows.add(a_workflow("inbox")))
         assert first is not None
@@ -86,7 +86,7 @@ class TestWorkflows:
         assert second not in (None, first)
 
     async def test_they_are_listed_by_name_and_walked_by_id(self, make_store: MakeStore) -> None:
-        """Names compare byte by byte; the deleted are not among them."""
+        """Names compare byte by byte; deleted ones are left out."""
         store = await make_store()
         ids = await store.write(lambda tx: _add(tx, "b", "a.x", "a-x", "z"))
 
@@ -102,7 +102,7 @@ class TestWorkflows:
         assert [row.workflow_id for row in walked] == ids[1:3]
 
     async def test_those_that_wait_for_a_person_are_found(self, make_store: MakeStore) -> None:
-        """Active, with an error, and not deleted; a paused one was looked at already."""
+        """Active, with an error, and not deleted; a paused one already has a person's attention."""
         store = await make_store()
         ids = await store.write(lambda tx: _add(tx, "well", "b", "a", "paused", "gone"))
 
@@ -118,7 +118,7 @@ class TestWorkflows:
         assert [row.name for row in await store.read(lambda tx: tx.workflows.stopped(limit=1))] == ["a"]
 
     async def test_those_whose_alarm_is_due_are_found_oldest_first(self, make_store: MakeStore) -> None:
-        """One whose alarm rests is not, nor is one whose time has not come."""
+        """Not those without a due time, nor those that are due later."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
@@ -134,7 +134,7 @@ class TestWorkflows:
         assert await store.write(lambda tx: tx.workflows.due(now=NOW - 6, limit=9)) == []
 
     async def test_handlers_and_topics_are_written_and_written_again(self, make_store: MakeStore) -> None:
-        """Handlers come in the order of their places, topics by name; each workflow's apart."""
+        """Handlers are ordered by place, topics by name, separately for each workflow."""
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "one", "two"))
         handlers = [a_handler(one, "z", place=0, kind="producer", next_at=NOW), a_handler(one, "a", place=1)]
@@ -158,7 +158,7 @@ class TestWorkflows:
         assert (await store.read(lambda tx: tx.workflows.topics([one])))[one][1] == Topic(one, "mail", 4)
 
     async def test_subscriptions_are_written_and_taken_away_by_topic_and_consumer(self, make_store: MakeStore) -> None:
-        """They come by topic and consumer, each workflow's apart."""
+        """Ordered by topic and consumer, separately for each workflow."""
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "one", "two"))
         rows = [a_subscription(one, "mail", "b"), a_subscription(one, "mail", "a"), a_subscription(one, "bin", "b")]
@@ -174,8 +174,7 @@ class TestWorkflows:
         await store.write(lambda tx: tx.workflows.remove_subscriptions(one, []))
 
     async def test_consumers_with_pending_messages_are_found_workflow_by_workflow(self, make_store: MakeStore) -> None:
-        """Each once, whatever the number of its messages; those that left their topic, and deleted workflows, are left
-        out."""
+        """Each once, with any number of messages; unsubscribed consumers and deleted workflows are left out."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
@@ -197,7 +196,7 @@ class TestWorkflows:
         assert await store.read(lambda tx: tx.workflows.with_pending(after_id=ids[0], limit=9)) == {ids[1]: ["c1"]}
 
     async def test_what_a_deleted_workflow_leaves_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
-        """Not while a run of it is open, and nothing of others."""
+        """Not while one of its runs is open, and nothing of other workflows."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
@@ -226,7 +225,7 @@ class TestMessages:
     async def test_pending_ones_come_oldest_first_by_the_place_they_have_had_from_the_start(
         self, make_store: MakeStore
     ) -> None:
-        """Publishing again or releasing changes the sequence and not the place."""
+        """Publishing again or releasing changes the sequence but not the place."""
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", f"m{n}", n) for n in (3, 1, 2)]
@@ -248,7 +247,7 @@ class TestMessages:
         assert await store.read(lambda tx: tx.messages.by_ids(one, [])) == {}
 
     async def test_what_becomes_of_a_message_is_written_back_by_its_key(self, make_store: MakeStore) -> None:
-        """Status, attempt, sequence and run; its place, its payload and others of the same id stay."""
+        """Status, attempt, sequence and run; its place, its payload and others with the same id are unchanged."""
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "a", "b"))
         same = [a_message(one, "t", "m", 1), a_message(one, "u", "m", 1), a_message(two, "t", "m", 1)]
@@ -264,7 +263,7 @@ class TestMessages:
         assert await store.read(lambda tx: tx.messages.pending(two, "t", "c", limit=9)) == [same[2]]
 
     async def test_messages_are_handed_over_to_another_consumer(self, make_store: MakeStore) -> None:
-        """Whatever their status; what the other one has stays as it is, and other topics too."""
+        """In any status; the messages the other one already has are unchanged, and so are other topics."""
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", "m1", 1), a_message(one, "t", "m2", 2, status="consumed", run_id=1)]
@@ -278,7 +277,7 @@ class TestMessages:
         }
 
     async def test_what_a_run_holds_is_what_it_has_reserved(self, make_store: MakeStore) -> None:
-        """What it consumed is not held any more."""
+        """Consumed messages are no longer held."""
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         held = [a_message(one, "t", f"m{n}", n, status="reserved", run_id=5, attempt=1) for n in (2, 1)]
@@ -316,7 +315,7 @@ class TestMessages:
         }
 
     async def test_messages_are_listed_by_place_and_by_status_and_consumer(self, make_store: MakeStore) -> None:
-        """Page by page; what is not asked for is left out."""
+        """Page by page, filtered."""
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [
@@ -340,7 +339,7 @@ class TestMessages:
     async def test_subscriptions_whose_messages_wait_for_long_are_found_oldest_first(
         self, make_store: MakeStore
     ) -> None:
-        """Only of active workflows; those of a consumer that left its topic too."""
+        """Only of active workflows; including those of an unsubscribed consumer."""
         store = await make_store()
 
         def put(tx: Tx) -> None:
@@ -362,7 +361,7 @@ class TestSessions:
     """Sessions and handler runs."""
 
     async def test_sessions_are_kept_newest_first_with_their_runs(self, make_store: MakeStore) -> None:
-        """A row written back is as it was written."""
+        """A row reads back as written."""
         store = await make_store()
         ids = [await store.write(lambda tx: tx.sessions.add(NewSession(1, "schedule", NOW, '["p"]'))) for _ in range(3)]
         assert ids == sorted(set(ids))
@@ -387,7 +386,7 @@ class TestSessions:
 
     @pytest.mark.parametrize("limit", [1, 9])
     async def test_history_is_forgotten_with_the_ledger(self, make_store: MakeStore, limit: int) -> None:
-        """With a run go the messages it settled, and its session when that has ended; what is open stays."""
+        """The messages a run settled are deleted with it, and its session once that has ended; open ones are kept."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:

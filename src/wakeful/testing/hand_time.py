@@ -1,15 +1,15 @@
-"""True time that stands still until it is moved, on an ordinary event loop.
+"""Time that stands still until it is moved, on an ordinary event loop.
 
 Theory of operation
 -------------------
-Everything that waits for time is on a list with its deadline. `move_to` sets the time and ends the waits that are due.
-Whoever moves the time has to know what would still happen before it: `is_waiting` and `is_asleep` say so for one task,
-`next_at` names the next deadline.
+Everything that waits for time is in a list with its deadline. `move_to` sets the time and ends the waits that are due.
+The code that moves the time must know what else would happen before that: `is_waiting` and `is_asleep` return that for
+one task, `next_at` is the next deadline.
 
-A guest is code that is not part of what is simulated, such as a test: `has_guests` says whether one waits.
+A guest is code that is not part of the simulation, such as a test: `has_guests` tells whether one is waiting.
 
-A task that sleeps waits for time and nothing else. A task that waits for a bell with a limit may be waiting for real
-work, so only `is_asleep` says that a task cannot go on before the time is moved.
+A sleeping task waits only for time. A task that waits for an event with a timeout may be waiting for real work, so only
+`is_asleep` proves that a task cannot continue before the time is moved.
 """
 
 import asyncio
@@ -34,20 +34,20 @@ class _Wait:
 
 
 class HandTime:
-    """See `simulation.clock.TrueTime`."""
+    """See `testing.virtual_clock.TrueTime`."""
 
     def __init__(self, is_guest: Callable[[], bool]) -> None:
-        self._is_guest = is_guest  # whether the running code is one
+        self._is_guest = is_guest  # whether the running code is a guest
         self.now_ms = 0
         self._watchers: list[asyncio.Future[None]] = []
-        self._waits: dict[_Wait, None] = {}  # in the order in which they began
+        self._waits: dict[_Wait, None] = {}  # in the order in which they started
 
     def is_waiting(self, task: "asyncio.Task[Any]") -> bool:
-        """Whether it waits for time, alone or together with a bell."""
+        """Whether it waits for time, alone or together with an event."""
         return any(wait.task is task for wait in self._waits)
 
     def is_asleep(self, task: "asyncio.Task[Any]") -> bool:
-        """Whether nothing but time can wake it."""
+        """Whether only time can wake it."""
         return any(wait.task is task and wait.is_sleep for wait in self._waits)
 
     @property
@@ -55,7 +55,7 @@ class HandTime:
         return any(wait.is_guest for wait in self._waits)
 
     def next_wait(self) -> "asyncio.Future[None]":
-        """Resolved when something begins to wait."""
+        """Resolved when something starts to wait."""
         watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watchers.append(watcher)
         return watcher
@@ -65,7 +65,7 @@ class HandTime:
         return min((wait.deadline for wait in self._waits), default=None)
 
     def move_to(self, now_ms: int) -> None:
-        """Set the time, and end the waits that are due, the earliest first."""
+        """Set the time, and end the waits that are due, earliest first."""
         self.now_ms = max(self.now_ms, now_ms)
         due = sorted((wait for wait in self._waits if wait.deadline <= self.now_ms), key=lambda wait: wait.deadline)
         for wait in due:

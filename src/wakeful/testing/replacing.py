@@ -1,4 +1,4 @@
-"""What takes the place of programs, requests and agents while an app is on a virtual clock."""
+"""Replacements for programs, requests and agents while an app runs on a virtual clock."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,18 +18,18 @@ from wakeful.ports.agent import Agent, Exchange, Fate, Turn
 from wakeful.ports.clock import Clock
 
 OnCommand: TypeAlias = Callable[..., Any]
-"""Called with the command (`argv`, `env`, `cwd`, `stdin`), and with the fire if it takes two. It returns the output as
-text or None, or an exit code; what it raises fails the run."""
+"""Called with the command (`argv`, `env`, `cwd`, `stdin`), and with the fire if it takes two arguments. It returns the
+output as text or None, or an exit code; an exception fails the run."""
 
 OnHttp: TypeAlias = Callable[..., Any]
-"""Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it takes two. It returns the body
-as text or None, or a status; what it raises fails the run."""
+"""Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it takes two arguments. It returns
+the body as text or None, or a status; an exception fails the run."""
 
 AgentFunction: TypeAlias = Callable[..., Any]
-"""Called like a function that `Wakeful.agent` decorates."""
+"""Called like a function decorated with `Wakeful.agent`."""
 
-NO_COMMANDS: Final = "commands do not run on a virtual clock; give virtual(…, on_command=function) to answer for them"
-NO_REQUESTS: Final = "requests are not sent on a virtual clock; give virtual(…, on_http=function) to answer for them"
+NO_COMMANDS: Final = "commands do not run on a virtual clock; pass virtual(…, on_command=function) to handle them"
+NO_REQUESTS: Final = "requests are not sent on a virtual clock; pass virtual(…, on_http=function) to handle them"
 
 
 class ReplacedAction:
@@ -65,7 +65,7 @@ class ReplacedAction:
 def replaced(
     actions: Mapping[type[Any], Action], on_command: OnCommand | None, on_http: OnHttp | None
 ) -> Mapping[type[Any], Action]:
-    """The actions of an app, with those replaced that would reach outside."""
+    """The actions of an app, with replacements for those that would have outside effects."""
     return {
         **actions,
         Command: ReplacedAction(on_command, NO_COMMANDS, _exited),
@@ -74,13 +74,13 @@ def replaced(
 
 
 class RefusedAgent:
-    """An agent of the app that would reach outside."""
+    """An agent of the app that would have outside effects."""
 
     proves: RungName = "finished"
     knows: Mapping[str, type] = {}
 
     def __init__(self, name: str) -> None:
-        self._refusal = f"it is not asked on a virtual clock; give virtual(…, agents={{{name!r}: function}})"
+        self._refusal = f"it is not called on a virtual clock; pass virtual(…, agents={{{name!r}: function}})"
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         return self._refusal
@@ -95,7 +95,7 @@ class RefusedAgent:
 
 
 def replaced_agents(given: Agents | None, functions: Mapping[str, AgentFunction]) -> Agents:
-    """Agents that are functions stay, the test's functions take the place of others, and what is left is refused."""
+    """Agents that are functions stay, the test's functions replace others, and the rest is refused."""
 
     def make(clock: Clock, registry: CallRegistry) -> Mapping[str, Agent]:
         real = {} if given is None else given(clock, registry)
@@ -106,7 +106,7 @@ def replaced_agents(given: Agents | None, functions: Mapping[str, AgentFunction]
             target = f"wakeful.testing:agent#{name}"
             registry.register(target, function)
             agents[name] = stand_in = CallAgent(target, registry)
-            if name in real:  # what is written for the real one is accepted
+            if name in real:  # a config written for the real one is accepted
                 stand_in.knows = {**stand_in.knows, **real[name].knows}
         return agents
 

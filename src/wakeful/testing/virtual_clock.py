@@ -2,13 +2,13 @@
 
 Theory of operation
 -------------------
-True time is the loop's, or is moved by hand (`simulation.hand_time`). A `Wall` is what the machines of one world
-believe it to be: an epoch plus true time, plus whatever it was stepped by, plus a drift. It can be wrong, and be
-corrected, at any moment. A `VirtualClock` is one process's view: the wall, and a monotonic side that runs with true
-time except while the machine is suspended. As on a real machine timers follow the monotonic side, so after a suspend
-they fire late by the wall.
+True time is the loop's, or is moved by hand (`testing.hand_time`). A `Wall` is the time that the machines of one world
+see: an epoch plus true time, plus any steps, plus a drift. It can be wrong, and be corrected, at any moment. A
+`VirtualClock` is the view of one process: the wall time, and a monotonic time that follows true time except while the
+machine is suspended. As on a real machine, timers follow monotonic time, so after a suspend they fire late by wall
+time.
 
-Nodes of one world share a wall (they calibrate on one database's clock) and have a clock each.
+Nodes of one world share a wall (as they share the clock of one database) and each have their own clock.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.clock import Moment
 
 EPOCH: Final[Instant] = 1_767_225_600_000
-"""2026-01-01T00:00:00Z, where a world begins unless told otherwise."""
+"""2026-01-01T00:00:00Z, the default start of a world."""
 
 _MILLION: Final = 1_000_000
 
 
 class TrueTime(Protocol):
-    """Where virtual time comes from."""
+    """The source of virtual time."""
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since it began."""
+        """Milliseconds since its start."""
         ...
 
     async def sleep(self, duration: Duration) -> None:
@@ -36,12 +36,12 @@ class TrueTime(Protocol):
         ...
 
     async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
-        """Whether the bell was set within that time."""
+        """Whether the event was set within that time."""
         ...
 
 
 class Wall:
-    """What the machines of a world believe the time to be."""
+    """The wall time that the machines of a world see."""
 
     __slots__ = ("_offset", "_time", "drift_ppm")
 
@@ -55,11 +55,11 @@ class Wall:
         return self._offset + true + true * self.drift_ppm // _MILLION
 
     def step(self, by: Duration) -> None:
-        """Move it forward, or back with a negative amount; 1970 is the earliest it can say."""
+        """Move it forward, or back with a negative amount; it cannot go below 1970."""
         self.set(self.read() + by)
 
     def set(self, now: Instant) -> None:
-        """Make it say this now."""
+        """Set it to this time."""
         self._offset += max(now, 0) - self.read()
 
 
@@ -78,15 +78,15 @@ class VirtualClock:
         return Moment(self.wall.read(), self._time.now_ms - self._started_ms - self._suspended, self._suspended)
 
     def step(self, by: Duration) -> None:
-        """Move the wall; everyone who shares it sees that."""
+        """Step the wall time; all clocks that share it see that."""
         self.wall.step(by)
 
     def set(self, now: Instant) -> None:
-        """Set the wall; everyone who shares it sees that."""
+        """Set the wall time; all clocks that share it see that."""
         self.wall.set(now)
 
     def suspend(self, lasted: Duration) -> None:
-        """The machine was suspended for the last `lasted` of true time: the monotonic side did not see it pass."""
+        """The machine was suspended for the last `lasted` of true time, which monotonic time does not include."""
         self._suspended += lasted
 
     async def sleep(self, duration: Duration) -> None:
@@ -95,7 +95,7 @@ class VirtualClock:
         while True:
             await self._time.sleep(left)
             left = until - self.read().monotonic
-            if left <= 0:  # else it was suspended in between, and that much is still to wait
+            if left <= 0:  # otherwise it was suspended in between, and has to wait for the rest
                 return
 
     async def wait(self, bell: asyncio.Event, duration: Duration) -> bool:

@@ -1,19 +1,19 @@
-"""An event loop on which time is free.
+"""An event loop in virtual time.
 
 Theory of operation
 -------------------
 `VirtualLoop` is the ordinary asyncio loop with its selector replaced by one that never blocks: when nothing is ready,
-time jumps to the next timer. So a year passes as fast as the code in it runs, and the order of everything depends on
-the code alone: not on the wall clock, on threads or on the order of hashes. Time is kept in whole milliseconds, because
-that is what instants are; a timer between two of them fires at the later one.
+time jumps to the next timer. So a year passes as fast as its code runs, and the order of events depends on the code
+alone: not on the wall clock, on threads or on hash order. Time is kept in whole milliseconds, like instants; a timer
+between two of them fires at the later one.
 
-What cannot be made virtual is refused when it is tried, with a sentence: threads, sockets and pipes wait in real time.
-Two more ways to hang become errors. A *deadlock*: nothing is ready and no timer is set, so nothing will ever happen. A
-*livelock*: the loop goes round and round and time stands still.
+What cannot be virtual raises an error with a clear message: threads, sockets and pipes wait in real time. Two other
+ways to hang become errors as well. A *deadlock*: nothing is ready and no timer is set, so nothing will ever happen. A
+*livelock*: the loop keeps spinning while time stands still.
 
-Code of one simulated process runs under a `Process`. Every callback of it carries the process in its context, so the
-process can be frozen (its callbacks are kept until it thaws: a suspended laptop, a long pause of the machine) or killed
-(they are dropped, and no `finally` of it has a say), without its code knowing.
+The code of one simulated process runs under a `Process`. Each of its callbacks carries the process in its context, so
+the process can be frozen (its callbacks are kept until it thaws: a suspended laptop, a long pause of the machine) or
+killed (they are dropped, and no `finally` runs), without its code noticing.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from wakeful.integrations.system.waiting import wait_until_set
 T = TypeVar("T")
 
 SPINS_MAX: Final = 200_000
-"""Rounds of the loop within one millisecond before it is called a livelock."""
+"""Iterations of the loop within one millisecond that count as a livelock."""
 
 _ROUNDING: Final = 1e-3
-"""A thousandth of a millisecond: what differences of floating seconds may be off by."""
+"""A thousandth of a millisecond: the tolerance for differences of floating-point seconds."""
 
 
 class Deadlock(RuntimeError):
@@ -41,15 +41,15 @@ class Deadlock(RuntimeError):
 
 
 class Livelock(RuntimeError):
-    """The loop spins and time stands still."""
+    """The loop spins while time stands still."""
 
 
 class RealTime(RuntimeError):
-    """Something asked for a thread, a socket or a signal: it would wait in real time."""
+    """Something requested a thread, a socket or a signal, which would wait in real time."""
 
 
 class Process:
-    """One simulated operating-system process: the tasks started under it share its fate."""
+    """One simulated operating-system process: its tasks are frozen and killed together."""
 
     __slots__ = ("_held", "_loop", "_tasks", "is_alive", "is_frozen", "name")
 
@@ -67,17 +67,17 @@ class Process:
         return self.is_alive and not self.is_frozen
 
     def start(self, coro: Coroutine[Any, Any, T], *, name: str | None = None) -> "asyncio.Task[T]":
-        """Run a coroutine inside this process; what it starts belongs to the process too."""
+        """Run a coroutine in this process; tasks it starts belong to the process too."""
         context = copy_context()
         context.run(_PROCESS.set, self)
         return self._loop.create_task(coro, name=name, context=context)
 
     def freeze(self) -> None:
-        """Stop running its code; what becomes ready meanwhile is kept, in order."""
+        """Stop running its code; callbacks that become ready are kept, in order."""
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """Go on where it was stopped."""
+        """Continue where it was frozen."""
         self.is_frozen = False
         held, self._held = self._held, []
         for handle, callback, args, context in held:
@@ -85,17 +85,17 @@ class Process:
                 self._loop.call_soon(callback, *args, context=context)
 
     def kill(self) -> None:
-        """End it as kill -9 does: from here on none of its code runs, not even a `finally`."""
+        """End it like kill -9: none of its code runs after this, not even a `finally`."""
         self.is_alive = False
         self._held.clear()
 
-    def bury(self) -> None:
-        """Let go of what a killed process left in memory. Not from inside the process."""
+    def reap(self) -> None:
+        """Release what a killed process left in memory. Not from inside the process."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a killed process owes nobody a complaint about what it never awaited
+            warnings.simplefilter("ignore")  # no warnings about coroutines that a killed process never awaited
             for task in tuple(self._tasks):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own way to say the same
-                # The coroutine's clean-up runs against handles that are dead, so whatever it says is of no interest.
+                # The coroutine's clean-up runs against dead handles, so its errors do not matter.
                 with contextlib.suppress(BaseException):
                     task.get_coro().close()
         self._tasks.clear()
@@ -108,7 +108,7 @@ class Process:
         self._tasks.pop(task, None)
 
     def _hold(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None) -> asyncio.Handle:
-        """Keep a callback until the process thaws; if it is dead, forget it."""
+        """Keep a callback until the process thaws; drop it if the process is dead."""
         context = copy_context() if context is None else context
         handle = asyncio.Handle(callback, args, self._loop, context)
         if self.is_alive:
@@ -121,7 +121,7 @@ _NOBODY: Final = Context()
 
 
 def current_process() -> Process | None:
-    """The process the running code belongs to; None outside of all."""
+    """The process of the running code; None outside of all."""
     return _PROCESS.get()
 
 
@@ -137,7 +137,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since the loop was made."""
+        """Milliseconds since the loop was created."""
         return self._jumper.now_ms
 
     def time(self) -> float:
@@ -148,11 +148,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         await asyncio.sleep(duration / 1000)
 
     async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
-        """Whether the bell was set within that much of the loop's time."""
+        """Whether the event was set within this much loop time."""
         return await wait_until_set(bell, duration)
 
     def call_at_ms(self, when: int, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
-        """Like `call_at`, in the loop's own milliseconds."""
+        """Like `call_at`, in milliseconds of the loop."""
         return self.call_at(when / 1000, callback, *args)
 
     def call_soon(  # type: ignore[override]  # the stub's TypeVarTuple adds nothing here
@@ -162,7 +162,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if process is None:
             return super().call_soon(callback, *args, context=context)
         if process.is_awake:
-            # Between now and its turn the process may be frozen or killed, so it is asked again when the turn comes.
+            # The process may be frozen or killed before its turn, so it is checked again when the turn comes.
             return super().call_soon(self._fire, process, callback, args, context=context)
         return process._hold(callback, args, context)
 
@@ -172,20 +172,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
         if process is None:
             return super().call_at(when, callback, *args, context=context)
-        # A timer reaches its callback without passing `call_soon`, so the process is asked when it fires.
+        # A timer reaches its callback without passing `call_soon`, so the process is checked when it fires.
         return super().call_at(when, self._fire, process, callback, args, context=context)
 
     def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
         raise RealTime("a thread tried to call into the virtual loop; run that work inline in the simulation")
 
     def run_in_executor(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
-        raise RealTime("a thread was asked for on the virtual loop; run that work inline in the simulation")
+        raise RealTime("a thread was requested on the virtual loop; run that work inline in the simulation")
 
     def add_signal_handler(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
-        raise RealTime("a signal handler was asked for on the virtual loop; a simulated process is ended by its world")
+        raise RealTime("a signal handler was requested on the virtual loop; a simulated process is ended by its world")
 
     def run(self, coro: Coroutine[Any, Any, T], *, until: Duration | None = None) -> T | None:
-        """Run to the end of `coro`, or until the loop's time is `until`: then it is cancelled and None is answered."""
+        """Run to the end of `coro`, or until the loop's time is `until`: then it is cancelled and None is returned."""
         main = self.create_task(coro)
         if until is not None:
             self.call_at_ms(until, main.cancel)
@@ -204,7 +204,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(coro: Coroutine[Any, Any, T], *, until: Duration | None = None) -> T | None:
-    """Run a coroutine on a fresh virtual loop and close it; see `VirtualLoop.run`."""
+    """Run a coroutine on a new virtual loop and close it; see `VirtualLoop.run`."""
     loop = VirtualLoop()
     try:
         return loop.run(coro, until=until)
@@ -218,7 +218,7 @@ def drain(loop: VirtualLoop) -> None:
     for task in left:
         task.cancel()
     if left:
-        with contextlib.suppress(Deadlock, Livelock):  # what ignores its cancellation is left behind
+        with contextlib.suppress(Deadlock, Livelock):  # tasks that ignore their cancellation are left behind
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     loop.close()
 
@@ -226,7 +226,7 @@ def drain(loop: VirtualLoop) -> None:
 def _in_its_process(
     loop: asyncio.AbstractEventLoop, coro: Any, *, context: Context | None = None, **options: Any
 ) -> "asyncio.Task[Any]":
-    """A task of the process that starts it, and known to that process."""
+    """A task that belongs to the process that starts it."""
     task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context, **options)
     process = _PROCESS.get() if context is None else context.get(_PROCESS)
     if process is not None:
@@ -235,7 +235,7 @@ def _in_its_process(
 
 
 class _Jumper(selectors.BaseSelector):
-    """A selector that has nothing to select: instead of blocking it moves the time."""
+    """A selector that never selects: instead of blocking it advances the time."""
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -249,7 +249,7 @@ class _Jumper(selectors.BaseSelector):
         if timeout <= 0:
             self._spins += 1
             if self._spins > SPINS_MAX:
-                raise Livelock(f"livelock: {SPINS_MAX} rounds of the loop and time still stands at {self.now_ms} ms")
+                raise Livelock(f"livelock: {SPINS_MAX} loop iterations while time stands still at {self.now_ms} ms")
             return []
         self._spins = 0
         whole = int(timeout * 1000 - _ROUNDING)  # rounded up, so that the timer is due when time has jumped

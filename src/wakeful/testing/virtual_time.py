@@ -2,12 +2,12 @@
 
 Theory of operation
 -------------------
-The engine, the features and a SQLite file are real; the clock stands still (`simulation.hand_time`). `advance` moves
-it from one deadline to the next: after each step it waits until everything that became due has run and is settled, in
-real time, and only then takes the next step. So two days pass as fast as the work in them, and in the right order.
+The engine, the features and a SQLite file are real; the clock stands still (`testing.hand_time`). `advance` moves it
+from one deadline to the next: after each step it waits, in real time, until everything that became due has run and is
+settled, and only then takes the next step. So two days pass as fast as the work in them, and in the right order.
 
-The clock never moves while a call is under way, except while that call itself sleeps on the app's clock (`app.sleep`).
-Code of the test that waits on the app's clock, as `run_now(wait=True)` does, moves it: nothing else would.
+The clock never moves during a call, except while that call itself sleeps on the app's clock (`app.sleep`). Test code
+that waits on the app's clock, as `run_now(wait=True)` does, moves it, because nothing else would.
 """
 
 import asyncio
@@ -41,15 +41,15 @@ PATIENCE: Final = 60.0
 """Real seconds after which a call that does not end is reported."""
 
 QUIET_TURNS: Final = 20
-"""Turns of the event loop without any work after which everything has settled."""
+"""Iterations of the event loop without any work after which everything has settled."""
 
-OWN_FILE: Final = "give the test a file of its own: virtual(app, store=tmp_path / 'test.db')"
+OWN_FILE: Final = "use a separate file for the test: virtual(app, store=tmp_path / 'test.db')"
 
-# Few looks at the clock, so that a year passes quickly: no other process writes to the file.
+# Long polling intervals, so that a year passes quickly: no other process writes to the file.
 _CALM: Final[Mapping[str, Any]] = {"lease": 30 * DAY, "renew_every": DAY, "sleep_max": DAY, "prune_every": DAY}
 
 _IS_APP: Final[ContextVar[bool]] = ContextVar("wakeful_virtual", default=False)
-"""Set in the tasks of an app on a virtual clock: the engine, its runs, and what lives beside them."""
+"""Set in the tasks of an app on a virtual clock: the engine, its runs, and its background services."""
 
 
 class Commits:
@@ -80,7 +80,7 @@ class VirtualTime:
 
     @property
     def now(self) -> datetime:
-        """What the app takes the time to be."""
+        """The current time of the app."""
         return as_datetime(self._clock.read().now)
 
     async def advance(self, duration: str | timedelta | float) -> None:
@@ -94,7 +94,7 @@ class VirtualTime:
         """Let time pass until then, and return when all that was due has settled."""
         target, now = as_instant(moment, "moment"), self._clock.read().now
         if target < now:
-            refuse("moment", f"{format_instant(target)} has passed, it is {format_instant(now)}; time only goes on")
+            refuse("moment", f"{format_instant(target)} has passed, it is {format_instant(now)}; time only advances")
         self._refuse_if_stuck()
         async with self._moving:
             await self._move_to(target)
@@ -114,7 +114,7 @@ class VirtualTime:
         self._true.move_to(end)
 
     async def _settle(self) -> None:
-        """Return when nothing is under way any more and the engine waits for its next deadline."""
+        """Return when nothing is in progress and the engine waits for its next deadline."""
         quiet, commits = 0, self._commits.count
         while quiet < QUIET_TURNS:
             engine = self._engine
@@ -133,12 +133,12 @@ class VirtualTime:
         done, _ = await asyncio.wait(waits, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise TimeoutError(
-                f"still under way after {self._patience:g} s of real time, while the clock stands still: "
-                f"{', '.join(busy.values())}; let it return, or give virtual(…, patience=seconds)"
+                f"still in progress after {self._patience:g} s of real time, while the clock stands still: "
+                f"{', '.join(busy.values())}; let it return, or pass virtual(…, patience=seconds)"
             )
 
     async def _drive(self) -> None:
-        """Move the clock for code of the test that waits on it, a step at a time."""
+        """Move the clock for test code that waits on it, one step at a time."""
         while True:
             begun = self._true.next_wait()
             while self._true.has_guests:
@@ -150,7 +150,7 @@ class VirtualTime:
     async def _step(self) -> None:
         try:
             await self._settle()
-        except TimeoutError as error:  # the one who waits has a limit of its own, which is reached by moving on
+        except TimeoutError as error:  # the waiting code has its own limit, which is reached by moving on
             log.warning("%s", error)
         step = self._true.next_at()
         if self._true.has_guests and step is not None:
@@ -160,9 +160,9 @@ class VirtualTime:
 class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as time`
     """Start an app on a virtual clock, and stop it at the end: `async with virtual(app, start=…) as time`.
 
-    `start` is where its time begins (left out: where the file's time stopped, or 2026-01-01T00:00Z in a new one). The
+    `start` is where its time starts (default: where the file's time stopped, or 2026-01-01T00:00Z in a new one). The
     app runs on its own file, which must be new or from an earlier virtual run, or on the file given as `store`;
-    entering again uses it as it is. Commands, HTTP requests and agents are replaced by functions, or refused."""
+    entering again continues with it. Commands, HTTP requests and agents are replaced by functions, or refused."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
             await opened.aclose()
 
     def __enter__(self) -> Any:
-        """For `wakeful.sync.Wakeful`; the methods of the time wait like those of the app."""
+        """For `wakeful.sync.Wakeful`; the methods of the time block like those of the app."""
         if not isinstance(self._given, sync.Wakeful):
             raise TypeError("write `async with virtual(app)`; `with` is for a wakeful.sync.Wakeful")
         return sync.Blocking(self._given.portal, self._given.portal.call(self.__aenter__()))
@@ -244,10 +244,10 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         self._given.stop()
 
     def _begin(self, tx: Tx) -> Instant:
-        """Where time begins; noted in the file, which must not be one that was used in real time."""
+        """The start time; recorded in the file, which must not have been used in real time."""
         noted = tx.meta.get(bootstrap.VIRTUAL_TIME)
         if noted is None and tx.meta.get(BORN_AT) is not None:
-            raise ValueError(f"{self._path} was used in real time, and must not be moved in time; {OWN_FILE}")
+            raise ValueError(f"{self._path} was used in real time, and its time must not be moved; {OWN_FILE}")
         reached = None if noted is None else parse_instant(noted)
         start = self._start if self._start is not None else EPOCH if reached is None else reached
         if reached is not None and start < reached:
@@ -257,7 +257,7 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         return start
 
     async def _note(self, store: Store, time: VirtualTime) -> None:
-        """Keep how far time got, for those who enter again."""
+        """Store how far time got, for the next `async with`."""
         if self._app.is_started:
             reached = format_instant(time._clock.read().now)
             await store.write(lambda tx: tx.meta.set(bootstrap.VIRTUAL_TIME, reached))
