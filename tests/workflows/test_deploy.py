@@ -188,7 +188,7 @@ async def test_a_python_workflow_that_cannot_work_is_refused_at_the_start(world:
         await bench.start()
     bench = world.bench()
     bench.workflow("w").consumer(subscribe=["t"], name="c")(prepare)
-    with pytest.raises(Invalid, match="no JSON object"):
+    with pytest.raises(Invalid, match="not a JSON object"):
         await bench.start()
 
 

@@ -253,7 +253,7 @@ async def test_publishing_where_nobody_reads_is_not_found(client: Client, handle
 Trouble = tuple[str, Any, str]
 TROUBLES: list[Trouble] = [
     ("garbage", says(200, "<html>"), "not JSON"),
-    ("a number", 5, "no JSON object"),
+    ("a number", 5, "not a JSON object"),
     ("10 MB", lambda _: {"data": "x" * 10_000_000}, "longer than"),
     ("a 404", says(404, "who?"), "HTTP 404"),
     ("a 500", says(500, "boom"), "HTTP 500"),

@@ -53,12 +53,12 @@ def _exceptions(fields: Fields, name: str) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or not 1 <= len(given) <= EXCEPTIONS_MAX:
         fields.fail(name, f'is not a list of 1 to {EXCEPTIONS_MAX} names; write it like ["ConnectionError"]')
         return ()
-    for one in given:
-        if not isinstance(one, str) or len(one) > _NAME_MAX or not _NAME.fullmatch(one):
-            fields.fail(name, f"{shown(one)} is not the name of an exception; write it like httpx.ConnectError")
-        elif "." not in one and not _is_built_in(one):
-            fields.fail(name, f"{shown(one)} is not a built-in exception; write others with their module")
-    return tuple(one for one in given if isinstance(one, str))
+    for exception in given:
+        if not isinstance(exception, str) or len(exception) > _NAME_MAX or not _NAME.fullmatch(exception):
+            fields.fail(name, f"{shown(exception)} is not the name of an exception; write it like httpx.ConnectError")
+        elif "." not in exception and not _is_built_in(exception):
+            fields.fail(name, f"{shown(exception)} is not a built-in exception; write others with their module")
+    return tuple(exception for exception in given if isinstance(exception, str))
 
 
 def _is_built_in(name: str) -> bool:

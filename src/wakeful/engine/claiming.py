@@ -109,10 +109,10 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
 
 def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs created in this transaction, which are not in the ledger yet."""
-    ready = [one.run for one in due if not one.rests]
+    ready = [item.run for item in due if not item.rests]
     found = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
-    rests = [(one.run, _alarm(one.run, None)) for one in due if one.rests]
+    rests = [(item.run, _alarm(item.run, None)) for item in due if item.rests]
     waiting = found.waiting + late + rests
     tx.runs.add_many(sorted([c.run for c in found.claims] + [run for run, _ in waiting]))
     if waiting:

@@ -29,7 +29,7 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
         for _ in range(RING_BATCH):
             left = request._replace(room=request.room - len(total.claims))
             try:
-                one = await store.write(partial(claim, hooks=hooks, request=left, only=kind))
+                claimed = await store.write(partial(claim, hooks=hooks, request=left, only=kind))
             except StoreUnavailable:
                 return total
             except Exception as error:
@@ -37,12 +37,12 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
                 if not await _hold_off(store, hooks, kind, error, request.now, total):
                     break
                 continue
-            if one.is_lost:
+            if claimed.is_lost:
                 return total._replace(is_lost=True)
-            total.claims.extend(one.claims)
-            total.side_tasks.extend(one.side_tasks)
-            total.alerts.extend(one.alerts)
-            if not one.is_more:
+            total.claims.extend(claimed.claims)
+            total.side_tasks.extend(claimed.side_tasks)
+            total.alerts.extend(claimed.alerts)
+            if not claimed.is_more:
                 break
     return total
 

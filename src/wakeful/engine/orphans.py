@@ -61,10 +61,10 @@ class OrphanInquiry:
 
     def take(self, runs: Sequence[Run]) -> dict[int, Told]:
         """The results for these runs, by run id. Runs whose target cannot be asked are left out."""
-        told = {run.run_id: self._told.pop(_key(run)) for run in runs if _key(run) in self._told}
+        results = {run.run_id: self._told.pop(_key(run)) for run in runs if _key(run) in self._told}
         mute = {run.run_id for run in runs if _key(run) in self._mute}
         self._mute -= {_key(run) for run in runs}
-        return {run_id: result for run_id, result in told.items() if run_id not in mute}
+        return {run_id: result for run_id, result in results.items() if run_id not in mute}
 
     async def close(self) -> None:
         """Stop asking; the next node that ticks starts over."""
@@ -109,22 +109,22 @@ class OrphanInquiry:
 
     async def _ask(self, key: _Key, job: Job, action: Inquirable) -> None:
         started_at = self._clock.read().monotonic
-        told: Told = None
+        result: Told = None
         try:
             async with self._turns:
                 left = started_at + ASK_ALL_WITHIN - self._clock.read().monotonic
                 if left > 0:
-                    told = await within(self._clock, min(left, ASK_WITHIN), action.ask(job.spec, job.fire))
+                    result = await within(self._clock, min(left, ASK_WITHIN), action.ask(job.spec, job.fire))
         except TimeoutError:
             log.warning("run %d: its target did not report the result in time", key[0])
         except Exception:
             log.exception("run %d: asking its target for the result failed", key[0])
         finally:
             del self._asking[key]
-        if isinstance(told, StillWorking):
+        if isinstance(result, StillWorking):
             self._again[key] = self._clock.read().monotonic + ASK_AGAIN
         else:
-            self._told[key] = told
+            self._told[key] = result
             self._on_told()
 
 

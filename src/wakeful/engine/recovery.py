@@ -45,16 +45,18 @@ async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now:
     Runs whose target can report the result are asked about first, in the background: they stay as they are until the
     target has replied, and the next rescue settles them."""
     alerts: list[Alert] = []
-    asked: frozenset[int] = frozenset()
+    awaited: frozenset[int] = frozenset()
     while True:
-        found = await store.read(partial(_leftovers, limit=STEP + len(asked)))
-        asked = await asker.ask(found, now=now)
-        lost = [run for run in found if run.run_id not in asked]
+        found = await store.read(partial(_leftovers, limit=STEP + len(awaited)))
+        awaited = await asker.ask(found, now=now)
+        lost = [run for run in found if run.run_id not in awaited]
         if not lost:
             return alerts
         remaining = await _end_orphans(hooks, lost)
-        told = asker.take(lost)
-        settle_lost = partial(_settle_lost, hooks=hooks, now=now, limit=len(found), remaining=remaining, told=told)
+        results = asker.take(lost)
+        settle_lost = partial(
+            _settle_lost, hooks=hooks, now=now, limit=len(found), remaining=remaining, results=results
+        )
         try:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
         except StoreUnavailable:
@@ -107,7 +109,7 @@ def _settle_lost(
     now: Instant,
     limit: int,
     remaining: frozenset[int],
-    told: Mapping[int, Told],
+    results: Mapping[int, Told],
     wanted: frozenset[int],
 ) -> Rescued:
     # Only the runs that were prepared above: more may have been lost since.
@@ -115,7 +117,7 @@ def _settle_lost(
     locked = lock_all(tx, hooks, lost)
     rows = tx.runs.lock([run.run_id for run in lost])
     pairs = [
-        (row, _ending(row, remaining, told.get(row.run_id), is_asked=row.run_id in told))
+        (row, _ending(row, remaining, results.get(row.run_id), is_asked=row.run_id in results))
         for row in (rows[run.run_id] for run in lost)
         if row.owner is not None and not (row.stuck and row.run_id in remaining)
     ]
@@ -126,13 +128,13 @@ def _settle_lost(
     return Rescued(len(pairs), conclude_all(tx, hooks, kinds, now=now))
 
 
-def _ending(row: Run, remaining: frozenset[int], told: Told, *, is_asked: bool) -> Ending:
-    if row.stuck and (told is None or isinstance(told, StillWorking | NeverReceived)):
+def _ending(row: Run, remaining: frozenset[int], result: Told, *, is_asked: bool) -> Ending:
+    if row.stuck and (result is None or isinstance(result, StillWorking | NeverReceived)):
         # A process that was stuck is gone with its node; a remote run may still be working.
         return StuckRunEnded(is_seen=not is_asked)
     if row.run_id in remaining:
         return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
-    match told:
+    match result:
         case None | StillWorking():
             return Lost(CRASH, "the node that ran it died or lost its lease")
         case NeverReceived():
@@ -140,7 +142,7 @@ def _ending(row: Run, remaining: frozenset[int], told: Told, *, is_asked: bool) 
             is_reached = rung_index(row.rung) >= rung_index("accepted")
             return Lost(CRASH, "the node that ran it died before its target received it", is_reached=is_reached)
         case _:
-            return told
+            return result
 
 
 def read_clock_high(tx: Tx) -> Instant | None:

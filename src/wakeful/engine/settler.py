@@ -90,8 +90,8 @@ class Settler:
                 self._apart.add(waiting)
                 waiting.add_done_callback(self._apart.discard)
                 return
-            for one in batch:  # one ending is at fault; the others must still be settled (L9)
-                await self._settle_or_keep([one])
+            for ended in batch:  # one ending is at fault; the others must still be settled (L9)
+                await self._settle_or_keep([ended])
 
     async def _put_later(self, ended: Ended) -> None:
         await self._clock.sleep(MINUTE)

@@ -37,7 +37,7 @@ class OfKind(NamedTuple):
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
     """Settle the runs this node still holds; a run that another node took is left alone (L6)."""
-    locked = lock_all(tx, hooks, [one.run for one in ended])
+    locked = lock_all(tx, hooks, [item.run for item in ended])
     rows = _held(tx, ended, node_id)
     kinds = [
         OfKind(
@@ -48,7 +48,7 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
         for kind, kept in locked.items()
     ]
     alerts = conclude_all(tx, hooks, kinds, now=now)
-    return SettleResult([one.run.run_id in rows for one in ended], alerts)
+    return SettleResult([item.run.run_id in rows for item in ended], alerts)
 
 
 def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:
@@ -68,8 +68,8 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
     before the first lane: they may lock further runs, and lanes are locked after all runs."""
     if hooks.redact is not None:
-        kinds = [one._replace(pairs=_masked(one.pairs, hooks.redact)) for one in kinds]
-    pairs = [pair for one in kinds for pair in one.pairs]
+        kinds = [group._replace(pairs=_masked(group.pairs, hooks.redact)) for group in kinds]
+    pairs = [pair for group in kinds for pair in group.pairs]
     if not pairs:
         return []
     settled = [
@@ -81,15 +81,15 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
     alarms: list[Alarm] = []
     freed: list[tuple[str, int]] = []
     silenced: list[int] = []
-    for (run, _), one in zip(pairs, settled, strict=True):
+    for (run, _), decision in zip(pairs, settled, strict=True):
         is_stuck = False
-        match one.settlement:
+        match decision.settlement:
             case Close(stuck=is_stuck) as close:
-                (rows if is_stuck else done).append(closed(run, close, now=now, result=one.result))
+                (rows if is_stuck else done).append(closed(run, close, now=now, result=decision.result))
                 if run.outcome == "waiting":
                     silenced.append(run.run_id)
             case Wait(until=until) as wait:
-                rows.append(waiting(run, wait, result=one.result))
+                rows.append(waiting(run, wait, result=decision.result))
                 attempts.append(ended_attempt(run, wait, now=now))
                 alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
         if run.lane is not None and not is_stuck:
@@ -105,7 +105,7 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
     if freed:
         tx.lanes.free_many(sorted(freed))
-    return apply(tx, hooks, [effect for one in settled for effect in one.effects], now)
+    return apply(tx, hooks, [effect for decision in settled for effect in decision.effects], now)
 
 
 def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -> list[Alert]:
@@ -122,9 +122,9 @@ def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     """The rows that are still ours under the fence of the claim."""
-    running = {one.run.run_id: one.run for one in ended if not isinstance(one.ending, StuckRunEnded)}
+    running = {item.run.run_id: item.run for item in ended if not isinstance(item.ending, StuckRunEnded)}
     rows = tx.runs.held(node_id, running) if running else {}
-    stuck = {one.run.run_id: one.run.fence for one in ended if isinstance(one.ending, StuckRunEnded)}
+    stuck = {item.run.run_id: item.run.fence for item in ended if isinstance(item.ending, StuckRunEnded)}
     if stuck:
         for row in tx.runs.lock(sorted(stuck)).values():
             if row.stuck and row.owner == node_id and row.fence == stuck[row.run_id]:

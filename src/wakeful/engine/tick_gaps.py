@@ -27,7 +27,7 @@ def note_leaving(tx: Tx, now: Instant) -> None:
     tx.meta.set(LEFT_AT, str(now))
 
 
-def notice_silence(tx: Tx, told: Sequence[OnSilence], *, now: Instant, slept: Duration) -> None:
+def notice_silence(tx: Tx, listeners: Sequence[OnSilence], *, now: Instant, slept: Duration) -> None:
     """Report to listeners how long no node ticked until now; `slept` is how much of it the machine was suspended."""
     began_at = _read(tx, TICKED_AT)
     if began_at is None or now <= began_at:
@@ -39,7 +39,7 @@ def notice_silence(tx: Tx, told: Sequence[OnSilence], *, now: Instant, slept: Du
         silence = silence._replace(cause="down")
     elif slept * 2 > length:
         silence = silence._replace(cause="suspended")
-    for listener in told:
+    for listener in listeners:
         listener(tx, silence)
 
 

@@ -8,7 +8,7 @@ from wakeful.ports.store import Tx
 def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
     """Names by the id that runs carry, in at most two queries. Owners that are not schedules have negative ids."""
     wanted = set(ids)
-    others = {one for one in wanted if one < 0}
+    others = {owner_id for owner_id in wanted if owner_id < 0}
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_ids(sorted(wanted - others)).values()}
     return slugs | tx.owners.names(sorted(others)) if others else slugs
 

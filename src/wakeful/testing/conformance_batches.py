@@ -36,8 +36,8 @@ def _mixed(make: Callable[[int], T], odd: Callable[[int], T], single: Callable[[
 
 def _started(run_id: int, **changes: Any) -> Run:
     """A run that starts as it is written; each belongs to another schedule, all to the same instant."""
-    one = {"schedule_id": 100 + run_id, "occurrence": NOW, "planned_at": NOW, "due_at": NOW, "deadline_at": NOW + 9}
-    return running(run_id, 3, **one | changes)
+    columns = {"schedule_id": 100 + run_id, "occurrence": NOW, "planned_at": NOW, "due_at": NOW, "deadline_at": NOW + 9}
+    return running(run_id, 3, **columns | changes)
 
 
 class TestBatches:

@@ -64,7 +64,7 @@ class TestBus:
             await _publish(store, "a", str(n), now=NOW + n)
         assert await _publish(store, "a", "5", now=NOW + 5, keep_from=NOW + 3) == 6
         found = await store.read(lambda tx: tx.bus.after(0, reader="b", limit=10))
-        assert [one.events for one in found] == ["3", "4", "5"]
+        assert [relayed.events for relayed in found] == ["3", "4", "5"]
 
     async def test_numbers_appear_in_their_order(self, make_store: MakeStore) -> None:
         """Several processes publish concurrently, and a reader that goes from number to number misses none."""
@@ -75,7 +75,7 @@ class TestBus:
             while len(seen) < 60:
                 last = seen[-1] if seen else 0
                 found = await stores[0].read(lambda tx: tx.bus.after(last, reader="r", limit=100))
-                seen.extend(one.seq for one in found)
+                seen.extend(relayed.seq for relayed in found)
 
         async with asyncio.timeout(60):
             reporter = [_publish(stores[n % 3], f"s{n % 3}", str(n)) for n in range(60)]

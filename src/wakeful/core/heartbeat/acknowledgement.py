@@ -38,10 +38,10 @@ def judge(reply: str, rules: AckRules) -> Judged:
     """Decide whether a reply is delivered, and with which text. The text never contains the token."""
     if not reply.strip():
         return Judged("ok-empty", None)
-    rest = stripped(reply, rules.token)
-    if _is_acknowledged(reply, rules) and len(rest) <= rules.chars_max:
+    text = stripped(reply, rules.token)
+    if _is_acknowledged(reply, rules) and len(text) <= rules.chars_max:
         return Judged("ok-ack", None)
-    return Judged("sent", rest) if rest else Judged("ok-ack", None)
+    return Judged("sent", text) if text else Judged("ok-ack", None)
 
 
 def stripped(text: str, token: str) -> str:

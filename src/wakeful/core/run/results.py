@@ -190,9 +190,9 @@ def _used(kept: str | None) -> Usage | None:
 
 def masked(ending: Ending, redact: Callable[[str], str]) -> Ending:
     """The ending with secrets masked in everything the target returned: reply, output, error, refused tools."""
-    said: dict[str, Any] = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
-    clean: dict[str, Any] = {name: redact(text) for name, text in said.items()}
+    texts: dict[str, Any] = {name: text for name in SAID if (text := getattr(ending, name, None)) is not None}
+    clean: dict[str, Any] = {name: redact(text) for name, text in texts.items()}
     refused = getattr(ending, "refused", ())
     if refused:  # tool names or whole command lines
-        said["refused"], clean["refused"] = refused, tuple(map(redact, refused))
-    return ending if clean == said else replace(ending, **clean)
+        texts["refused"], clean["refused"] = refused, tuple(map(redact, refused))
+    return ending if clean == texts else replace(ending, **clean)

@@ -96,20 +96,20 @@ def usage(
     return cast(Usage, known) if known else None
 
 
-def added(one: Usage | None, other: Usage | None) -> Usage | None:
+def added(first: Usage | None, second: Usage | None) -> Usage | None:
     """The sum of two usages. The model is kept if both name the same one."""
-    if one is None or other is None:
-        return one or other
+    if first is None or second is None:
+        return first or second
     sums: dict[str, Any] = {}
     for name in (*COUNTS, "cost"):
-        known = [value for value in (one.get(name), other.get(name)) if value is not None]
+        known = [value for value in (first.get(name), second.get(name)) if value is not None]
         if known:
             sums[name] = sum(known)
-    if not all("total" in part for part in (one, other)):
+    if not all("total" in part for part in (first, second)):
         sums.pop("total", None)
         if "input" in sums and "output" in sums:
             sums["total"] = sums["input"] + sums["output"]
-    models = {part["model"] for part in (one, other) if "model" in part}
+    models = {part["model"] for part in (first, second) if "model" in part}
     if len(models) == 1:
         sums["model"] = models.pop()
     return cast(Usage, sums)
@@ -119,13 +119,13 @@ def since(total: Usage | None, before: Usage | None) -> Usage | None:
     """The usage since `before`, for counts that only grow; a smaller one means that the program restarted at 0."""
     if total is None or before is None:
         return total
-    rest, known = dict(total), cast(Mapping[str, Any], before)
-    if any(rest.get(name, 0) < known.get(name, 0) for name in COUNTS):
+    left, known = dict(total), cast(Mapping[str, Any], before)
+    if any(left.get(name, 0) < known.get(name, 0) for name in COUNTS):
         return total
     for name in (*COUNTS, "cost"):
-        if name in rest:
-            rest[name] = max(rest[name] - known.get(name, 0), 0)
-    return cast(Usage, rest)
+        if name in left:
+            left[name] = max(left[name] - known.get(name, 0), 0)
+    return cast(Usage, left)
 
 
 def complete(kept: object) -> dict[str, Any] | None:

@@ -230,13 +230,17 @@ def decode_definition(text: str) -> Definition:
 
 
 @lru_cache(maxsize=SHAPES_KEPT)
-def _decode_after_slug(rest: str) -> tuple[Any, ...]:
+def _decode_after_slug(members: str) -> tuple[Any, ...]:
     """The fields after the slug. Many schedules differ only in their name: these are decoded once and share values."""
-    return _after_slug(_read(json.loads('{"slug":"a",' + rest), "UTC", None))
+    return _after_slug(_read(json.loads('{"slug":"a",' + members), "UTC", None))
 
 
 def _deliver_json(deliver: DeliverTo | tuple[DeliverTo, ...]) -> dict[str, str] | list[dict[str, str]]:
-    return _addressee_json(deliver) if isinstance(deliver, DeliverTo) else [_addressee_json(one) for one in deliver]
+    return (
+        _addressee_json(deliver)
+        if isinstance(deliver, DeliverTo)
+        else [_addressee_json(recipient) for recipient in deliver]
+    )
 
 
 def _addressee_json(deliver: DeliverTo) -> dict[str, str]:

@@ -30,7 +30,7 @@ class UpcomingPage(NamedTuple):
 
 def merged(ahead: UpcomingPage, others: Iterable[Upcoming], *, limit: int) -> UpcomingPage:
     """Both in one list, at most `limit`. `others` must hold one more item than that per source, up to `ahead.until`."""
-    mixed = sorted([*ahead.instants, *(one for one in others if one.due_at <= ahead.until)])
+    mixed = sorted([*ahead.instants, *(item for item in others if item.due_at <= ahead.until)])
     if len(mixed) <= limit:
         return UpcomingPage(mixed, ahead.until, ahead.is_cut)
     return UpcomingPage(mixed[:limit], mixed[limit].due_at - 1, True)

@@ -127,11 +127,11 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
     )
 
 
-def _newest(known: Instant | None, told: Instant | None, now: Instant) -> Instant | None:
+def _newest(known: Instant | None, reported: Instant | None, now: Instant) -> Instant | None:
     """The reset that counts: an earlier one that has passed is stale, and one that differs by seconds is the same."""
-    if known is None or told is None:
-        return told if known is None else known
-    return told if told > min(known, now) and abs(told - known) >= SAME_RESET else known
+    if known is None or reported is None:
+        return reported if known is None else known
+    return reported if reported > min(known, now) and abs(reported - known) >= SAME_RESET else known
 
 
 def _failed(slot: Slot, rules: SlotRules, failure: ReadFailure, *, is_for_wake: bool, now: Instant) -> Slot:

@@ -30,8 +30,8 @@ def clamped(timing: Timing, every_min: Duration) -> tuple[Timing, str | None]:
     """Raise an interval below the minimum to the minimum, with a sentence that says so."""
     if not isinstance(timing, Every) or timing.every >= every_min:
         return timing, None
-    said = f"{format_duration(timing.every)} is below the minimum; {format_duration(every_min)} is used"
-    return replace(timing, every=every_min, written=None), said
+    warning = f"{format_duration(timing.every)} is below the minimum; {format_duration(every_min)} is used"
+    return replace(timing, every=every_min, written=None), warning
 
 
 def shortest_gap(timing: Timing) -> Duration | None:

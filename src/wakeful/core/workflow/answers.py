@@ -111,7 +111,9 @@ def _fields(data: Any, known: tuple[str, ...], *, cannot: tuple[str, ...] = ()) 
     if not isinstance(data, Mapping):
         raise WrongAnswer(f"returned {shown(data)}, which is not a JSON object; return {{{', '.join(known)}}}")
     # Long lists are checked item by item where they are read: as one text, their many brackets look like deep nesting.
-    _must_be_plain({name: one for name, one in data.items() if not (name in _LISTS and isinstance(one, list | tuple))})
+    _must_be_plain(
+        {name: value for name, value in data.items() if not (name in _LISTS and isinstance(value, list | tuple))}
+    )
     forbidden = [name for name in cannot if data.get(name)]
     if forbidden:
         raise WrongAnswer(
@@ -148,9 +150,9 @@ def _messages(fields: Fields, publishes: Sequence[str]) -> tuple[NewMessage, ...
         return ()
     found: list[NewMessage] = []
     for index, data in enumerate(listed):
-        one = _message(fields, data, f"messages[{index}]", publishes)
-        if one is not None:
-            found.append(one)
+        message = _message(fields, data, f"messages[{index}]", publishes)
+        if message is not None:
+            found.append(message)
         if len(fields.errors) > PEEK_MAX:
             break
     return tuple(found)
@@ -230,7 +232,7 @@ def _must_subscribe(fields: Fields, field: str, topic: str, subscribe: Sequence[
 
 
 def _ids(fields: Fields, field: str, listed: Any) -> Sequence[str]:
-    if isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed):
+    if isinstance(listed, list | tuple) and all(isinstance(item, str) for item in listed):
         return listed
     fields.fail(field, f"{shown(listed)} is not a list of message ids")
     return ()

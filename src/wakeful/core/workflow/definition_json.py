@@ -66,8 +66,8 @@ def workflow_to_json(
     """The workflow as written, with the zones filled in."""
     return {
         "id": definition.name,
-        "producers": {one.name: handler_to_json(one, write_timing) for one in definition.producers},
-        "consumers": {one.name: handler_to_json(one, write_timing) for one in definition.consumers},
+        "producers": {handler.name: handler_to_json(handler, write_timing) for handler in definition.producers},
+        "consumers": {handler.name: handler_to_json(handler, write_timing) for handler in definition.consumers},
     }
 
 
@@ -95,7 +95,7 @@ def resolved(
 ) -> WorkflowDefinition:
     """With zones and anchors filled in. A missing anchor keeps its value as long as the interval does, so that writing
     the same workflow again changes nothing."""
-    anchors = {one.name: one.timing for one in known.producers} if known is not None else {}
+    anchors = {producer.name: producer.timing for producer in known.producers} if known is not None else {}
 
     def fill(producer: Producer) -> Producer:
         timing, before = producer.timing, anchors.get(producer.name)
@@ -113,10 +113,10 @@ def clamped_workflow(definition: WorkflowDefinition, every_min: Duration) -> tup
     warnings: list[str] = []
 
     def clamp(producer: Producer) -> Producer:
-        timing, said = clamped(producer.timing, every_min)
-        if said is None:
+        timing, warning = clamped(producer.timing, every_min)
+        if warning is None:
             return producer
-        warnings.append(f"producers.{producer.name}.schedule.every: {said}")
+        warnings.append(f"producers.{producer.name}.schedule.every: {warning}")
         return replace(producer, timing=timing)
 
     producers = tuple(map(clamp, definition.producers))
@@ -139,7 +139,7 @@ def check_workflow(definition: WorkflowDefinition) -> None:
             FieldError(f"{kind}.{handler.name}.publishes", f"no consumer reads '{topic}'; subscribe one to it")
             for topic in unsubscribed(handler.publishes, readers)
         ]
-    twice = {one.name for one in definition.producers} & {one.name for one in definition.consumers}
+    twice = {handler.name for handler in definition.producers} & {handler.name for handler in definition.consumers}
     errors += [FieldError(f"consumers.{name}", "is also the name of a producer; rename one") for name in twice]
     if not definition.handlers:
         errors.append(FieldError("producers", "there are no producers and no consumers; add some"))
@@ -160,8 +160,8 @@ def _read(data: Any, name: str | None, *, allows_python: bool) -> WorkflowDefini
     elif name is not None and written != name:
         fields.fail("id", f"{shown(written)} does not match {shown(name)} in the path; leave it out or make them equal")
     fields.choice("status", None, STATUSES)
-    producers = _each(fields, "producers", lambda one, name: _producer(one, name, allows_python))
-    consumers = _each(fields, "consumers", lambda one, name: _consumer(one, name, allows_python))
+    producers = _each(fields, "producers", lambda inside, name: _producer(inside, name, allows_python))
+    consumers = _each(fields, "consumers", lambda inside, name: _consumer(inside, name, allows_python))
     fields.finish()
     definition = WorkflowDefinition(written, producers, consumers)
     check_workflow(definition)
@@ -176,9 +176,9 @@ def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tupl
         wrong = faulty_name(name, "handler")
         if wrong is not None:
             inside.fail(name[:80], wrong)
-        one = inside.nested(name, lambda handler: reader(handler, name))
-        if one is not None:
-            found.append(one)
+        handler = inside.nested(name, lambda inner: reader(inner, name))
+        if handler is not None:
+            found.append(handler)
 
     def read(inside: Fields) -> None:
         for name in list(fields.mapping(kind))[: HANDLERS_MAX + 1]:
@@ -224,10 +224,10 @@ def _names(fields: Fields, field: str, what: str) -> tuple[str, ...]:
     listed = fields.raw(field)
     if listed is None:
         return ()
-    if not isinstance(listed, list | tuple) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
         fields.fail(field, f'{shown(listed)} is not a list of texts; write for example ["mail"]')
         return ()
-    for wrong in filter(None, (faulty_name(one, what) for one in listed)):
+    for wrong in filter(None, (faulty_name(item, what) for item in listed)):
         fields.fail(field, wrong)
     return tuple(dict.fromkeys(listed))
 

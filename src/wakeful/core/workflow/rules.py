@@ -63,18 +63,26 @@ class WorkflowState(NamedTuple):
     subscriptions: Mapping[tuple[str, str], Subscription]  # by topic and consumer
 
     def subscribed_by(self, consumer: str) -> list[Subscription]:
-        return [one for one in self.subscriptions.values() if one.consumer == consumer and one.is_active]
+        return [
+            subscription
+            for subscription in self.subscriptions.values()
+            if subscription.consumer == consumer and subscription.is_active
+        ]
 
     def readers_of(self, topic: str) -> list[Subscription]:
-        return [one for one in self.subscriptions.values() if one.topic == topic and one.is_active]
+        return [
+            subscription
+            for subscription in self.subscriptions.values()
+            if subscription.topic == topic and subscription.is_active
+        ]
 
     @property
     def producers(self) -> list[Handler]:
-        return [one for one in self.handlers.values() if one.kind == "producer"]
+        return [handler for handler in self.handlers.values() if handler.kind == "producer"]
 
     @property
     def consumers(self) -> list[Handler]:
-        return [one for one in self.handlers.values() if one.kind == "consumer"]
+        return [handler for handler in self.handlers.values() if handler.kind == "consumer"]
 
 
 def may_follow(phase: Phase, target: Phase) -> bool:
@@ -104,7 +112,7 @@ def is_dirty(flow: WorkflowState, consumer: Handler) -> bool:
     return (
         bool(consumer.is_flagged)
         or consumer.turn_topic is not None
-        or any(one.published > one.seen for one in flow.subscribed_by(consumer.name))
+        or any(subscription.published > subscription.seen for subscription in flow.subscribed_by(consumer.name))
     )
 
 
@@ -134,7 +142,7 @@ def rings_at(flow: WorkflowState, now: Instant) -> Instant | None:
         return None
     if flow.workflow.session_id is not None:
         return now
-    times = [_ready_at(flow, one, now) for one in flow.handlers.values()]
+    times = [_ready_at(flow, handler, now) for handler in flow.handlers.values()]
     return min((at for at in times if at is not None), default=None)
 
 
@@ -150,7 +158,9 @@ def _ready_at(flow: WorkflowState, handler: Handler, now: Instant) -> Instant | 
 
 def due_producers(flow: WorkflowState, now: Instant) -> list[str]:
     """The producers that are due, in the order of the definition."""
-    return [one.name for one in flow.producers if is_due(one.next_at, now) and not is_held(one, now)]
+    return [
+        producer.name for producer in flow.producers if is_due(producer.next_at, now) and not is_held(producer, now)
+    ]
 
 
 def next_consumer(flow: WorkflowState, oldest: Mapping[tuple[str, str], Instant], now: Instant) -> str | None:
@@ -175,8 +185,8 @@ def _waits_since(
     """Since when it has had something to do; None if it has nothing."""
     own = flow.subscribed_by(consumer.name)
     since: list[Instant] = []
-    if consumer.is_flagged or any(one.published > one.seen for one in own):
-        pending = (oldest.get((one.topic, one.consumer)) for one in own)
+    if consumer.is_flagged or any(subscription.published > subscription.seen for subscription in own):
+        pending = (oldest.get((subscription.topic, subscription.consumer)) for subscription in own)
         since.append(min((at for at in pending if at is not None), default=now))
     elif consumer.turn_topic is not None:
         since.append(consumer.last_run_at or now)  # a consumer that pages alternates with the others
@@ -199,7 +209,8 @@ def looping(consumers: Sequence[Consumer]) -> frozenset[str]:
     """The consumers whose messages may lead back to them: they publish to one of their own topics, or to a topic of
     another consumer that leads back."""
     follow = {
-        one.name: {other.name for other in consumers if set(one.publishes) & set(other.subscribe)} for one in consumers
+        consumer.name: {other.name for other in consumers if set(consumer.publishes) & set(other.subscribe)}
+        for consumer in consumers
     }
     return frozenset(name for name in follow if name in _reached(follow, name))
 

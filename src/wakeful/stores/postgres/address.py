@@ -40,8 +40,8 @@ def parse(url: str) -> Address:
     schema = dict(options).get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise DatabaseRefused(f"schema {schema!r}: use lower-case letters, digits and _, at most 48, not pg_")
-    rest = urlencode([(name, value) for name, value in options if name != "schema"])
-    conninfo = urlunsplit(parts._replace(query=rest))
+    query = urlencode([(name, value) for name, value in options if name != "schema"])
+    conninfo = urlunsplit(parts._replace(query=query))
     if parts.netloc == "" and not conninfo.startswith(f"{parts.scheme}://"):  # urlunsplit drops an empty host
         conninfo = conninfo.replace(f"{parts.scheme}:", f"{parts.scheme}://", 1)
     try:

@@ -51,11 +51,11 @@ class PostgresClock:
         """Read the server's time, as of the middle of the fastest of a few round trips."""
         best_ns, offset_us = None, self._offset_us
         for _ in range(TRIES):
-            asked = self._steady_ns()
+            sent_at = self._steady_ns()
             ((server_us,),) = session.rows(SERVER_TIME)
-            took = self._steady_ns() - asked
+            took = self._steady_ns() - sent_at
             if best_ns is None or took < best_ns:
-                best_ns, offset_us = took, server_us - (asked + took // 2) // 1_000
+                best_ns, offset_us = took, server_us - (sent_at + took // 2) // 1_000
             if took <= ROUND_TRIP_MAX_NS:
                 break
         self._offset_us = offset_us

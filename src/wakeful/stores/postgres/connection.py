@@ -129,8 +129,8 @@ def _set_up(connection: Connection, address: Address, timeouts: Timeouts) -> Non
         "idle_in_transaction_session_timeout": timeouts.frozen,
         "client_min_messages": "warning",
     }
-    asked = b"SELECT pg_backend_pid(), current_setting('synchronous_commit')"
-    backend_pid, synchronous = connection.execute(asked, prepare=False).fetchone() or (0, "")
+    query = b"SELECT pg_backend_pid(), current_setting('synchronous_commit')"
+    backend_pid, synchronous = connection.execute(query, prepare=False).fetchone() or (0, "")
     # L7: a successful commit is on disk. Stricter settings (a synchronous standby) are configured on the server.
     if synchronous == "off":
         settings["synchronous_commit"] = "on"
@@ -183,8 +183,8 @@ class Connector:
                 self._broken.popleft()
             if not self._broken:
                 return None
-            n, (_, said) = len(self._broken), self._broken[-1]
-        return f"connections to the server failed {n} times in the last minute; the last error: {said}"
+            n, (_, message) = len(self._broken), self._broken[-1]
+        return f"connections to the server failed {n} times in the last minute; the last error: {message}"
 
     def _shut(self) -> None:
         with self._lock:
@@ -268,9 +268,9 @@ class Session:
 
     def _run(self, query: str, params: tuple[Param, ...]) -> "psycopg.Cursor[tuple[Any, ...]]":
         # As texts: the server infers the type, and the size of a number must not lead to another prepared statement.
-        said = [_as_text(value) for value in params]
+        texts = [_as_text(value) for value in params]
         try:
-            return self._execute(query.encode(), said)
+            return self._execute(query.encode(), texts)
         except psycopg.Error as error:
             self.failure = self.failure or error
             raise
@@ -303,8 +303,8 @@ def is_unavailable(error: BaseException) -> bool:
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
     """The error as an exception of the port."""
     cure = _CURES.get(error.sqlstate or "")
-    said = _said(error)
-    failure = StoreUnavailable(f"{cure} ({said})" if cure else said)
+    message = _said(error)
+    failure = StoreUnavailable(f"{cure} ({message})" if cure else message)
     failure.__cause__ = error
     return failure
 

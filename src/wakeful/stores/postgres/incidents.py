@@ -84,10 +84,10 @@ class PostgresIncidents:
         return int(times) == 1
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
-        found = sorted(map(Incident._make, self._session.rows(OPEN_OF, texts(names))))
-        for one in found:
-            self._session.change(CLOSE, at, one.incident_id)
-        return found
+        incidents = sorted(map(Incident._make, self._session.rows(OPEN_OF, texts(names))))
+        for incident in incidents:
+            self._session.change(CLOSE, at, incident.incident_id)
+        return incidents
 
     def open(self) -> list[Incident]:
         return sorted(map(Incident._make, self._session.rows(OPEN)))

@@ -60,8 +60,8 @@ class ListenerWorker:
         try:
             is_alive = pgconn.exec_(b"").status == ExecStatus.EMPTY_QUERY
             is_news = False
-            while (told := pgconn.notifies()) is not None:
-                is_news = is_news or told.extra != self._token
+            while (notification := pgconn.notifies()) is not None:
+                is_news = is_news or notification.extra != self._token
         except psycopg.Error:
             is_alive = False
         if not is_alive:

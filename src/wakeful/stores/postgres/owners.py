@@ -36,4 +36,7 @@ class PostgresOwners:
         return int(found[0][0]) if found else None
 
     def names(self, owner_ids: Iterable[int]) -> dict[int, str]:
-        return {int(owner_id): name for owner_id, name in self._session.rows(NAMES, ids(-one for one in owner_ids))}
+        return {
+            int(owner_id): name
+            for owner_id, name in self._session.rows(NAMES, ids(-owner_id for owner_id in owner_ids))
+        }

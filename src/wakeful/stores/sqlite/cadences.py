@@ -76,8 +76,8 @@ class SqliteCadences:
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
         together, few = alike(rows, _begun)
-        for values, begun in together:
-            self._connection.execute(ADD_ALIKE, (*values, ids(row.schedule_id for row in begun)))
+        for values, rows_alike in together:
+            self._connection.execute(ADD_ALIKE, (*values, ids(row.schedule_id for row in rows_alike)))
         self._connection.executemany(ADD, plain(few))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:

@@ -88,9 +88,9 @@ class SqliteIncidents:
         return bool(times == 1)
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
-        found = sorted(map(Incident._make, self._connection.execute(OPEN_OF, (texts(names),))))
-        self._connection.executemany(CLOSE, [(at, one.incident_id) for one in found])
-        return found
+        incidents = sorted(map(Incident._make, self._connection.execute(OPEN_OF, (texts(names),))))
+        self._connection.executemany(CLOSE, [(at, incident.incident_id) for incident in incidents])
+        return incidents
 
     def open(self) -> list[Incident]:
         return sorted(map(Incident._make, self._connection.execute(OPEN)))

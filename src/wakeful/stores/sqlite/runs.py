@@ -272,8 +272,8 @@ class SqliteRuns:
         return int(self._connection.execute(LAST_ID).fetchone()[0])
 
     def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
-        asked = {"after_id": after_id, "since": since, "until": until}
-        return list(map(GapSummary._make, self._connection.execute(FALLEN, asked)))
+        params = {"after_id": after_id, "since": since, "until": until}
+        return list(map(GapSummary._make, self._connection.execute(FALLEN, params)))
 
     def reserve_ids(self, n: int) -> list[int]:
         ((last_id,),) = self._connection.execute(RESERVE_IDS, (n,)).fetchall()
@@ -362,13 +362,13 @@ class SqliteRuns:
         limit: int,
         outcome: Outcome | None = None,
     ) -> list[Run]:
-        asked = {
+        params = {
             "before_id": NO_ID if before_id is None else before_id,
             "limit": limit,
             "schedule_id": schedule_id,
             "outcome": outcome,
         }
-        return list(map(Run._make, self._connection.execute(_page(schedule_id, outcome), asked)))
+        return list(map(Run._make, self._connection.execute(_page(schedule_id, outcome), params)))
 
     def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
         return {
@@ -377,10 +377,10 @@ class SqliteRuns:
         }
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
-        asked = {"schedule_id": schedule_id, "since": since, "limit": limit}
-        by_outcome = dict(self._connection.execute(TALLY, asked).fetchall())
-        endings = self._connection.execute(ENDINGS, asked).fetchall()
-        tokens, cost = self._connection.execute(USED, asked).fetchone()
+        params = {"schedule_id": schedule_id, "since": since, "limit": limit}
+        by_outcome = dict(self._connection.execute(TALLY, params).fetchall())
+        endings = self._connection.execute(ENDINGS, params).fetchall()
+        tokens, cost = self._connection.execute(USED, params).fetchone()
         durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
         return LedgerCounts(by_outcome, durations, outcomes, tokens, cost)
 
@@ -395,10 +395,10 @@ class SqliteRuns:
 
     def _ledger(self, before: Instant, since: Instant) -> Ledger:
         ask = self._connection.execute
-        asked = {"before": before, "since": since, "limit": PRUNE_WINDOW}
+        params = {"before": before, "since": since, "limit": PRUNE_WINDOW}
         return Ledger(
             window=lambda after_id, until_id: ask(
-                PRUNABLE, {**asked, "after_id": after_id, "until_id": until_id}
+                PRUNABLE, {**params, "after_id": after_id, "until_id": until_id}
             ).fetchall(),
             newest_due_at=lambda: int(ask(NEWEST_DUE_AT).fetchone()[0]),
         )
