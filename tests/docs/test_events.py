@@ -65,10 +65,10 @@ def told_by_features() -> dict[str, set[str]]:
 def told_by_the_engine() -> dict[str, set[str]]:
     """What the engine's facts become."""
     found: dict[str, set[str]] = defaultdict(set)
-    for name, arguments in calls(SOURCES / "telemetry" / "events.py"):
+    for name, arguments in calls(SOURCES / "observe" / "events.py"):
         if name == "_of_runs" and (what := text(arguments[0])):
             found["runs"].add(what)
-        elif name in ("Told", "_one") and (stream := text(arguments[0])) and (what := text(arguments[1])):
+        elif name in ("EventBatch", "_one") and (stream := text(arguments[0])) and (what := text(arguments[1])):
             found[stream].add(what)
     found["schedules"] = set(get_args(ScheduleChangeKind))
     return found

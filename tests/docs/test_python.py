@@ -11,7 +11,7 @@ from wakeful import Wakeful
 from wakeful.sync import Wakeful as BlockingWakeful
 
 PAGE = ROOT / "docs" / "python.md"
-LISTED = prose(PAGE).partition("## Every name")[2]
+LISTED = prose(PAGE).partition("## All names")[2]
 
 
 def named() -> set[str]:
