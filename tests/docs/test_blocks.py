@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,18 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=page_id)
+ALWAYS_FOLLOWED = {"README.md", "docs/first-schedule.md", "docs/settings.md", "docs/delivery.md"}
+"""Pages that `make test` follows; `make torture` follows the others."""
+
+
+def pages() -> list[Any]:
+    return [
+        page if page_id(page) in ALWAYS_FOLLOWED else pytest.param(page, marks=pytest.mark.torture)
+        for page in WITH_BLOCKS
+    ]
+
+
+@pytest.mark.parametrize("page", pages(), ids=page_id)
 def test_a_reader_who_follows_the_page_succeeds(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each command, program and setting works as it stands there, and shows what the page says."""
     followed = [block for block in blocks(page) if block.language != "text" and not block.takes_minutes]

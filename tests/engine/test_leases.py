@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from features.kit import AllTogether, Bench, Bot, World, ledger, short, virtual
+from sampling import sampled
 from wakeful import New, every
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
@@ -239,9 +240,15 @@ class _AtClaim(AllTogether):
             self._world.loop.call_soon(self._count, rounds - 1, context=Context())
 
 
-@pytest.mark.parametrize("is_suspend", [False, True], ids=["frozen", "suspended"])
-@pytest.mark.parametrize("on_crash", ["retry", "unknown"])
-@pytest.mark.parametrize("rounds", range(12))
+FREEZES = [
+    (rounds, on_crash, is_suspend)
+    for rounds in range(12)
+    for on_crash in ("retry", "unknown")
+    for is_suspend in (False, True)
+]
+
+
+@pytest.mark.parametrize(("rounds", "on_crash", "is_suspend"), sampled(FREEZES, every=7))
 def test_a_node_frozen_between_claim_and_begin_begins_nothing_when_it_goes_on(
     tmp_path: Path, rounds: int, on_crash: Any, is_suspend: bool
 ) -> None:

@@ -11,8 +11,24 @@ from faults.kit import Field, now, overdue, steady
 SCHEDULES = 6
 
 
-@pytest.mark.parametrize("point", ["before", "after"])
-@pytest.mark.parametrize("operation", ["enter", "claim", "settle", "renew"])
+@pytest.mark.parametrize(
+    ("operation", "point"),
+    [
+        ("claim", "after"),
+        ("settle", "before"),
+        *(
+            pytest.param(*death, marks=pytest.mark.torture)
+            for death in (
+                ("enter", "before"),
+                ("enter", "after"),
+                ("claim", "before"),
+                ("settle", "after"),
+                ("renew", "before"),
+                ("renew", "after"),
+            )
+        ),
+    ],
+)
 def test_a_death_at_a_commit_costs_at_most_one_attempt(field: Field, operation: str, point: str) -> None:
     """The third commit of its kind, or the first where there is only one."""
     field.put(steady(SCHEDULES))
@@ -46,20 +62,21 @@ def test_a_death_at_a_mark_is_no_green(field: Field) -> None:
     assert {row.attempt for row in rows if row.outcome == "unknown"} == {1}
 
 
-def test_a_thousand_overdue_schedules_and_five_crashes(field: Field) -> None:
+@pytest.mark.parametrize("schedules", [200, pytest.param(1_000, marks=pytest.mark.torture)])
+def test_overdue_schedules_and_five_crashes(field: Field, schedules: int) -> None:
     """A node that dies five times in its first moments neither storms nor repeats: one run each, few attempts."""
-    field.put(overdue(1_000, at=now() + 3_000))
+    field.put(overdue(schedules, at=now() + 3_000))
     field.until(lambda: now() > field.look(lambda tx: tx.cadences.lock([1])[1].next_at or 0) + 100)
     for crash, die in enumerate(
         ["claim:after:2", "settle:before:2", "claim:before:3", "settle:after:2", "claim:after:3"]
     ):
         field.died(field.start(is_ready=False, die=die, takes=0.05 + crash / 100))
     node = field.start()
-    field.until_closed(1_000, within=120)
+    field.until_closed(schedules, within=120)
     field.stop(node)
     verdict = field.audit()
     assert verdict.is_clean, verdict.in_words()
-    assert verdict.runs == verdict.instants == 1_000
+    assert verdict.runs == verdict.instants == schedules
     rows = field.look(lambda tx: tx.runs.page(limit=10_000))
     assert max(row.attempt for row in rows) <= 2
     assert {row.outcome for row in rows} <= {"succeeded", "unknown"}

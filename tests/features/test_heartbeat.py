@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from features.kit import AllTogether, World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
 from ledger_check import audit
@@ -249,16 +251,19 @@ async def test_a_turn_that_succeeds_ends_the_row_of_errors(world: World) -> None
     assert (view.errors_in_a_row, view.retry_at) == (0, None)
 
 
+@pytest.mark.parametrize("days", [3, pytest.param(31, marks=pytest.mark.torture)])
 @virtual
-async def test_a_month_of_acknowledgements_costs_the_planned_turns_and_says_nothing(world: World) -> None:
+async def test_acknowledgements_cost_the_planned_turns_and_say_nothing(world: World, days: int) -> None:
     """31 days at 30 minutes are 1488 turns, each acknowledged, nothing delivered, one row each."""
     said: list[Any] = []
     voice = Voice(world)
     app = await beating(world, voice, said=said)
-    await world.until("02-01 00:00:01")
-    assert len(voice.began) == 31 * 48
+    await world.sleep(days * DAY + SECOND)
+    assert len(voice.began) == days * 48
     assert said == []
-    assert world.query("SELECT outcome, reason, count(*) FROM runs GROUP BY 1, 2") == [("succeeded", "ok-ack", 31 * 48)]
+    assert world.query("SELECT outcome, reason, count(*) FROM runs GROUP BY 1, 2") == [
+        ("succeeded", "ok-ack", days * 48)
+    ]
     assert app.alerted == []
 
 

@@ -101,7 +101,9 @@ class Chat:
         return cadences[fire.schedule_id].session_id
 
 
-@pytest.mark.parametrize(("dialect", "days"), [("openai", 30), ("anthropic", 3)])
+@pytest.mark.parametrize(
+    ("dialect", "days"), [("openai", 3), ("anthropic", 3), pytest.param("openai", 30, marks=pytest.mark.torture)]
+)
 @virtual
 async def test_after_a_month_of_silent_beats_a_beat_costs_what_the_first_did(
     world: World, dialect: str, days: int

@@ -62,7 +62,7 @@ def _nodes(url: str, path: Path, names: str) -> Iterator[dict[str, subprocess.Po
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("instants", [2_000, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("instants", [1_000, pytest.param(10_000, marks=pytest.mark.torture)])
 async def test_a_killed_and_a_frozen_node_cost_one_more_attempt_and_nothing_else(
     url: str, server: Server, tmp_path: Path, instants: int
 ) -> None:

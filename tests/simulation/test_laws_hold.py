@@ -1,5 +1,6 @@
-"""Ten thousand days of mixed schedules, with every trouble there is: all laws hold after every commit and every tick.
+"""Random worlds of mixed schedules, with every trouble there is: all laws hold after every commit and every tick.
 
+`make test` runs a few short ones; `make torture` runs ten thousand days, and many more seeds.
 A failure names its seed and the command that replays it, with everything that happened, in order.
 """
 
@@ -8,26 +9,42 @@ import pytest
 from worlds.population import EVERYBODY
 from worlds.replay import climate_of, simulate
 
+SHORT_WORLDS = {13: 1, 5: 2, 19: 6, 111: 3, 3: 4, 23: 3, 11: 4, 18: 60}
+"""Days by seed. Together: every kind of world, every inhabitant, and one, two and three nodes."""
 SEEDS = range(45)
 DAYS_MIN = 10_000
 
 
-def test_the_seeds_below_are_ten_thousand_days() -> None:
+@pytest.mark.parametrize("seeds", [SEEDS, SHORT_WORLDS], ids=["all", "short"])
+def test_everybody_lives_in_some_of_them(seeds: range | dict[int, int]) -> None:
+    """And in one of them all live together; they are of one, two and three nodes."""
+    worlds = [climate_of(seed)[0] for seed in seeds]
+    inhabitants = [world.inhabitants for world in worlds]
+    assert frozenset().union(*inhabitants) == EVERYBODY
+    assert EVERYBODY in inhabitants
+    assert {world.nodes for world in worlds} == {1, 2, 3}
+
+
+def test_all_seeds_together_are_ten_thousand_days() -> None:
     """The number is part of the promise."""
     assert sum(climate_of(seed)[0].days for seed in SEEDS) >= DAYS_MIN
 
 
-def test_everybody_lives_in_some_of_them() -> None:
-    """And in one of them all live together."""
-    worlds = [climate_of(seed)[0].inhabitants for seed in SEEDS]
-    assert frozenset().union(*worlds) == EVERYBODY
-    assert EVERYBODY in worlds
+@pytest.mark.parametrize(("seed", "days"), SHORT_WORLDS.items())
+def test_all_laws_hold_in_short_worlds(seed: int, days: int) -> None:
+    """One world, from its first boot to its last day."""
+    _assert_laws_hold(seed, days)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_laws_hold(seed: int) -> None:
-    """One world, from its first boot to its last day."""
-    report = simulate(seed)
+    """Ten thousand days."""
+    _assert_laws_hold(seed)
+
+
+def _assert_laws_hold(seed: int, days: int | None = None) -> None:
+    report = simulate(seed, days=days)
     assert report.attempts > 0, "a world in which nothing runs proves nothing"
     assert report.commits > 0
 
@@ -42,7 +59,7 @@ def test_a_world_is_replayed_by_the_command_that_a_failure_prints(seed: int) -> 
     )
 
 
-@pytest.mark.parametrize("seed", [3, 5])
+@pytest.mark.parametrize("seed", [3, pytest.param(5, marks=pytest.mark.torture)])
 def test_a_world_is_a_function_of_its_seed(seed: int) -> None:
     """What happens in two runs of one seed is the same, to the millisecond."""
 

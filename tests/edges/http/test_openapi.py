@@ -26,9 +26,9 @@ from wakeful.server.http import shapes
 from wakeful.server.http.access import Caller
 from wakeful.server.http.roles import WRITING, refusal
 
-BOUNDED = settings(
-    max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-)
+FEW = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+MANY = settings(FEW, max_examples=30)
+BOUNDS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.torture)]
 HELD: list[Any] = [
     checks.not_a_server_error,
     checks.status_code_conformance,
@@ -88,8 +88,11 @@ def operations(running: Daemon) -> list[Any]:
     return [operation for operation in found if operation.path != "/api/stream"]  # that one never ends
 
 
+@pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("mode", list(GenerationMode))
-def test_whatever_is_asked_is_answered_as_described(operations: list[Any], mode: GenerationMode) -> None:
+def test_whatever_is_asked_is_answered_as_described(
+    operations: list[Any], mode: GenerationMode, bounds: settings
+) -> None:
     """Anything the description allows, and anything that it does not. What is written never runs."""
 
     def asked(case: Any) -> None:
@@ -103,10 +106,11 @@ def test_whatever_is_asked_is_answered_as_described(operations: list[Any], mode:
 
     for operation in operations:
         if not operation.path.endswith(("/run", "/slots/{name}/wake", "/slots/{name}/poll")):  # nobody is asked
-            fuzz(operation, mode, asked)
+            fuzz(operation, mode, asked, bounds)
 
 
-def test_what_is_there_is_answered_as_described(operations: list[Any]) -> None:
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_what_is_there_is_answered_as_described(operations: list[Any], bounds: settings) -> None:
     """The same, asked of things that exist; writes are only rehearsed, and nothing is removed."""
     known = {"slug": "known", "id": "1", "name": "door", "topic": "t", "run": "1"}
     statuses: dict[str, set[int]] = {}
@@ -123,7 +127,7 @@ def test_what_is_there_is_answered_as_described(operations: list[Any]) -> None:
         statuses.setdefault(f"{case.method.upper()} {case.path}", set()).add(response.status_code)
 
     for operation in operations:
-        fuzz(operation, GenerationMode.POSITIVE, asked)
+        fuzz(operation, GenerationMode.POSITIVE, asked, bounds)
     assert len(statuses) == len(operations)
     never = {name for name, seen in statuses.items() if min(seen) >= 400 and name.split()[1].startswith(OF_SCHEDULES)}
     assert never <= ALWAYS_REFUSED, "asked, and never answered as one who asks rightly is"
@@ -159,7 +163,8 @@ def test_the_checks_catch_what_they_are_for(answer: str) -> None:
         fuzz(operations[0], GenerationMode.POSITIVE, lambda case: case.call_and_validate(checks=HELD))
 
 
-def test_what_is_written_reads_back_as_described(operations: list[Any]) -> None:
+@pytest.mark.parametrize("examples", [30, pytest.param(200, marks=pytest.mark.torture)])
+def test_what_is_written_reads_back_as_described(operations: list[Any], examples: int) -> None:
     """Definitions of every kind, with any options the description allows, are accepted and answered as it says."""
     (put,) = [one for one in operations if one.method.upper() == "PUT" and one.path == "/api/schedule/{slug}"]
     statuses: Counter[int] = Counter()
@@ -173,12 +178,12 @@ def test_what_is_written_reads_back_as_described(operations: list[Any]) -> None:
         case.body = {**kept, **KINDS[index % len(KINDS)], "enabled": False}
         statuses[case.call_and_validate(checks=HELD[:-1], headers=HEADERS).status_code] += 1
 
-    fuzz(put, GenerationMode.POSITIVE, asked, settings(BOUNDED, max_examples=80))
+    fuzz(put, GenerationMode.POSITIVE, asked, settings(FEW, max_examples=examples))
     assert statuses[201] >= len(KINDS), statuses
     assert statuses[201] + statuses[200] > statuses[400], statuses
 
 
-def fuzz(operation: Any, mode: GenerationMode, asked: Callable[[Any], None], bounds: settings = BOUNDED) -> None:
+def fuzz(operation: Any, mode: GenerationMode, asked: Callable[[Any], None], bounds: settings = FEW) -> None:
     """Some examples of one operation; an operation without anything to get wrong has none of the other kind."""
     try:
         bounds(given(operation.as_strategy(generation_mode=mode))(asked))()
