@@ -101,7 +101,7 @@ def test_a_leap_day_waits_for_its_year() -> None:
         ("0 0 31 4,6,9,11 *", "never matches: none of its months has day 31"),
         ("0 0 15W * *", "nearest weekday \\(W\\) is not supported"),
         ("0 0 L/2 * *", "L takes no step"),
-        ("? * * * *", "'\\?' stands alone"),
+        ("? * * * *", "'\\?' must be alone"),
         ("0 0 * * FRI-MON", "runs backwards; write FRI-SAT,SUN-MON"),
         ("0 22-2 * * *", "runs backwards; write 22-23,0-2"),
         ("0 0 * NOV-FEB *", "runs backwards; write NOV-DEC,JAN-FEB"),

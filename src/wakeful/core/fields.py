@@ -172,25 +172,25 @@ class Fields:
         text = self.take(name, str, "", "a duration; write it in quotes, like 90s, 30m, 2h or 1d")
         if not text and self._data[name] != "":
             return default
-        found = self.read(name, lambda value: parse_duration(value, self._path + name))
-        if found is not None and not least <= found <= DURATION_MAX:
+        duration = self.read(name, lambda value: parse_duration(value, self._path + name))
+        if duration is not None and not least <= duration <= DURATION_MAX:
             limit = f"short; give at least {format_duration(least)}"
-            if found > DURATION_MAX:
+            if duration > DURATION_MAX:
                 limit = f"long; give at most {format_duration(DURATION_MAX)}"
             self.fail(name, f"{shown(self._data[name])} is too {limit}")
             return default
-        return default if found is None else found
+        return default if duration is None else duration
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         return self.take(name, dict, {}, "an object; write {…}")
 
     def texts(self, name: str) -> Mapping[str, str]:
         """An object whose values are all texts."""
-        found = self.mapping(name)
-        for key, value in found.items():
+        texts = self.mapping(name)
+        for key, value in texts.items():
             if not isinstance(value, str):
                 self.fail(f"{name}.{key}", f"{shown(value)} is not a text; put it in quotes")
-        return found
+        return texts
 
     def raw(self, name: str) -> Any:
         """The JSON value as given."""
@@ -204,12 +204,12 @@ class Fields:
             return None
         inner = Fields(value, f"{self._path}{name}.")
         try:
-            found = reader(inner)
+            result = reader(inner)
         except Invalid as invalid:
             self.errors.extend(invalid.errors)
             return None
         self.errors.extend(inner.errors)
-        return found
+        return result
 
     def items(
         self, name: str, reader: "Callable[[Fields], T]", *, most: int, cure: str, least: int = 1
@@ -221,9 +221,9 @@ class Fields:
             self.fail(name, f"{count}: {cure}")
             return ()
         inner = Fields({f"{name}[{number}]": value for number, value in enumerate(values)}, self._path)
-        found = [inner.nested(place, reader) for place in inner._data]
+        objects = [inner.nested(place, reader) for place in inner._data]
         self.errors.extend(inner.errors)
-        return tuple(one for one in found if one is not None)
+        return tuple(item for item in objects if item is not None)
 
     def read(self, name: str, reader: Callable[[Any], T]) -> T | None:
         """A value read by a function that may raise `Invalid`."""

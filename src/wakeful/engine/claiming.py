@@ -97,45 +97,49 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
 
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
     """Runs that were waiting in the ledger."""
-    found = _sort(tx, hooks, runs, node_id, now)
-    rows = [c.run for c in found.claims] + [run for run, _ in found.waiting]
+    sorted_runs = _sort(tx, hooks, runs, node_id, now)
+    rows = [c.run for c in sorted_runs.claims] + [run for run, _ in sorted_runs.waiting]
     tx.runs.save_many(sorted(rows))
-    if found.claims:
-        tx.alarms.remove_many(ALARM_RUN, sorted(c.run.run_id for c in found.claims))
-    if found.waiting:
-        tx.alarms.set_many(sorted((alarm for _, alarm in found.waiting), key=_by_ref))
-    return found.claims
+    if sorted_runs.claims:
+        tx.alarms.remove_many(ALARM_RUN, sorted(c.run.run_id for c in sorted_runs.claims))
+    if sorted_runs.waiting:
+        tx.alarms.set_many(sorted((alarm for _, alarm in sorted_runs.waiting), key=_by_ref))
+    return sorted_runs.claims
 
 
 def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs created in this transaction, which are not in the ledger yet."""
     ready = [item.run for item in due if not item.rests]
-    found = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
+    sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
     rests = [(item.run, _alarm(item.run, None)) for item in due if item.rests]
-    waiting = found.waiting + late + rests
-    tx.runs.add_many(sorted([c.run for c in found.claims] + [run for run, _ in waiting]))
+    waiting = sorted_runs.waiting + late + rests
+    tx.runs.add_many(sorted([c.run for c in sorted_runs.claims] + [run for run, _ in waiting]))
     if waiting:
         tx.alarms.set_many(sorted((alarm for _, alarm in waiting), key=_by_ref))
-    return found.claims
+    return sorted_runs.claims
 
 
 def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
     """Check the gates, take the lanes, and claim what may start for this node."""
-    found = _Sorted([], [])
+    sorted_runs = _Sorted([], [])
     for kind in dict.fromkeys(run.kind for run in runs):
         keeper = hooks.keepers[kind]
-        admitted = _ask_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, found)
-        free = _take_lanes(tx, hooks, admitted, found)
-        deferred = [(run.lane, run.run_id) for run, alarm in found.waiting if run.lane is not None and not alarm.parked]
+        admitted = _check_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, sorted_runs)
+        free = _take_lanes(tx, hooks, admitted, sorted_runs)
+        deferred = [
+            (run.lane, run.run_id) for run, alarm in sorted_runs.waiting if run.lane is not None and not alarm.parked
+        ]
         if deferred:
             tx.lanes.free_many(sorted(deferred))  # admitted but not started: the next run in line may go
         for run, job in zip(free, keeper.jobs(tx, free), strict=True):
-            found.claims.append(_own(run, job, hooks, node_id, now))
-    return found
+            sorted_runs.claims.append(_own(run, job, hooks, node_id, now))
+    return sorted_runs
 
 
-def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now: Instant, found: _Sorted) -> list[Run]:
+def _check_gates(
+    tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now: Instant, sorted_runs: _Sorted
+) -> list[Run]:
     """Return the runs that may start; deferred runs wait. A skipped run is claimed and settled like any other ending,
     so that its owner is always locked before the run is."""
     admitted: list[Run] = []
@@ -144,16 +148,16 @@ def _ask_gates(tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now
             case Defer(until=until, reason=reason):
                 until = max(until, now + DEFERRED_MIN)  # a gate that defers to `now` would be checked in a tight loop
                 moved = run._replace(reason=reason, next_attempt_at=until)
-                found.waiting.append((moved, _alarm(moved, until)))
+                sorted_runs.waiting.append((moved, _alarm(moved, until)))
             case Skip(reason=reason):
                 row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
-                found.claims.append(Claim(row, Dropped(reason)))
+                sorted_runs.claims.append(Claim(row, Dropped(reason)))
             case _:
                 admitted.append(run)
     return admitted
 
 
-def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], found: _Sorted) -> list[Run]:
+def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _Sorted) -> list[Run]:
     """Return the runs that have no lane or got theirs; the others are parked until the lane is free."""
     wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not hooks.is_lifted(run.lane)]
     if not wanted:
@@ -165,7 +169,7 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], found: _Sorted)
             free.append(run)
         else:
             moved = run._replace(reason="lane")
-            found.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
+            sorted_runs.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
     return free
 
 

@@ -34,7 +34,7 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
                 return total
             except Exception as error:
                 log.exception("cannot ring an alarm of kind %s", kind)
-                if not await _hold_off(store, hooks, kind, error, request.now, total):
+                if not await _postpone(store, hooks, kind, error, request.now, total):
                     break
                 continue
             if claimed.is_lost:
@@ -47,7 +47,7 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
     return total
 
 
-def hold_off_each(tx: Tx, now: Instant) -> None:
+def postpone_each(tx: Tx, now: Instant) -> None:
     """Postpone, by a minute, the first due alarm of each kind.
 
     Called when alarms stay due tick after tick without effect: they refer to a missing row, or to one this release does
@@ -57,7 +57,7 @@ def hold_off_each(tx: Tx, now: Instant) -> None:
         log.warning("the alarm of %s %s is due but has no effect; checking again in a minute", kind, ref)
 
 
-async def _hold_off(
+async def _postpone(
     store: Store, hooks: EngineHooks, kind: str, error: Exception, now: Instant, total: Claimed
 ) -> bool:
     """Postpone the alarm that failed by a minute and alert people; returns whether there was such an alarm."""

@@ -19,7 +19,7 @@ from wakeful.core.schedule.policies import DAY, SECOND
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
-from wakeful.engine.claiming_one_by_one import claim_one_by_one, hold_off_each
+from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.orphans import OrphanInquiry
@@ -39,8 +39,8 @@ log = logging.getLogger("wakeful.engine")
 
 CLOCK_RETRY: Final = SECOND
 TRY_AGAIN: Final = SECOND
-IN_VAIN_MIN: Final = 2
-IN_VAIN_MAX: Final = 12
+EMPTY_PAUSE_MIN: Final = 2
+EMPTY_TICKS_MAX: Final = 12
 PRUNE_STEP: Final = 500
 PRUNE_PAUSE: Final = SECOND
 BORN_AT: Final = "created_at"
@@ -96,7 +96,7 @@ class Engine:
         )
         self._settler = Settler(self._settle, clock)
         self._side_tasks = SideTasks(store, clock, self._bell.set)
-        self._asker = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
+        self._inquiry = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
         self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
@@ -186,7 +186,7 @@ class Engine:
             self._loop_task.cancel()
             await asyncio.wait([self._loop_task])
             self._loop_task = None
-        await self._asker.close()
+        await self._inquiry.close()
         await self._within(self._limits.store_grace, self._leave())
 
     # --- the loop ----------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Engine:
             except Exception:
                 log.exception("a tick failed; the engine continues")
                 deadline = self._clock.read().monotonic + TRY_AGAIN
-            await self._rest(deadline)
+            await self._sleep_until(deadline)
 
     async def tick(self, moment: Moment) -> int:
         """Do one pass; returns the monotonic time of the next one."""
@@ -245,8 +245,8 @@ class Engine:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
         self._empty_ticks = self._empty_ticks + 1 if is_left and not claimed.claims and not claimed.side_tasks else 0
-        if self._empty_ticks % IN_VAIN_MAX == IN_VAIN_MAX - 1:
-            await self._store.write(partial(hold_off_each, now=moment.now))
+        if self._empty_ticks % EMPTY_TICKS_MAX == EMPTY_TICKS_MAX - 1:
+            await self._store.write(partial(postpone_each, now=moment.now))
         return self._next_look(moment, claimed.next_due_at)
 
     async def _claim(self, request: ClaimRequest) -> tuple[Claimed, bool]:
@@ -272,9 +272,9 @@ class Engine:
     def _pause(self) -> Duration:
         """How long to wait after ticks that found a due alarm and could do nothing with it: it may refer to a missing
         row, or another node may hold it at the moment. Without the pause the engine would spin."""
-        return 0 if self._empty_ticks == 0 else min(IN_VAIN_MIN << min(self._empty_ticks, 16), TRY_AGAIN)
+        return 0 if self._empty_ticks == 0 else min(EMPTY_PAUSE_MIN << min(self._empty_ticks, 16), TRY_AGAIN)
 
-    async def _rest(self, deadline: int) -> None:
+    async def _sleep_until(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; check from time to time whether another process wrote."""
         while not self._is_stopped:
             left = deadline - self._clock.read().monotonic
@@ -461,7 +461,7 @@ class Engine:
 
     async def _rescue(self, now: Instant) -> None:
         self._has_inquiry_result = False
-        for alert in await rescue(self._store, self._hooks, self._asker, now=now):
+        for alert in await rescue(self._store, self._hooks, self._inquiry, now=now):
             self._alert(alert, now)
 
     async def _leave(self) -> None:

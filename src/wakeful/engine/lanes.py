@@ -1,4 +1,4 @@
-"""A lane that holds nobody back any more: whatever was parked behind it is due."""
+"""Lanes that are no longer enforced: the runs parked behind them become due."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from wakeful.ports.store import ALARM_RUN, Tx
 
 
 def unpark(tx: Tx, is_lifted: Callable[[str], bool], *, before_id: int | None, limit: int) -> int | None:
-    """Look through `limit` waiting runs, newest first, before an id; answers how far it got, None at the end."""
+    """Check `limit` waiting runs, newest first, before an id; returns how far it got, None at the end."""
     waiting = tx.runs.page(outcome="waiting", before_id=before_id, limit=limit)
     ids = sorted(run.run_id for run in waiting if run.lane is not None and is_lifted(run.lane))
     held = tx.runs.lock(ids) if ids else {}

@@ -34,34 +34,34 @@ _Key: TypeAlias = tuple[int, int]  # run id, fence
 
 
 class OrphanInquiry:
-    """Runs the inquiries and keeps each result until it is taken. `on_told` is called when a result arrives."""
+    """Runs the inquiries and keeps each result until it is taken. `on_result` is called when a result arrives."""
 
-    def __init__(self, store: Store, hooks: EngineHooks, clock: Clock, on_told: Callable[[], None]) -> None:
+    def __init__(self, store: Store, hooks: EngineHooks, clock: Clock, on_result: Callable[[], None]) -> None:
         self._store = store
         self._hooks = hooks
         self._clock = clock
-        self._on_told = on_told
+        self._on_result = on_result
         self._is_any = any(isinstance(action, Inquirable) for action in hooks.actions.values())
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._asking: dict[_Key, asyncio.Task[None]] = {}
-        self._told: dict[_Key, Told] = {}
+        self._results: dict[_Key, Told] = {}
         self._mute: set[_Key] = set()  # runs whose target cannot be asked
         self._again: dict[_Key, int] = {}  # still working: the monotonic time to ask again
 
     async def ask(self, lost: Sequence[Run], *, now: Instant) -> frozenset[int]:
         """Start inquiries for runs whose target can report; returns the ids of the runs to wait for."""
         wanted = {_key(run): run for run in lost if self._is_any and rung_index(run.rung) > 0}
-        for key in [key for key in self._told if key not in wanted]:
-            del self._told[key]  # another node settled it
+        for key in [key for key in self._results if key not in wanted]:
+            del self._results[key]  # another node settled it
         self._look_again(wanted, now)
         new = [run for key, run in wanted.items() if not self._is_known(key)]
         for run, job in await self._jobs(new):
             self._begin(run, job)
-        return frozenset(key[0] for key in wanted if key not in self._told)
+        return frozenset(key[0] for key in wanted if key not in self._results)
 
     def take(self, runs: Sequence[Run]) -> dict[int, Told]:
         """The results for these runs, by run id. Runs whose target cannot be asked are left out."""
-        results = {run.run_id: self._told.pop(_key(run)) for run in runs if _key(run) in self._told}
+        results = {run.run_id: self._results.pop(_key(run)) for run in runs if _key(run) in self._results}
         mute = {run.run_id for run in runs if _key(run) in self._mute}
         self._mute -= {_key(run) for run in runs}
         return {run_id: result for run_id, result in results.items() if run_id not in mute}
@@ -75,7 +75,7 @@ class OrphanInquiry:
             await asyncio.wait(tasks)
 
     def _is_known(self, key: _Key) -> bool:
-        return key in self._told or key in self._asking or key in self._again
+        return key in self._results or key in self._asking or key in self._again
 
     def _look_again(self, wanted: dict[_Key, Run], now: Instant) -> None:
         """Handle runs that were still working: ask again, or stop asking after the run's deadline."""
@@ -86,7 +86,7 @@ class OrphanInquiry:
                 del self._again[key]
             if run is not None and run.deadline_at is not None and now >= run.deadline_at:
                 self._again.pop(key, None)
-                self._told[key] = None
+                self._results[key] = None
 
     async def _jobs(self, runs: Sequence[Run]) -> list[tuple[Run, Job | str]]:
         if not runs:
@@ -104,7 +104,7 @@ class OrphanInquiry:
         if isinstance(job, Job) and isinstance(action, Inquirable):
             self._asking[_key(run)] = asyncio.create_task(self._ask(_key(run), job, action))
         else:
-            self._told[_key(run)] = None
+            self._results[_key(run)] = None
             self._mute.add(_key(run))
 
     async def _ask(self, key: _Key, job: Job, action: Inquirable) -> None:
@@ -124,8 +124,8 @@ class OrphanInquiry:
         if isinstance(result, StillWorking):
             self._again[key] = self._clock.read().monotonic + ASK_AGAIN
         else:
-            self._told[key] = result
-            self._on_told()
+            self._results[key] = result
+            self._on_result()
 
 
 def _key(run: Run) -> _Key:

@@ -39,7 +39,7 @@ class Rescued(NamedTuple):
     alerts: list[Alert]
 
 
-async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now: Instant) -> list[Alert]:
+async def rescue(store: Store, hooks: EngineHooks, inquiry: OrphanInquiry, *, now: Instant) -> list[Alert]:
     """Settle every run that a voided node still owns, after ending the processes it left on this machine.
 
     Runs whose target can report the result are asked about first, in the background: they stay as they are until the
@@ -48,12 +48,12 @@ async def rescue(store: Store, hooks: EngineHooks, asker: OrphanInquiry, *, now:
     awaited: frozenset[int] = frozenset()
     while True:
         found = await store.read(partial(_leftovers, limit=STEP + len(awaited)))
-        awaited = await asker.ask(found, now=now)
+        awaited = await inquiry.ask(found, now=now)
         lost = [run for run in found if run.run_id not in awaited]
         if not lost:
             return alerts
         remaining = await _end_orphans(hooks, lost)
-        results = asker.take(lost)
+        results = inquiry.take(lost)
         settle_lost = partial(
             _settle_lost, hooks=hooks, now=now, limit=len(found), remaining=remaining, results=results
         )

@@ -15,9 +15,9 @@ The stage of an incident, by what happens next:
 | (none)   | watched, `look_at` is set | opened                       |                   |          |              |
 | watched  | watched                   | opened                       | reported          | removed  | removed      |
 | opened   | opened                    | opened                       | reported          | opened   | closed       |
-| reported | reported                  | reported                     |                   | reported | closed, told |
+| reported | reported                  | reported                     |                   | reported | closed, sent |
 | muted    | muted                     | muted                        | reported          | muted    | closed       |
-| resumed  | resumed, `look_at` is set | opened                       | reported          | resumed  | closed, told |
+| resumed  | resumed, `look_at` is set | opened                       | reported          | resumed  | closed, sent |
 
 * `look_at` is the bad instant's own time plus `alerts.within` and a minute: the next instant of an hourly schedule
   may end well before anyone is alerted. It is the alarm of the row, set by the first failed attempt.
@@ -25,6 +25,7 @@ The stage of an incident, by what happens next:
 * An incident that opens within `within` of the end of the previous one is *muted*: counted, not reported. If it is
   still open `within` later, it is reported after all, because the last message people got said it works again.
 * *resumed*: a person resumed the schedule, so the next time it opens it is reported.
+* *closed, sent*: people are told that it is over.
 * Enough good instants are two in a row, or one for a subject that runs daily or less often.
 
 A person ends an incident by acknowledging it or by removing its subject; neither is reported.

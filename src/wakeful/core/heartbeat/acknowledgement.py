@@ -54,10 +54,10 @@ def stripped(text: str, token: str) -> str:
 
 
 def _is_acknowledged(reply: str, rules: AckRules) -> bool:
-    found = [match.span() for match in _word(rules.token).finditer(reply)]
-    if not found or rules.match == "anywhere":
-        return bool(found)
-    before, after = reply[: found[0][0]], reply[found[-1][1] :]
+    spans = [match.span() for match in _word(rules.token).finditer(reply)]
+    if not spans or rules.match == "anywhere":
+        return bool(spans)
+    before, after = reply[: spans[0][0]], reply[spans[-1][1] :]
     return not before.strip(_DRESS) or not after.strip(_DRESS)
 
 

@@ -307,14 +307,14 @@ def _counted(
 
 def _reasons(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> tuple[Reason, ...]:
     """All reasons merged into the turn, in the order of the requests."""
-    found: list[tuple[Instant, Reason]] = []
+    requests: list[tuple[Instant, Reason]] = []
     if beat is not None:
-        found.append((beat.planned_at, "interval"))
+        requests.append((beat.planned_at, "interval"))
     if heartbeat.retry_at is not None and heartbeat.retry_at <= now:
-        found.append((heartbeat.retry_at, "retry"))
-    found += [(heartbeat.asked_at or now, wake.reason) for wake in wakes_of(heartbeat)]
-    found.sort(key=lambda one: one[0])
-    return tuple(dict.fromkeys(reason for _, reason in found))
+        requests.append((heartbeat.retry_at, "retry"))
+    requests += [(heartbeat.asked_at or now, wake.reason) for wake in wakes_of(heartbeat)]
+    requests.sort(key=lambda request: request[0])
+    return tuple(dict.fromkeys(reason for _, reason in requests))
 
 
 def _asked_at(heartbeat: Heartbeat, beat: Start | None, now: Instant) -> Instant:

@@ -86,18 +86,18 @@ def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) ->
     return looked(slot, rules, reading, now=now)
 
 
-def polled(slot: Slot, rules: SlotRules, found: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
+def polled(slot: Slot, rules: SlotRules, reading: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
     """The slot after a poll. The first one after a start also decides whether the initial wake is needed."""
     is_for_wake = is_read_for_wake(slot, began_at)
     slot = slot._replace(polled_at=now, poll_until=None)
     if slot.poll_asked_at is not None and slot.poll_asked_at <= began_at:
         slot = slot._replace(poll_asked_at=None)
-    if isinstance(found, Reading):
-        slot = was_read(slot, rules, found, now=now)
-        wants_wake = is_needed(found, now)
+    if isinstance(reading, Reading):
+        slot = was_read(slot, rules, reading, now=now)
+        wants_wake = is_needed(reading, now)
     else:
-        slot = _failed(slot, rules, found, is_for_wake=is_for_wake, now=now)
-        wants_wake = found.kind != "refused"
+        slot = _failed(slot, rules, reading, is_for_wake=is_for_wake, now=now)
+        wants_wake = reading.kind != "refused"
     if slot.is_starting:
         is_free = slot.pending_at is None and slot.wake_run_id is None
         slot = slot._replace(is_starting=0, initial_at=now if wants_wake and is_free else slot.initial_at)

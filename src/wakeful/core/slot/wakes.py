@@ -193,17 +193,17 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
 
 def _modes(slot: Slot, rules: SlotRules) -> list[tuple[Instant, str]]:
     """When each enabled mode needs the next wake."""
-    found: list[tuple[Instant, str]] = []
+    due: list[tuple[Instant, str]] = []
     if slot.initial_at is not None and rules.wakes:
-        found.append((slot.initial_at, "initial"))
+        due.append((slot.initial_at, "initial"))
     if rules.interval is not None:
-        found.append((slot.interval_from + rules.interval, "interval"))
+        due.append((slot.interval_from + rules.interval, "interval"))
     if rules.times is not None:
         at = next_after(rules.times, slot.times_through)
-        found += [] if at is None else [(at, "times")]
+        due += [] if at is None else [(at, "times")]
     if rules.after_reset is not None and slot.last_reset_at not in (None, slot.reset_served):
-        found.append(((slot.last_reset_at or 0) + rules.after_reset, "after reset"))
-    return [(at, mode) for at, mode in found if at <= INSTANT_MAX]
+        due.append(((slot.last_reset_at or 0) + rules.after_reset, "after reset"))
+    return [(at, mode) for at, mode in due if at <= INSTANT_MAX]
 
 
 def _late_times(slot: Slot, rules: SlotRules, now: Instant, gap_reason: str) -> tuple[Slot, tuple[Gap, ...]]:

@@ -152,7 +152,7 @@ def _refuse_unsupported(name: str, part: str, field: str) -> None:
         if "L" in term and "/" in term:
             refuse(field, f"{name} '{term}': L takes no step; write L alone")
         if "?" in term:
-            refuse(field, f"{name} '{term}': '?' stands alone, and only in a day field; write *")
+            refuse(field, f"{name} '{term}': '?' must be alone, and only in a day field; write *")
         low, dash, high = term.partition("/")[0].partition("-")
         if dash and (order := _backwards(name, low, high)):
             refuse(field, f"{name} '{term}' runs backwards; write {order}")

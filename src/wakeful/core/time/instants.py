@@ -54,11 +54,11 @@ def format_instant(ms: Instant) -> str:
 
 def parse_instant(text: str, zone: str | None = None, field: str = "instant") -> Instant:
     """Parse an RFC 3339 text; without an offset it is read on the wall clock of `zone`."""
-    found = _RFC_3339.fullmatch(text.strip())
-    if found is None:
+    match = _RFC_3339.fullmatch(text.strip())
+    if match is None:
         refuse(field, f"'{text}' is not a date and time; write it like 2026-01-30T09:00:00Z")
-    wall = _wall_milliseconds(found, text, field)
-    ms = wall - _offset(found["offset"], text, field) if found["offset"] else _on_wall_clock(wall, zone, text, field)
+    wall = _wall_milliseconds(match, text, field)
+    ms = wall - _offset(match["offset"], text, field) if match["offset"] else _on_wall_clock(wall, zone, text, field)
     if not INSTANT_MIN <= ms <= INSTANT_MAX:
         refuse(field, f"'{text}' lies outside the years 1970 to 9999; write a date within them")
     return ms
@@ -76,10 +76,10 @@ def parse_duration(text: str, field: str = "duration") -> Duration:
 
 @lru_cache(maxsize=1024)  # the same few durations are parsed again and again
 def _milliseconds(text: str) -> int | None:
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or found.lastindex is None:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or match.lastindex is None:
         return None
-    return sum(int(amount) * unit for amount, unit in zip(found.groups(), _UNITS, strict=True) if amount)
+    return sum(int(amount) * unit for amount, unit in zip(match.groups(), _UNITS, strict=True) if amount)
 
 
 @lru_cache(maxsize=1024)
@@ -95,8 +95,8 @@ def format_duration(ms: Duration) -> str:
     return "".join(parts) or "0s"
 
 
-def _wall_milliseconds(found: re.Match[str], text: str, field: str) -> int:
-    year, month, day, hour, minute, second, fraction, _ = found.groups()
+def _wall_milliseconds(match: re.Match[str], text: str, field: str) -> int:
+    year, month, day, hour, minute, second, fraction, _ = match.groups()
     # Digits beyond the millisecond are cut, not rounded: rounding could produce an instant in the future.
     milli = int(fraction.ljust(3, "0")[:3]) if fraction else 0
     try:

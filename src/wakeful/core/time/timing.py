@@ -123,19 +123,19 @@ def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> In
     match timing:
         case Every(every, anchor):
             anchor = resolved(anchor)
-            found = None if t < anchor else min(t, INSTANT_MAX) - (min(t, INSTANT_MAX) - anchor) % every
+            instant = None if t < anchor else min(t, INSTANT_MAX) - (min(t, INSTANT_MAX) - anchor) % every
         case Cron() | Times():
             if t < 0:
                 return None
             floor = max(since // SECOND, -1)
             second = latest_second(wall_pattern(timing), resolved(timing.timezone), t // SECOND, floor)
-            found = None if second is None else second * SECOND
+            instant = None if second is None else second * SECOND
         case Once() | AfterReset() | Manual():
             at = _only_instant(timing)
-            found = at if at is not None and at <= t else None
+            instant = at if at is not None and at <= t else None
         case _:
             assert_never(timing)
-    return found if found is not None and found > since else None
+    return instant if instant is not None and instant > since else None
 
 
 def instants_after(timing: Timing, t: Instant) -> Iterator[Instant]:

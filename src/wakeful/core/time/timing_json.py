@@ -46,8 +46,8 @@ def read_timing(data: object, *, field: str = "schedule") -> Timing:
     kind = data.get("type")
     shape = _SHAPES.get(kind) if isinstance(kind, str) else None
     if shape is None:
-        found = "is missing" if kind is None else f"{kind!r} is not a kind of schedule"
-        refuse(f"{field}.type", f"{found}; write one of {', '.join(_SHAPES)}")
+        problem = "is missing" if kind is None else f"{kind!r} is not a kind of schedule"
+        refuse(f"{field}.type", f"{problem}; write one of {', '.join(_SHAPES)}")
     fields = _Fields(data, field)
     fields.check_names(shape)
     timing = shape.read(fields)

@@ -148,14 +148,14 @@ def _messages(fields: Fields, publishes: Sequence[str]) -> tuple[NewMessage, ...
     if len(listed) > MESSAGES_MAX:
         fields.fail("messages", f"there are {len(listed)}, and at most {MESSAGES_MAX} can be published in one reply")
         return ()
-    found: list[NewMessage] = []
+    messages: list[NewMessage] = []
     for index, data in enumerate(listed):
         message = _message(fields, data, f"messages[{index}]", publishes)
         if message is not None:
-            found.append(message)
+            messages.append(message)
         if len(fields.errors) > PEEK_MAX:
             break
-    return tuple(found)
+    return tuple(messages)
 
 
 def _message(fields: Fields, data: Any, place: str, publishes: Sequence[str]) -> NewMessage | None:
@@ -190,7 +190,7 @@ def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required
         problem = "missing" if listed is None else f"{shown(listed)} is not a list"
         fields.fail(field, f"{problem}; return [{{topic, ids}}, …], or [] for nothing")
         return {}
-    found: dict[str, dict[str, None]] = {}
+    ids_by_topic: dict[str, dict[str, None]] = {}
     for index, data in enumerate(listed):
         place = f"{field}[{index}]"
         if not isinstance(data, Mapping):
@@ -201,11 +201,11 @@ def _chosen(fields: Fields, field: str, subscribe: Sequence[str], *, is_required
         inner.refuse_unknown(("topic", "ids"))
         topic = inner.filled("topic", "name the topic")
         _must_subscribe(inner, "topic", topic, subscribe)
-        found.setdefault(topic, {}).update(dict.fromkeys(_ids(inner, "ids", inner.raw("ids"))))
+        ids_by_topic.setdefault(topic, {}).update(dict.fromkeys(_ids(inner, "ids", inner.raw("ids"))))
         fields.errors.extend(inner.errors)
         if len(fields.errors) > PEEK_MAX:
             break
-    return {topic: tuple(ids) for topic, ids in found.items() if ids}
+    return {topic: tuple(ids) for topic, ids in ids_by_topic.items() if ids}
 
 
 def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -216,14 +216,14 @@ def _show(fields: Fields, subscribe: Sequence[str]) -> dict[str, tuple[str, ...]
     if not isinstance(wanted, Mapping):
         fields.fail("show", f"{shown(wanted)} is not an object; write {{topic: [ids]}}")
         return {}
-    found: dict[str, tuple[str, ...]] = {}
+    ids_by_topic: dict[str, tuple[str, ...]] = {}
     for topic, listed in wanted.items():
         _must_subscribe(fields, "show", topic, subscribe)
         ids = tuple(dict.fromkeys(_ids(fields, f"show.{topic}", listed)))
         if len(ids) > PEEK_MAX:
             fields.fail(f"show.{topic}", f"there are {len(ids)} ids, and at most {PEEK_MAX} can be shown in one call")
-        found[topic] = ids
-    return {topic: ids for topic, ids in found.items() if ids}
+        ids_by_topic[topic] = ids
+    return {topic: ids for topic, ids in ids_by_topic.items() if ids}
 
 
 def _must_subscribe(fields: Fields, field: str, topic: str, subscribe: Sequence[str]) -> None:

@@ -66,11 +66,11 @@ class WorkflowDefinition:
     @property
     def topics(self) -> dict[str, list[str]]:
         """Every topic that is read, with its consumers."""
-        found: dict[str, list[str]] = {}
+        readers: dict[str, list[str]] = {}
         for consumer in self.consumers:
             for topic in consumer.subscribe:
-                found.setdefault(topic, []).append(consumer.name)
-        return found
+                readers.setdefault(topic, []).append(consumer.name)
+        return readers
 
 
 def faulty_name(name: str, what: str) -> str | None:

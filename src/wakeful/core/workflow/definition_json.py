@@ -170,7 +170,7 @@ def _read(data: Any, name: str | None, *, allows_python: bool) -> WorkflowDefini
 
 def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tuple[T, ...]:
     """The handlers of one kind by name, in the order of the definition."""
-    found: list[T] = []
+    handlers: list[T] = []
 
     def read_one(inside: Fields, name: str) -> None:
         wrong = faulty_name(name, "handler")
@@ -178,7 +178,7 @@ def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tupl
             inside.fail(name[:80], wrong)
         handler = inside.nested(name, lambda inner: reader(inner, name))
         if handler is not None:
-            found.append(handler)
+            handlers.append(handler)
 
     def read(inside: Fields) -> None:
         for name in list(fields.mapping(kind))[: HANDLERS_MAX + 1]:
@@ -186,7 +186,7 @@ def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tupl
 
     if fields.has(kind):
         fields.nested(kind, read)
-    return tuple(found)
+    return tuple(handlers)
 
 
 def _producer(fields: Fields, name: str, allows_python: bool) -> Producer:
@@ -249,8 +249,8 @@ def _read_answerer(fields: Fields, allows_python: bool) -> Answerer | None:
     (kind,) = given
     if kind == "python":
         return Python(fields.text("python"))
-    found = fields.nested(kind, lambda inner: _outside(inner, kind))
-    return found if isinstance(found, Http | Command) else None
+    answerer = fields.nested(kind, lambda inner: _outside(inner, kind))
+    return answerer if isinstance(answerer, Http | Command) else None
 
 
 def _outside(fields: Fields, kind: str) -> object:

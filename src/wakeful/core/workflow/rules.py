@@ -216,14 +216,14 @@ def looping(consumers: Sequence[Consumer]) -> frozenset[str]:
 
 
 def _reached(follow: Mapping[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     ahead = list(follow[start])
     while ahead:
         name = ahead.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             ahead += follow[name]
-    return found
+    return reached
 
 
 def clamp_wake(at: Instant, now: Instant) -> Instant:

@@ -35,7 +35,7 @@ def parse(url: str) -> Address:
     """Parse `postgresql://user@host/database?schema=name`; all other parameters are passed to libpq."""
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
-        raise DatabaseRefused("the address of a PostgreSQL store begins with postgresql://")
+        raise DatabaseRefused("the address of a PostgreSQL store starts with postgresql://")
     options = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(options).get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
