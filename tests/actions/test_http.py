@@ -325,9 +325,9 @@ async def test_nonsense_instead_of_http(action: HttpAction, fire: Fire, ladder: 
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        (Http("GET", "ftp://example.com/"), "begin it with http"),
-        (Http("GET", "example.com"), "begin it with http"),
-        (Http("GET", "http:///path"), "names no host"),
+        (Http("GET", "ftp://example.com/"), "start it with http"),
+        (Http("GET", "example.com"), "start it with http"),
+        (Http("GET", "http:///path"), "has no host"),
         (Http("GET", "http://a b/"), "spaces"),
         (Http("GET", "http://host:99999/"), "cannot be read"),
         (Http("GET", "http://[::1/"), "cannot be read"),

@@ -45,7 +45,7 @@ async def test_what_it_says_about_errors_counts(receiver: Receiver) -> None:
         lambda _: web.Response(text="<html>welcome to the hotel's network</html>"),
     ]
     assert await send(receiver) == Refused(
-        "HTTP 400 Bad Request: Bad Request: chat not found; write to the bot once, so that it may answer; "
+        "HTTP 400 Bad Request: Bad Request: chat not found; write to the bot once, so that it may reply; "
         "then check chat, a number or @name"
     )
     before = SystemClock().read().now

@@ -91,7 +91,7 @@ async def test_what_cannot_be_read_is_a_finding_and_its_sender_is_told(tmp_path:
     async with bot_api() as api, daemon(tmp_path / "home", phone(api)) as running:
         api.write(42, voice={"file_id": "x", "duration": 3})
         (said,) = await until_health(running, lambda found: found)
-        assert said == "phone: a message from 42 could not be read, it is a voice message"
+        assert said == "phone: a message from 42 could not be read: it is a voice message"
         api.write(42, photo=[{"file_id": "x"}], caption="what is this?")
         async with asyncio.timeout(WITHIN):
             while len(api.sent) < 2:

@@ -1,8 +1,8 @@
 """The call action: a Python callable.
 
-Three ways, by what the callable is. An async one runs on the event loop and ends by being cancelled. A sync one runs
-in a thread, which nothing can end: when its time is up it is said to be still running, and it is. With `isolate:
-process` it runs in a process of its own, which can be killed.
+There are three ways. An async callable runs on the event loop and is ended by cancellation. A sync one runs in a
+thread, which cannot be ended: after a timeout it is reported as still running. With `isolate: process` it runs in a
+separate process, which can be killed.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class CallAction:
         return None
 
     def is_here(self, call: Call) -> bool:
-        """Whether this process can have it: it was registered, or can be looked for by import."""
+        """Whether this process has it: it was registered, or can be imported."""
         return ":" in call.target or self._registry.registered(call.target) is not None
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
@@ -68,7 +68,7 @@ class CallAction:
             if isinstance(result, Failed):
                 log.error("%s\n%s", _failed(fire, result.error), result.output or "")
             return result
-        # Nothing of it outlives a crash of ours, but half its work may be done: that it began is recorded first.
+        # It does not survive a crash of ours, but part of its work may be done, so its start is recorded first.
         await ladder.climb("started")
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
@@ -82,7 +82,7 @@ class CallAction:
         await self._children.close()
 
     async def _begin_in_thread(self, call: Call, fire: Fire) -> Result | Awaitable[Any]:
-        """Because it blocks: the callable itself, or the import that finds it."""
+        """Used if the callable, or importing it, may block."""
         resolve = partial(self._registry.resolve, call.target)
         try:
             running = self._threads.run(lambda: begin(resolve, view_of(fire), call.args, partial(_log, fire)))
@@ -92,19 +92,19 @@ class CallAction:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             if running.done():
-                return _at_the_last_moment(running.result())
-            message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process to make it so"
+                return _cancelled_result(running.result())
+            message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process instead"
             raise StillRunning(message, _ended(running)) from None
 
 
-async def _on_loop(awaitable: Awaitable[Any], heard: OnError) -> Result:
-    """Await it here, in the attempt's own task: a second one would cost as much as all the rest of a call.
+async def _on_loop(awaitable: Awaitable[Any], on_error: OnError) -> Result:
+    """Await it in the attempt's own task: a second task would cost as much as the rest of a call.
 
-    One that swallows the cancellation and goes on is seen by the engine, which waits for the task; one that swallows
-    it and then returns was ended by us all the same."""
+    If it swallows the cancellation and continues, the engine notices, because it waits for the task; if it swallows it
+    and then returns, it was ended by us all the same."""
     task = asyncio.current_task()
     try:
-        result = await finish(awaitable, heard)
+        result = await finish(awaitable, on_error)
     except asyncio.CancelledError:
         if task is not None and task.cancelling():
             raise
@@ -115,7 +115,7 @@ async def _on_loop(awaitable: Awaitable[Any], heard: OnError) -> Result:
 
 
 def _log(fire: Fire, error: BaseException) -> None:
-    """A program that embeds us sees the failures of its functions without asking for them."""
+    """Log the failure, so that a program that embeds us sees the errors of its functions."""
     log.error("%s", _failed(fire, type(error).__name__), exc_info=(type(error), error, own_traceback(error)))
 
 
@@ -123,8 +123,8 @@ def _failed(fire: Fire, what: str) -> str:
     return f"{fire.slug}: attempt {fire.attempt} of run {fire.run_id} failed: {what}"
 
 
-def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:
-    """Cancelled in the same breath as the thread returned: what has ended has ended, what has not begun must not."""
+def _cancelled_result(begun: Result | Awaitable[Any]) -> Result:
+    """Cancelled just as the thread returned: a finished result counts, an unstarted awaitable must not start."""
     if isinstance(begun, Result):
         return begun
     _discard(begun)
@@ -132,7 +132,7 @@ def _at_the_last_moment(begun: Result | Awaitable[Any]) -> Result:
 
 
 def _ended(leftover: "asyncio.Future[Any]") -> "asyncio.Future[None]":
-    """Resolved when the leftover is."""
+    """A future that resolves when the leftover task ends."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def resolve(leftover: "asyncio.Future[Any]") -> None:

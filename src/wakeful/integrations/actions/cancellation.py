@@ -1,4 +1,4 @@
-"""Being cancelled while ending something."""
+"""Finishing cleanup despite cancellation."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,9 +8,9 @@ T = TypeVar("T")
 
 
 async def see_through(work: Coroutine[Any, Any, T]) -> T:
-    """Await the work to its end even if we are cancelled again meanwhile.
+    """Await the work to its end, even if cancelled again meanwhile.
 
-    For endings only: they are bounded by their own grace, and cut short they would prove nothing.
+    Only for ending processes and tasks: that is bounded by its own grace period, and interrupted it proves nothing.
     """
     task = asyncio.ensure_future(work)
     while not task.done():

@@ -1,19 +1,19 @@
-"""A child process from its start to its proven end.
+"""Runs a child process from its start to its proven end.
 
 Theory of operation
 -------------------
-One daemon thread starts the child, waits for it and reaps it, so nothing depends on the event loop's own child
-watching: that differs between Python versions, event loops and embedding programs, and some of it gives up outside the
-main thread. The child's status is asked for by pid; if someone else took it (a program that ignores SIGCHLD, or waits
-for all children) it is lost, and a lost status is never read as success.
+One daemon thread starts the child, waits for it and reaps it, so nothing depends on the event loop's child watcher:
+that differs between Python versions, event loops and embedding programs, and some implementations need the main
+thread. The exit status is collected by pid; if other code took it (a program that ignores SIGCHLD, or waits for all
+children) it is lost, and a lost status never counts as success.
 
-The child does nothing before its standard input says so (see `gate`): it is written to only after the process is
+The child does nothing until its standard input says so (see `gate`), which is written only after the process has been
 recorded.
 
-When the leader has ended, so has the run. What it left behind in its session and group is given a moment to finish
-and is then ended: a lane that is free again must not have yesterday's run still working in it. A program that is meant
-to outlive the run makes a session of its own (`setsid`, a service manager) and is left alone; it should not keep the
-output open, because nobody reads on.
+When the leader has ended, so has the run. Processes it left behind in its session and group get a moment to finish and
+are then killed: a free lane must not contain leftovers of an earlier run. A program that is meant to outlive the run
+creates its own session (`setsid`, a service manager) and is left alone; it should not keep the output open, because
+nothing reads it any more.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from wakeful.integrations.system.threads import call_on
 from wakeful.ports.action import Ladder, Process, StillRunning
 
 LEFTOVER_GRACE: Final[Duration] = 1 * SECOND
-"""How long what a leader left behind may take to finish by itself."""
+"""How long leftover processes may take to finish by themselves."""
 
 _WATCH_EVERY: Final[Duration] = 1 * SECOND
 _POLL: Final[Duration] = 20
@@ -47,17 +47,17 @@ class Spawn(NamedTuple):
 
     argv: list[str]
     env: Mapping[str, str]
-    stdin: bytes  # what opens the gate, and all that follows
+    stdin: bytes  # the line that opens the gate, and everything after it
     cwd: str | None = None
     merges_stderr: bool = True
-    stderr_sink: Callable[[bytes], None] | None = None  # where it goes if it is not merged; None: where ours goes
+    stderr_sink: Callable[[bytes], None] | None = None  # where stderr goes if it is not merged; None: to our stderr
 
 
 class Exit(NamedTuple):
     """How a child ended."""
 
-    code: int | None  # negative: the signal that ended it; None: lost
-    is_clean: bool  # nothing it left behind is still there
+    code: int | None  # negative: the signal that killed it; None: lost
+    is_clean: bool  # whether no process is left behind
 
 
 class CannotStart(Exception):
@@ -69,14 +69,14 @@ class CannotStart(Exception):
 
 
 class Children:
-    """Runs child processes, and goes on watching those that could not be ended."""
+    """Runs child processes, and keeps watching those that could not be ended."""
 
     def __init__(self, *, grace: Duration = END_GRACE) -> None:
         self._grace = grace
         self._watches: set[asyncio.Task[None]] = set()
 
     async def run(self, spawn: Spawn, ladder: Ladder, sink: Callable[[bytes], None]) -> Exit:
-        """Start it, record it, let it go and wait for its end; what it prints goes to `sink`.
+        """Start it, record it, open its gate and wait for its end; its output goes to `sink`.
 
         Raises `CannotStart`; `StillRunning` if it had to be ended and could not be.
         """
@@ -84,14 +84,14 @@ class Children:
         try:
             process = await child.start()
             await ladder.climb("started", process=process)
-            await child.let_go()
+            await child.open_gate()
             code = await child.wait()
             return Exit(code, await see_through(child.clear_away()))
         except (CannotStart, GeneratorExit):
             raise
-        except BaseException:  # cancelled, fenced off, or the record failed: whatever it is, nothing may be left
+        except BaseException:  # cancelled, fenced off, or recording failed: no process may be left in any case
             if not await see_through(child.end()):
-                message = f"process {child.pid} could not be ended, not even by SIGKILL; look at what it waits for"
+                message = f"process {child.pid} could not be ended, not even by SIGKILL; check what it is waiting for"
                 raise StillRunning(message, self._watch(child.pid)) from None
             raise
         finally:
@@ -117,7 +117,7 @@ class Children:
 
 
 class _Child:
-    """One child; made and used on the event loop, but for the thread that starts and reaps it."""
+    """One child; used on the event loop, except for the thread that starts and reaps it."""
 
     def __init__(self, spawn: Spawn, sink: Callable[[bytes], None], grace: Duration) -> None:
         self._spawn = spawn
@@ -136,7 +136,7 @@ class _Child:
         return self._started.result().popen.pid
 
     async def start(self) -> Process:
-        """Start the gate, and read what is printed from now on."""
+        """Start the gate, and start reading its output."""
         try:
             threading.Thread(target=self._live, name="wakeful-child", daemon=True).start()
         except RuntimeError as error:
@@ -148,7 +148,7 @@ class _Child:
             self._error_reader, _ = await self._loop.connect_read_pipe(lambda: errors, popen.stderr)
         return process
 
-    async def let_go(self) -> None:
+    async def open_gate(self) -> None:
         """Open the gate."""
         popen = self._started.result().popen
         self._writer, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, popen.stdin)
@@ -160,17 +160,17 @@ class _Child:
         try:
             return await asyncio.shield(self._exited)
         except asyncio.CancelledError:
-            if self._exited.done():  # it ended in the same breath: that is what happened
+            if self._exited.done():  # it ended at the same moment: that result counts
                 return self._exited.result()
             raise
 
     async def clear_away(self) -> bool:
-        """After the leader: take the rest of the output, end the rest of the group; True when nothing is left."""
+        """After the leader ended: read the remaining output, end the rest of the group; True if nothing is left."""
         patience = Deadline(LEFTOVER_GRACE)
         await happens_within(LEFTOVER_GRACE, self._output.ended)
         if self._error_reader is not None and self._errors is not None:
             await happens_within(LEFTOVER_GRACE, self._errors.ended)
-        if not group_exists(self.pid):  # nearly always, and at the cost of one system call
+        if not group_exists(self.pid):  # the usual case, at the cost of one system call
             return True
         while not await is_session_gone(self.pid):
             if patience.is_over:
@@ -179,7 +179,7 @@ class _Child:
         return True
 
     async def end(self) -> bool:
-        """End it, wherever it is; True when nothing is left."""
+        """End it in any state; True if nothing is left."""
         try:
             await asyncio.shield(self._started)
         except CannotStart:
@@ -190,7 +190,7 @@ class _Child:
         return True
 
     def close(self) -> None:
-        """Let go of the pipes; a gate that is still waiting exits."""
+        """Close the pipes; a gate that is still waiting exits."""
         if not self._started.done() or self._started.exception() is not None:
             return
         popen = self._started.result().popen
@@ -234,7 +234,7 @@ class _Started(NamedTuple):
 
 
 class _Output(asyncio.Protocol):
-    """Hands on what is printed."""
+    """Passes output to the sink."""
 
     def __init__(self, sink: Callable[[bytes], None]) -> None:
         self._sink = sink
@@ -248,11 +248,11 @@ class _Output(asyncio.Protocol):
 
 
 def _reap(popen: "subprocess.Popen[bytes]") -> int | None:
-    # Not `popen.wait()`: it takes a status that someone else collected for 0, which is success.
+    # Not `popen.wait()`: it reports a status collected by other code as 0, which is success.
     code: int | None = None
     with suppress(ChildProcessError):
         code = os.waitstatus_to_exitcode(os.waitpid(popen.pid, 0)[1])
-    popen.returncode = 255 if code is None else code  # or it would be taken for still running when it is collected
+    popen.returncode = 255 if code is None else code  # otherwise it would count as still running when garbage-collected
     return code
 
 

@@ -1,4 +1,4 @@
-"""The command action: a program with its arguments, its output kept, its whole session ended when time is up."""
+"""The command action: runs a program, keeps its output, and ends its whole session on timeout."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.text import HeadTail, last_line
 from wakeful.ports.action import Fire, Ladder
 
-_LEFT_BEHIND: Final = "\n[a process that it left behind could not be ended]"
+_LEFT_BEHIND: Final = "\n[a leftover process could not be ended]"
 _STATUS_LOST: Final = (
-    "it ended, but its exit status was taken by another part of this program; "
+    "it ended, but its exit status was collected by another part of this program; "
     "do not ignore SIGCHLD or wait for all children in a program that embeds Wakeful"
 )
 
 
 class CommandAction:
-    """Performs `Command`: never through a shell, in a session of its own, recorded before it runs."""
+    """Performs `Command`: never through a shell, in its own session, recorded before it runs."""
 
     is_local = False
 
@@ -68,11 +68,11 @@ def _spawn(command: Command, env: dict[str, str], cwd: str | None) -> Spawn:
     return Spawn(gate.gated(command.argv, env, has_stdin=command.stdin is not None), env, stdin, cwd)
 
 
-def _result(ending: Exit, output: str, kept_back: Sequence[str]) -> Result:
+def _result(ending: Exit, output: str, withheld_names: Sequence[str]) -> Result:
     shown = output if ending.is_clean else output + _LEFT_BEHIND
     if ending.code == 0:
         return Done(output=shown)
-    return Failed(_error(ending.code, output), output=shown + withheld_note(kept_back, "passEnv"))
+    return Failed(_error(ending.code, output), output=shown + withheld_note(withheld_names, "passEnv"))
 
 
 def _error(code: int | None, output: str) -> str:

@@ -1,7 +1,7 @@
-"""How long we wait for what has to end: measured by the event loop's own clock.
+"""Time limits for ending processes and tasks, measured by the event loop's clock.
 
-Not the clock port: these are moments granted to real processes and tasks, not times that anything is planned by, and
-an event loop on virtual time makes them virtual too.
+Not the clock port: these limits apply to real processes and tasks and are not used for planning, and an event loop on
+virtual time makes them virtual too.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ async def pause(duration: Duration) -> None:
 
 
 async def happens_within(duration: Duration, bell: asyncio.Event) -> bool:
-    """True when the bell is set, False after `duration`, whichever is first."""
+    """True when the event is set, False after `duration`, whichever is first."""
     try:
         async with asyncio.timeout(duration / SECOND):
             await bell.wait()

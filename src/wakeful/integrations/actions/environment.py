@@ -1,8 +1,8 @@
 """The environment of a process that an attempt starts.
 
-A daemon's environment holds keys of its agents and channels. A program gets none of them by accident: variables that
-the settings name as secrets, and those whose names look like secrets, are withheld unless its definition lists them in
-`passEnv`. An app that is embedded in another program withholds nothing.
+A daemon's environment contains the keys of its agents and channels. A program must not get them by accident: variables
+that the settings name as secrets, and those whose names look like secrets, are withheld unless the definition lists
+them in `passEnv`. An app embedded in another program withholds nothing.
 """
 
 import os
@@ -31,12 +31,12 @@ def is_secret_variable(name: str, named: frozenset[str] = frozenset()) -> bool:
 
 
 def environment(fire: Fire, extra: Mapping[str, str], pass_env: Sequence[str] = ()) -> dict[str, str]:
-    """Ours without what is withheld, the definition's over it, and the facts of this attempt over both."""
+    """Our environment without withheld variables, overridden by the definition's, then by this attempt's facts."""
     own = dict(os.environ)
     for name in withheld(fire.withholds, pass_env, extra):
         del own[name]
     merged = {**own, **extra}
-    for name in _OF_ANOTHER_RUN:  # a daemon that was itself started by a run would hand on that run's identity
+    for name in _OF_ANOTHER_RUN:  # a daemon started by a run would pass on that run's identity
         merged.pop(name, None)
     if fire.access is not None:  # so that `wakeful wake` is found, after everything else on the path
         merged["PATH"] = os.pathsep.join(filter(None, (merged.get("PATH"), sysconfig.get_path("scripts"))))
@@ -44,7 +44,7 @@ def environment(fire: Fire, extra: Mapping[str, str], pass_env: Sequence[str] = 
 
 
 def withheld(withholds: Withholds | None, pass_env: Sequence[str], extra: Mapping[str, str]) -> list[str]:
-    """The names of our variables that such a program does not get."""
+    """The names of our variables that are withheld from such a program."""
     if withholds is None:
         return []
     given = {*pass_env, *extra}
@@ -52,7 +52,7 @@ def withheld(withholds: Withholds | None, pass_env: Sequence[str], extra: Mappin
 
 
 def withheld_note(names: Sequence[str], field: str) -> str:
-    """What the output of a failed program is followed by, because it may have missed these variables."""
+    """A note for the output of a failed program, which may have needed these variables."""
     if not names:
         return ""
     more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""

@@ -8,7 +8,7 @@ from wakeful.ports.action import Fire
 
 
 class FireView:
-    """One attempt at one run: what is due, since when, and the key that every attempt at this instant shares."""
+    """One attempt of a run: what is due, since when, and the key shared by all attempts at this instant."""
 
     __slots__ = ("_fire",)
 
@@ -54,5 +54,5 @@ class FireView:
 
 
 def view_of(fire: Fire) -> FireView:
-    """The fire with its instants as aware datetimes in UTC, made when they are looked at."""
+    """The fire with its instants as aware datetimes in UTC, created on access."""
     return FireView(fire)

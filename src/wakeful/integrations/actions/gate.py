@@ -1,13 +1,12 @@
-"""The gate: a process that does not become the real program before its start is on record.
+"""The gate: a process that becomes the real program only after its start has been recorded.
 
-Between starting a program and recording its pid lies a moment in which a crash would leave it running, unknown to
-everyone. So what is started first is a gate. It waits for one line on its standard input and only then turns into the
-program, under the same pid; if the input ends instead, because we are gone, it exits and nothing has run. What follows
-that line on the input is the program's own.
+Between starting a program and recording its pid, a crash would leave it running unrecorded. So a gate is started
+first. It waits for one line on its standard input and only then becomes the program, under the same pid; if the input
+ends instead, because we crashed, it exits and nothing has run. The rest of the input belongs to the program.
 
 The gate is the system's shell, which adds a third of a millisecond (Python: eleven), or Python where a shell would
-spoil the environment: some shells drop variables whose names are none to them. The program and its arguments travel
-as positional parameters and are never read as shell text.
+change the environment: some shells drop variables whose names they consider invalid. The program and its arguments are
+passed as positional parameters and never parsed as shell text.
 """
 
 import os
@@ -40,8 +39,8 @@ except OSError as error:
 
 
 def gated(argv: Sequence[str], env: Mapping[str, str], *, has_stdin: bool) -> list[str]:
-    """The command line of the gate to this program; without a stdin of its own the program reads from nowhere."""
-    # Not every shell lets `--` say that a name such as `-c` is no option of its own.
+    """The gate's command line for this program; without its own stdin the program reads from /dev/null."""
+    # Not every shell accepts `--` before a program name such as `-c`.
     if os.access(_SHELL, os.X_OK) and all(map(_SHELL_NAME.fullmatch, env)) and not argv[0].startswith("-"):
         script = _SHELL_GATE if has_stdin else f"{_SHELL_GATE} <{os.devnull}"
         return [_SHELL, "-c", script, "wakeful", *argv]

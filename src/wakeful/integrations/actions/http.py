@@ -1,4 +1,4 @@
-"""The http action: one request, one answer. How it is sent is `wakeful.integrations.net.exchange`'s business."""
+"""The http action: one request, one response, sent by `wakeful.integrations.net.exchange`."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 ACTION: Final = "http-request"
 READ_MAX: Final = 16 * 1024 * 1024
-"""Read on beyond what is kept, so that a target that streams its progress can finish; but not for ever."""
+"""How much is read beyond what is kept, so that a target that streams its progress can finish."""
 
 REDIRECTS_MAX: Final = 5
 
@@ -65,7 +65,7 @@ class HttpAction:
             return Done(output=text)
         until = response.come_back_at(self._clock.read().now)
         if until is not None:
-            return Throttled(f"{response.line}: asked to come back at {format_instant(until)}", until)
+            return Throttled(f"{response.line}: asked to retry at {format_instant(until)}", until)
         said = one_line(text)
         return Failed(f"{response.line}: {said}" if said else response.line, output=text)
 
@@ -85,7 +85,7 @@ def _payload(body: Any) -> tuple[bytes | None, str | None]:
 
 
 def _headers(given: Mapping[str, str], content_type: str | None, fire: Fire) -> dict[str, str]:
-    """The definition's, with ours in place of any of the same name: every attempt must show the same key."""
+    """The definition's headers, overridden by ours: every attempt must send the same key."""
     ours = {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": str(fire.run_id)}
     names = {name.lower() for name in ours}
     headers = {name: value for name, value in given.items() if name.lower() not in names} | ours
@@ -102,20 +102,20 @@ def _wrong_url(url: str) -> str | None:
     except ValueError as error:
         return f"url '{url}' cannot be read ({error}); write it like https://example.com/path"
     if parts.scheme not in ("http", "https"):
-        return f"url '{url}' is not a web address; begin it with http:// or https://"
+        return f"url '{url}' is not a web address; start it with http:// or https://"
     if not has_host or _UNSAFE.search(url):
-        return f"url '{url}' names no host, or holds spaces; write it like https://example.com/path"
+        return f"url '{url}' has no host, or contains spaces; write it like https://example.com/path"
     return None
 
 
 def _wrong_head(method: str, headers: Mapping[str, str]) -> str | None:
     if not _TOKEN.fullmatch(method):
-        return f"method '{method}' is none; write one such as POST"
+        return f"method '{method}' is not valid; use one such as POST"
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
-            return f"header name '{name}' holds what no name may; use letters, digits and hyphens"
+            return f"header name '{name}' has invalid characters; use letters, digits and hyphens"
         if any(char in value for char in "\r\n\0"):
-            return f"header '{name}' runs over several lines; write it on one"
+            return f"header '{name}' spans several lines; write it on one"
     return None
 
 

@@ -1,7 +1,7 @@
-"""How a Python callable is called, and what its ending means.
+"""Calls a Python callable, and turns its result into an outcome.
 
-The fire is passed first, the definition's `args` by name. A callable that has no room for the fire (it takes nothing,
-or `args` alone fill it) is called without, so any existing function can be a target.
+The fire is passed first, the definition's `args` by name. A callable that does not accept the fire (it takes nothing,
+or only `args`) is called without it, so any existing function can be a target.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from wakeful.integrations.system.text import cap, one_line
 
 OnError: TypeAlias = Callable[[BaseException], None]
 
-# What most callables amount to.
+# How many callables are cached.
 DONE: Final = Done()
 
 
 def is_async(target: Target) -> bool:
-    """Whether calling it gives a coroutine at once, without blocking."""
+    """Whether calling it returns a coroutine immediately, without blocking."""
     try:
         return _is_async(target)
-    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+    except TypeError:  # an unhashable callable is inspected each time
         return _is_async.__wrapped__(target)
 
 
@@ -42,17 +42,17 @@ def _is_async(target: Target) -> bool:
 
 
 class NotCallable(Exception):
-    """The callable cannot be called like this; the message says why and names the cure."""
+    """The callable cannot be called like this; the message gives the reason and the cure."""
 
 
-def unheard(_: BaseException) -> None:
-    """For those who do not ask what was raised."""
+def ignore_error(_: BaseException) -> None:
+    """The default error callback: does nothing."""
 
 
 def begin(
-    resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], heard: OnError = unheard
+    resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], on_error: OnError = ignore_error
 ) -> Result | Awaitable[Any]:
-    """Call it: how it ended, or what is still to be awaited. Never raises; `heard` is told what the callable raised."""
+    """Call it; returns the result, or an awaitable. Never raises; `on_error` gets what the callable raised."""
     try:
         target = resolve()
         positional, named = fill(target, fire, args)
@@ -61,34 +61,34 @@ def begin(
     except (UnknownCallable, NotCallable) as error:
         return Failed(str(error), permanent=True)
     except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
-        heard(error)
+        on_error(error)
         return failure_of(error)
 
 
-async def finish(awaitable: Awaitable[Any], heard: OnError = unheard) -> Result:
-    """Await it: how it ended. Raises nothing but the cancellation; `heard` is told what else it raised."""
+async def finish(awaitable: Awaitable[Any], on_error: OnError = ignore_error) -> Result:
+    """Await it; returns the result. Raises only the cancellation; `on_error` gets anything else it raised."""
     try:
         return outcome_of(await awaitable)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
-        heard(error)
+        on_error(error)
         return failure_of(error)
 
 
 def outcome_of(value: object) -> Result:
-    """What a callable returned, as a result: one it made itself, or its value as text."""
+    """A callable's return value as a result: one it created itself, or its value as text."""
     if value is None:
         return DONE
     if isinstance(value, Result):
         return value
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        return Failed("it returned a generator, which ran nothing; return a value", permanent=True)
+        return Failed("it returned a generator, so its body never ran; return a value", permanent=True)
     return Done(output=cap(_as_text(value), OUTPUT_MAX))
 
 
 def failure_of(error: BaseException) -> Failed:
-    """What a callable raised, as a result, with the traceback from the callable on as its output."""
+    """An exception as a result, with the traceback from the callable on as its output."""
     try:
         said = str(error)
     except Exception:  # a broken __str__ must not hide that it failed
@@ -101,7 +101,7 @@ def failure_of(error: BaseException) -> Failed:
 
 
 def own_traceback(error: BaseException) -> TracebackType | None:
-    """From the callable on: the first frame is ours."""
+    """The traceback from the callable on: the first frame is ours."""
     return error.__traceback__.tb_next if error.__traceback__ else None
 
 
@@ -110,20 +110,20 @@ def fill(target: Target, fire: FireView | None, args: Mapping[str, Any]) -> tupl
     names = tuple(args)
     try:
         is_fire_taken = _takes_fire(target, names)
-    except TypeError:  # a callable that cannot be hashed is looked at anew each time
+    except TypeError:  # an unhashable callable is inspected each time
         is_fire_taken = _takes_fire.__wrapped__(target, names)
     return ((fire,) if is_fire_taken else ()), dict(args)
 
 
 @lru_cache(maxsize=1024)
 def _takes_fire(target: Target, names: tuple[str, ...]) -> bool:
-    """Whether it takes the fire beside arguments of these names. Raises `NotCallable`."""
+    """Whether it accepts the fire in addition to arguments of these names. Raises `NotCallable`."""
     args = dict.fromkeys(names)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise NotCallable(f"{_name(target)} is a generator, so calling it runs nothing; use return instead of yield")
     try:
         signature = inspect.signature(target)
-    except (TypeError, ValueError):  # some built-in callables have none to read
+    except (TypeError, ValueError):  # some built-in callables have no signature
         return True
     wrong = _misfit(signature, (None,), args)
     if wrong is None:
@@ -150,7 +150,7 @@ def _as_text(value: object) -> str:
         pass
     try:
         return repr(value)
-    except Exception:  # it did its work; that its value cannot be shown is no failure
+    except Exception:  # the call succeeded; an unprintable value is no failure
         return f"<{type(value).__name__}>"
 
 

@@ -1,4 +1,4 @@
-"""The other side of `isolation`: a fresh interpreter that makes one call and says how it ended."""
+"""The child side of `isolation`: a fresh interpreter that makes one call and reports its result."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from wakeful.integrations.actions.registry import CallRegistry, Target
 from wakeful.integrations.system.text import one_line
 
 RESULT_MARK: Final = b"\0wakeful-result\0"
-"""Stands before the result, because something may print while the interpreter starts."""
+"""Marks the start of the result, because something may print while the interpreter starts."""
 
 _MAIN: Final = "__mp_main__"  # the name multiprocessing gives it, which guards against __main__ already know
 
 
 class Order(NamedTuple):
-    """What to call. The call itself stays packed until the main module it may refer to is there."""
+    """What to call. The call stays pickled until the main module it may refer to is loaded."""
 
     main_path: str | None
     main_module: str | None
@@ -31,10 +31,10 @@ class Order(NamedTuple):
 
 
 def main() -> None:
-    """Read one order, carry it out, write the result."""
+    """Read one order, execute it, write the result."""
     try:
         order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - written by our own parent
-    except Exception:  # cut short: the parent died before it let us go, so nothing may run
+    except Exception:  # truncated: the parent died before releasing us, so nothing may run
         os._exit(125)
     # The result goes where standard output went; what the callable prints goes to standard error.
     result_fd = os.dup(1)
@@ -50,7 +50,7 @@ def _carry_out(order: Order) -> Result:
         target, fire, args = pickle.loads(order.call)  # noqa: S301 - written by our own parent
     except BaseException as error:
         return Failed(
-            one_line(f"cannot be set up in a process of its own: {type(error).__name__}: {error}"), permanent=True
+            one_line(f"cannot be set up in a separate process: {type(error).__name__}: {error}"), permanent=True
         )
     return _call(target, fire, args)
 
@@ -82,5 +82,5 @@ def _load_main(order: Order) -> None:
 def _pack(result: Result) -> bytes:
     try:
         return pickle.dumps(result)
-    except Exception as error:  # a result of the user's making may hold anything
-        return pickle.dumps(Failed(one_line(f"its result cannot be handed over: {type(error).__name__}: {error}")))
+    except Exception as error:  # a user-defined result may contain anything
+        return pickle.dumps(Failed(one_line(f"its result cannot be pickled: {type(error).__name__}: {error}")))

@@ -1,8 +1,8 @@
-"""A call in a process of its own: one that can be ended.
+"""Runs a call in a separate process, which can be killed.
 
-A fresh interpreter is started in its own session; it does nothing before it has read its whole order from standard
-input, which is written only after the process is on record. So a crash of ours at any moment leaves either nothing
-running or something on record. See `isolated` for the other side.
+A fresh interpreter is started in its own session; it does nothing until it has read its whole order from standard
+input, which is written only after the process has been recorded. So a crash of ours at any moment leaves either nothing
+running or a recorded process. See `isolated` for the child side.
 """
 
 import json
@@ -23,7 +23,7 @@ from wakeful.ports.action import Fire, Ladder
 
 RESULT_MAX: Final = 16 * 1024 * 1024
 
-# Our own search path, before anything is imported: it may have been changed since this interpreter started.
+# Set our search path before anything is imported: it may have changed since this interpreter started.
 _START: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from wakeful.integrations.actions.isolated import main; main()"
@@ -31,17 +31,17 @@ _START: Final = (
 
 
 class Unsendable(Exception):
-    """The call cannot be handed to another process; the message names the cure."""
+    """The call cannot be sent to another process; the message gives the cure."""
 
 
 def pack(target: str | Target, call: Call, fire: object) -> bytes:
-    """The call as another process reads it. Raises `Unsendable`."""
+    """The pickled call. Raises `Unsendable`."""
     try:
         return pickle.dumps((target, fire, dict(call.args)))
     except Exception as error:  # pickling runs the objects' own code
         cause = one_line(f"{type(error).__name__}: {error}")
         raise Unsendable(
-            f"it cannot be handed to a process of its own ({cause}); use a function at a module's top, and plain args"
+            f"it cannot be sent to a separate process ({cause}); use a module-level function and plain args"
         ) from None
 
 
@@ -73,7 +73,7 @@ def _order(target: str | Target, packed: bytes) -> Order:
 
 
 class _Report:
-    """What came back."""
+    """The child's output."""
 
     def __init__(self) -> None:
         self._received = bytearray()

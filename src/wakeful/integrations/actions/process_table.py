@@ -1,6 +1,6 @@
-"""What the operating system says of its processes: who is in a session, when one started, on which boot and machine.
+"""Process information from the operating system: session members, start times, boot and machine ids.
 
-Linux tells it in files; elsewhere it is asked of `ps` and its kin, which takes milliseconds: call these in a thread.
+Linux provides it in /proc; elsewhere `ps` and similar tools are run, which takes milliseconds: call these in a thread.
 """
 
 import hashlib
@@ -22,14 +22,14 @@ _PS: Final = "/bin/ps"
 
 
 class Member(NamedTuple):
-    """A living process of a session."""
+    """A live process of a session."""
 
     pid: int
     group: int
 
 
 def session_members(leader: int) -> list[Member]:
-    """The living processes of the session, wherever in the tree they hang."""
+    """The live processes of the session, anywhere in the process tree."""
     if _IS_LINUX:
         stats = map(_stat_of, _pids())
         return [Member(stat.pid, stat.group) for stat in stats if stat and stat.session == leader and stat.is_alive]
@@ -37,8 +37,8 @@ def session_members(leader: int) -> list[Member]:
 
 
 def this_host() -> str:
-    """A name for this machine, or this container on it, that stays the same after a restart."""
-    if _IS_MACOS:  # there the host name follows the network
+    """An id of this machine or container that survives a restart."""
+    if _IS_MACOS:  # the host name depends on the network there
         machine = _printed("/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice").partition("IOPlatformUUID")[2]
         return f"mac-{_digest(machine.splitlines()[0])}" if machine else socket.gethostname()
     machine = _read(_MACHINE_ID)
@@ -46,7 +46,7 @@ def this_host() -> str:
 
 
 def started_of(pid: int) -> str | None:
-    """What the system says of the start of this process: the boot, and the time in it. None if there is none."""
+    """The start of this process: boot id and time within it. None if there is no such process."""
     if _IS_LINUX:
         stat = _stat_of(pid)
         return f"{boot_id()}/{stat.started}" if stat else None
@@ -55,7 +55,7 @@ def started_of(pid: int) -> str | None:
 
 
 def boot_id() -> str:
-    """What tells this boot of the machine from every other."""
+    """An id of the current boot."""
     if _IS_MACOS:
         return _printed("/usr/sbin/sysctl", "-n", "kern.bootsessionuuid")
     return _read(_BOOT_ID)
@@ -64,7 +64,7 @@ def boot_id() -> str:
 def has_variable(pid: int, name: str) -> bool:
     """Whether the process was started with this environment variable."""
     if not _IS_LINUX:
-        return True  # not shown elsewhere; numbers come round there only after 99,999 processes
+        return True  # not visible elsewhere; pids there repeat only after 99,999 processes
     with suppress(OSError):
         variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
         return any(variable.startswith(f"{name}=".encode()) for variable in variables)
@@ -81,7 +81,7 @@ class _Stat(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        # The first thread of a program may have ended, and look like a zombie, while others go on.
+        # The main thread may have ended and look like a zombie while other threads run.
         return self.state not in "ZX" or self.threads > 1
 
 
@@ -90,7 +90,7 @@ def _stat_of(pid: int) -> _Stat | None:
         line = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
-    # The name in parentheses may hold anything, so fields are counted from behind it; `state` is field 3 of proc(5).
+    # The name in parentheses may contain anything, so fields are counted after it; `state` is field 3 of proc(5).
     fields = line[line.rindex(b")") + 2 :].split()
     state, group, session, threads, started = fields[0], fields[2], fields[3], fields[17], fields[19]
     return _Stat(pid, state.decode(), int(group), int(session), int(threads), int(started))
@@ -122,5 +122,5 @@ def _read(path: Path) -> str:
 
 
 def _digest(machine: str) -> str:
-    # The id of a machine is meant to be kept from the outside (machine-id(5)); a digest serves as well.
+    # The machine id should stay confidential (machine-id(5)); a digest serves as well.
     return hashlib.sha256(f"wakeful {machine}".encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""Which process it is, and ending one that a dead incarnation left behind.
+"""Identifies processes, and ends those left behind by a crashed node.
 
-A pid is a recycled number; a process is the number together with what the system says of its start. The system never
-gives a number out again while a session or group still bears it. So if the number now belongs to a process with
-another start, the whole old session is gone, and nothing may be signalled.
+Pids are reused; a process is identified by its pid and its start time. The system never reuses a pid while a session
+or group still has it. So if the pid now belongs to a process with another start time, the whole old session is gone,
+and nothing may be signalled.
 """
 
 from typing import Literal
@@ -16,13 +16,13 @@ from wakeful.ports.action import OrphanFate, Process
 
 
 class SystemOrphans:
-    """Ends processes that a dead incarnation on this machine left behind."""
+    """Ends processes that a crashed node on this machine left behind."""
 
     def __init__(self, *, grace: Duration = END_GRACE) -> None:
         self._grace = grace
 
     async def end(self, process: Process) -> OrphanFate:
-        """End the whole session if it is still that process's."""
+        """End the whole session if it still belongs to that process."""
         if process.host != this_host():
             return "elsewhere"
         found = await in_thread(lambda: _find(process), name="orphan")
@@ -32,23 +32,23 @@ class SystemOrphans:
 
 
 def identify(pid: int) -> Process:
-    """The process as it can be recognised later, by another incarnation too."""
+    """The identity of the process, for recognising it later, even after a restart."""
     return Process(this_host(), pid, started_of(pid) or "")
 
 
 def _find(process: Process) -> Literal["gone", "living", "unknown"]:
-    """What became of it, as far as this machine can tell."""
+    """Its state, as far as this machine can tell."""
     boot, _, started = process.started.partition("/")
     if process.pid <= 1 or not started:
         return "unknown"
     if boot != boot_id():
-        return "gone"  # nothing outlives a boot
+        return "gone"  # no process survives a reboot
     now_started = started_of(process.pid)
     if now_started is not None:
         return "living" if now_started == process.started else "gone"
     members = session_members(process.pid)
     if not members:
         return "gone"
-    # The leader is gone and someone bears its session. Most likely its children; but a stranger that was given the
-    # number later, and whose own leader is gone too, looks the same, and must not be killed.
+    # The leader is gone but the session has members. Most likely its children; but an unrelated session that got the
+    # same number later, and whose leader is gone too, looks the same and must not be killed.
     return "living" if all(has_variable(member.pid, RUN_ID) for member in members) else "unknown"

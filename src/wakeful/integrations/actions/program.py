@@ -1,4 +1,4 @@
-"""Whether a command can be started here, found out before anything is."""
+"""Checks whether a command can be started here."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from wakeful.core.schedule.actions import Command
 
 
 class Unstartable(Exception):
-    """The command cannot be started as it is written; the message says why and names the cure."""
+    """The command cannot be started; the message gives the reason and the cure."""
 
 
 def check_command(spec: Command, env: Mapping[str, str]) -> str | None:
@@ -18,7 +18,7 @@ def check_command(spec: Command, env: Mapping[str, str]) -> str | None:
         raise Unstartable('argv is empty; write the program and its arguments, such as ["make", "report"]')
     for text in (*spec.argv, spec.cwd or "", *spec.env, *spec.env.values()):
         if "\0" in text:
-            raise Unstartable(f"{text!r} holds a NUL character, which no program can be given; remove it")
+            raise Unstartable(f"{text!r} contains a NUL character, which cannot be passed to a program; remove it")
     cwd = None if spec.cwd is None else str(Path(spec.cwd).expanduser())
     _check_folder(cwd)
     if "/" in spec.argv[0]:
@@ -32,9 +32,9 @@ def _check_folder(cwd: str | None) -> None:
     if cwd is None:
         return
     if not Path(cwd).is_dir():
-        raise Unstartable(f"cwd '{cwd}' is not a folder here; make it, or correct cwd")
+        raise Unstartable(f"cwd '{cwd}' is not a folder here; create it, or correct cwd")
     if not os.access(cwd, os.X_OK):
-        raise Unstartable(f"cwd '{cwd}' may not be entered by this user; change its permissions, or correct cwd")
+        raise Unstartable(f"cwd '{cwd}' is not accessible to this user; change its permissions, or correct cwd")
 
 
 def _check_file(name: str, path: Path) -> None:
@@ -48,7 +48,7 @@ def _check_file(name: str, path: Path) -> None:
 
 def _check_name(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
     folders = env.get("PATH", os.defpath)
-    # Folders of the PATH may be relative, and are then relative to where the program starts.
+    # Relative folders of the PATH are relative to the program's working directory.
     path = os.pathsep.join(str(Path(cwd or ".") / folder) for folder in folders.split(os.pathsep))
     if shutil.which(name, path=path) is not None:
         return

@@ -13,17 +13,17 @@ Target: TypeAlias = Callable[..., Any]
 
 
 class UnknownCallable(Exception):
-    """No callable stands behind a name; the message says why and names the cure."""
+    """A name refers to no callable; the message gives the reason and the cure."""
 
 
 class CallRegistry:
-    """Callables registered under a name, and any other that `module:function` reaches by import."""
+    """Callables registered under a name, and any `module:function` that can be imported."""
 
     def __init__(self) -> None:
         self._registered: dict[str, Target] = {}
 
     def register(self, name: str, target: Target) -> None:
-        """Let `name` mean this callable; registering a name again replaces it, as a reloaded module does."""
+        """Register a callable; registering a name again replaces it, as after a module reload."""
         self._registered[name] = target
 
     def registered(self, name: str) -> Target | None:
@@ -31,17 +31,17 @@ class CallRegistry:
         return self._registered.get(name)
 
     def at_hand(self, name: str) -> Target | None:
-        """The callable if it can be had without importing anything, which may take long or never end."""
+        """The callable if no import is needed, which may take long or never end."""
         registered = self._registered.get(name)
         if registered is not None or name.partition(":")[0] not in sys.modules:
             return registered
         try:
             return self.resolve(name)
-        except UnknownCallable:  # perhaps half imported by another thread: `resolve` waits for it, in a thread
+        except UnknownCallable:  # perhaps partly imported by another thread: `resolve` waits for it, in a thread
             return None
 
     def resolve(self, name: str) -> Target:
-        """The callable behind the name, importing its module if need be. Raises `UnknownCallable`."""
+        """The callable with this name, importing its module if necessary. Raises `UnknownCallable`."""
         registered = self._registered.get(name)
         if registered is not None:
             return registered
@@ -58,7 +58,7 @@ def _import(module_name: str, name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a module may do anything while it is imported, even exit
+    except BaseException as error:  # a module may do anything on import, even exit
         cause = one_line(f"{type(error).__name__}: {error}")
         raise UnknownCallable(
             f"'{module_name}' cannot be imported ({cause}); install it, or correct the target '{name}'"

@@ -1,4 +1,4 @@
-"""Which spec an action was handed."""
+"""Type check for action specs."""
 
 from typing import TypeVar
 
@@ -8,7 +8,7 @@ Spec = TypeVar("Spec", Call, Command, Http)
 
 
 def expect(spec: ActionSpec, kind: type[Spec]) -> Spec:
-    """The spec as the kind this action performs; anything else was wired to the wrong action."""
+    """The spec with its expected type; anything else is a wiring error."""
     if not isinstance(spec, kind):
         raise TypeError(f"an action for {kind.__name__} was handed {type(spec).__name__}")
     return spec

@@ -1,6 +1,6 @@
-"""Any of the services the apprise library knows. It answers only whether it worked, so every error may be tried again.
+"""Any service supported by the apprise library. It reports only success or failure, so every error is retried.
 
-The library is an extra (`wakeful[apprise]`): it is large, and most people need none of it.
+The library is an extra (`wakeful[apprise]`): it is large, and most users do not need it.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ _MISSING: Final = "the apprise library is not installed; install it with pip ins
 
 
 class AppriseChannel:
-    """Notifies by one address of apprise's."""
+    """Notifies through one apprise URL."""
 
     kind = "apprise"
     to: str | None = None
@@ -20,13 +20,13 @@ class AppriseChannel:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        return await in_thread(lambda: self._notify(letter), name="apprise")
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        return await in_thread(lambda: self._notify(message), name="apprise")
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
-    def _notify(self, letter: OutgoingMessage) -> Outcome:
+    def _notify(self, message: OutgoingMessage) -> Outcome:
         try:
             import apprise
         except ImportError:
@@ -34,8 +34,8 @@ class AppriseChannel:
         service = apprise.Apprise()
         if not service.add(self._url):
             return Refused("apprise does not know this address; see its list of services")
-        # Plain text, and nothing in it is looked up: a reply must not be able to attach a file.
+        # Plain text without interpretation: a reply must not be able to attach a file.
         is_sent = service.notify(
-            body=letter.text, title=letter.slug or "", body_format=apprise.NotifyFormat.TEXT, interpret_escapes=False
+            body=message.text, title=message.slug or "", body_format=apprise.NotifyFormat.TEXT, interpret_escapes=False
         )
-        return Sent() if is_sent else Unsent("apprise could not notify the service; its own log says why")
+        return Sent() if is_sent else Unsent("apprise could not notify the service; see its own log")

@@ -1,4 +1,4 @@
-"""The console: letters are printed where the process runs."""
+"""The console channel: prints messages to the terminal of the process."""
 
 import sys
 from typing import TextIO
@@ -9,7 +9,7 @@ from wakeful.ports.channel import Outcome, OutgoingMessage, Sent
 
 
 class ConsoleChannel:
-    """Prints letters. In a thread: a terminal that nobody reads from must not hold up the clock."""
+    """Prints messages, in a thread: a blocked terminal must not block the clock."""
 
     kind = "console"
     to: str | None = None
@@ -17,14 +17,14 @@ class ConsoleChannel:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        first = f"{format_instant(letter.at)} {letter.slug or 'wakeful'}"
-        lines = "\n".join(f"  {line}" for line in letter.text.splitlines())
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        first = f"{format_instant(message.at)} {message.slug or 'wakeful'}"
+        lines = "\n".join(f"  {line}" for line in message.text.splitlines())
         await in_thread(lambda: self._print(f"{first}\n{lines}\n"), name="console")
         return Sent()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def _print(self, text: str) -> None:
         out = self._out or sys.stdout

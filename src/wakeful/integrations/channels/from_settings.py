@@ -1,4 +1,4 @@
-"""Channels as the settings file describes them."""
+"""Creates channels from the settings."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -16,7 +16,7 @@ from wakeful.ports.exchange import ExchangeListener
 
 
 class ConfiguredChannels:
-    """Makes channels; one whose description did not change stays the same object, and goes on listening."""
+    """Creates channels; one whose settings did not change stays the same object and keeps listening."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[written.AnyChannel, Channel]] = {}
@@ -24,7 +24,7 @@ class ConfiguredChannels:
     def channels(
         self, described: Mapping[str, written.AnyChannel], clock: Clock, listener: ExchangeListener | None
     ) -> dict[str, Channel]:
-        """One for each `[channels.NAME]`; the inbox itself is there without one."""
+        """One for each `[channels.NAME]`; the inbox exists without one."""
         made: dict[str, tuple[written.AnyChannel, Channel]] = {}
         for name, one in described.items():
             if isinstance(one, written.InboxChannel) and name == "inbox":

@@ -1,24 +1,24 @@
-"""The inbox: what is delivered lies in the store, to be read on the page, over REST, or at the command line."""
+"""The inbox: messages are kept in the store, to be read on the page, over REST, or on the command line."""
 
 from wakeful.ports.channel import Outcome, OutgoingMessage, Sent, Unsent
 from wakeful.ports.store import Store
 
 
 class AnotherInbox:
-    """The inbox under another name: the registry puts the inbox of the app in its place."""
+    """The inbox under another name: the registry replaces it with the app's inbox."""
 
     kind = "inbox"
     to: str | None = None
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        return Unsent("the inbox is not there yet")
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        return Unsent("the inbox is not available yet")
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class InboxChannel:
-    """Puts letters where they can be read."""
+    """Stores messages in the inbox."""
 
     kind = "inbox"
     to: str | None = None
@@ -26,14 +26,14 @@ class InboxChannel:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        number = int(letter.delivery_id.partition(".")[0].rpartition("-")[2])
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        number = int(message.delivery_id.partition(".")[0].rpartition("-")[2])
         await self._store.write(
             lambda tx: tx.inbox.add(
-                delivery_id=number, text=letter.text, slug=letter.slug, run_id=letter.run_id, at=letter.at
+                delivery_id=number, text=message.text, slug=message.slug, run_id=message.run_id, at=message.at
             )
         )
         return Sent()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""

@@ -1,4 +1,4 @@
-"""A channel that is a function of the program: what Python code registers."""
+"""A channel implemented by a function that the program registers."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -8,24 +8,24 @@ from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
 DeliverFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
-"""Takes the text, and the letter too if it has room for a second argument. Plain functions run in a thread."""
+"""Takes the text, and the message as an optional second argument. Plain functions run in a thread."""
 
 
 class ProgramChannel:
-    """Calls the function; what it raises is an error to be tried again, unless it returns an outcome itself."""
+    """Calls the function; an exception is retried, unless the function returns an outcome itself."""
 
     kind = "python"
 
     def __init__(self, deliver: DeliverFunction, to: str | None) -> None:
         self._deliver = deliver
         self.to = to
-        self._takes_letter = _positional(deliver) >= 2
+        self._takes_message = _positional(deliver) >= 2
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        letter = letter._replace(to=letter.to or self.to)
-        given = (letter.text, letter) if self._takes_letter else (letter.text,)
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        message = message._replace(to=message.to or self.to)
+        given = (message.text, message) if self._takes_message else (message.text,)
         if inspect.iscoroutinefunction(self._deliver) or inspect.iscoroutinefunction(
-            getattr(self._deliver, "__call__", None)  # noqa: B004 - asked for what it is, not whether it is there
+            getattr(self._deliver, "__call__", None)  # noqa: B004 - its type matters, not its existence
         ):
             answer = await self._deliver(*given)
         else:
@@ -35,11 +35,11 @@ class ProgramChannel:
         return answer if isinstance(answer, Sent | Unsent | Refused) else Sent()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def _positional(function: DeliverFunction) -> int:
-    """How many arguments it takes by position."""
+    """How many positional arguments it takes."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Telegram: letters become messages of a bot. What people write to it is heard in `telegram_listening`.
+"""Telegram: sends messages through a bot. `telegram_listening` receives messages.
 
-A message holds 4096 UTF-16 units, so a long letter goes in several; what already went out is remembered, and a retry
-goes on after it. Texts are sent plain: whatever markup is in them stays text.
+A Telegram message holds 4096 UTF-16 units, so a long text is sent in parts; sent parts are remembered, and a retry
+continues after them. Texts are sent plain: markup in them stays text.
 """
 
 import json
@@ -35,7 +35,7 @@ class Bot:
     async def call(
         self, method: str, body: Mapping[str, Any], about: RequestContext, *, limit: Duration = ANSWER_WITHIN
     ) -> Response:
-        """One call. The token is part of the address, so the address is not shown."""
+        """Make one call. The token is part of the URL, so the URL is not logged."""
         request = Request(
             "POST",
             f"{self._base_url}/bot{self._token}/{method}",
@@ -62,10 +62,10 @@ class TelegramChannel:
         self._clock = clock
         self._moved: dict[str, str] = {}  # groups that became supergroups, by the id they had
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        pieces = parts(letter.text, letter.delivery_id)
-        for number in range(letter.parts_sent, len(pieces)):
-            outcome = await self._send_part(letter, pieces[number])
+    async def send(self, outgoing: OutgoingMessage) -> Outcome:
+        pieces = parts(outgoing.text, outgoing.delivery_id)
+        for number in range(outgoing.parts_sent, len(pieces)):
+            outcome = await self._send_part(outgoing, pieces[number])
             if isinstance(outcome, Unsent):
                 return Unsent(outcome.error, outcome.retry_at, parts_sent=number)
             if isinstance(outcome, Refused):
@@ -75,20 +75,20 @@ class TelegramChannel:
     async def close(self) -> None:
         await self._bot.close()
 
-    async def _send_part(self, letter: OutgoingMessage, text: str) -> Outcome:
-        chat = letter.to or self._chat
-        sent = await self._ask(letter, self._moved.get(chat, chat), text)
+    async def _send_part(self, outgoing: OutgoingMessage, text: str) -> Outcome:
+        chat = outgoing.to or self._chat
+        sent = await self._ask(outgoing, self._moved.get(chat, chat), text)
         if isinstance(sent, str) and chat not in self._moved:
-            log.warning('the group %s has the id %s now; write chat = "%s" in the settings', chat, sent, sent)
+            log.warning('the group %s now has the id %s; set chat = "%s" in the settings', chat, sent, sent)
             self._moved[chat] = sent
-            sent = await self._ask(letter, sent, text)
-        return Unsent(f"the group {chat} has the id {sent} now") if isinstance(sent, str) else sent
+            sent = await self._ask(outgoing, sent, text)
+        return Unsent(f"the group {chat} now has the id {sent}") if isinstance(sent, str) else sent
 
-    async def _ask(self, letter: OutgoingMessage, chat: str, text: str) -> Outcome | str:
-        """What becomes of one message; or the id that the chat has now."""
+    async def _ask(self, outgoing: OutgoingMessage, chat: str, text: str) -> Outcome | str:
+        """The outcome of one message, or the chat's new id."""
         body = {"chat_id": chat, "text": text}
         try:
-            response = await self._bot.call("sendMessage", body, RequestContext("deliver", slug=letter.slug))
+            response = await self._bot.call("sendMessage", body, RequestContext("deliver", slug=outgoing.slug))
         except (NoConnection, NoAnswer) as error:
             return Unsent(str(error))
         answer = await response.json()
@@ -97,16 +97,16 @@ class TelegramChannel:
         if not response.is_ok and moved_to is not None:
             return moved_to
         if response.is_ok and not (isinstance(answer, Mapping) and answer.get("ok") is True):
-            return Unsent(f"{response.line}, without the word that it was sent")  # it may be no Telegram at all
+            return Unsent(f"{response.line}, but the message is not confirmed")  # the server may not be Telegram at all
         return outcome_of(response, self._clock.read().now, _with_cure(response.status, said), asked=asked)
 
 
-# What to do about an answer, by a part of what it says; the same words for years.
+# Cures by a phrase in the error; Telegram has used the same phrases for years.
 _CURES: Final = {
-    "chat not found": "write to the bot once, so that it may answer; then check chat, a number or @name",
+    "chat not found": "write to the bot once, so that it may reply; then check chat, a number or @name",
     "bot was blocked by the user": "unblock the bot in Telegram",
     "bot was kicked": "add the bot to the group again",
-    "bot can't initiate conversation": "write to the bot once, so that it may answer",
+    "bot can't initiate conversation": "write to the bot once, so that it may reply",
     "not enough rights to send": "let the bot write in this group",
 }
 
@@ -125,7 +125,7 @@ def _moved_to(answer: Any) -> str | None:
 
 
 def told(answer: Any, now: Instant) -> tuple[str, Instant | None]:
-    """What the API says about an error, and until when it wants to be left alone."""
+    """The API's error message, and the time until which it must not be called."""
     if not isinstance(answer, Mapping):
         return "", None
     said = answer.get("description")
@@ -136,7 +136,7 @@ def told(answer: Any, now: Instant) -> tuple[str, Instant | None]:
 
 
 def parts(text: str, delivery_id: str) -> list[str]:
-    """The text in pieces that fit, broken at lines or words where possible; too long a text ends with where it is."""
+    """The text in parts that fit, split at lines or words where possible; a long one ends with a reference."""
     pieces: list[str] = []
     rest = text
     while rest:
@@ -154,7 +154,7 @@ def parts(text: str, delivery_id: str) -> list[str]:
 
 
 def _head(text: str, units_max: int) -> str:
-    """As much of the beginning as fits into so many UTF-16 units, never half a character."""
+    """The longest prefix that fits into `units_max` UTF-16 units, without splitting a character."""
     head = text[:units_max]
     units = head.encode("utf-16-le")
     return units[: units_max * 2].decode("utf-16-le", "ignore") if len(units) > units_max * 2 else head

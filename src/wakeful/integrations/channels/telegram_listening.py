@@ -1,7 +1,7 @@
-"""Listening to a Telegram bot: `getUpdates`, over and over, and what is said by those who may.
+"""Receives messages of a Telegram bot by polling `getUpdates`, from allowed senders.
 
-Refused polling is reported: a wrong token at once, a conflict when it is refused twice in a row (a listener that was
-just ended may still be held by the other side), everything else when it has lasted for half a minute.
+Refused polling is reported: a wrong token immediately, a conflict after two refusals in a row (the server may still
+hold a poll that was just ended), everything else after half a minute.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import RequestContext
 
 POLL: Final = 25
-"""How many seconds the other side holds a question for updates."""
+"""How many seconds the server holds a poll open."""
 
 PATIENCE: Final[Duration] = 30 * SECOND
-"""How long polling may fail for reasons that pass before that is reported."""
+"""How long polling may fail for transient reasons before it is reported."""
 
 _BACKOFF_MAX: Final[Duration] = MINUTE // 2
 _REFUSED_WAIT: Final[Duration] = 5 * SECOND
@@ -33,16 +33,16 @@ _ABOUT: Final = RequestContext("hear")
 
 
 class Refusal(NamedTuple):
-    """Polling did not work."""
+    """A failed poll."""
 
     trouble: ListenTrouble
     wait: Duration = 0
-    is_certain: bool = False  # it will not pass by itself
+    is_certain: bool = False  # it will not resolve by itself
     is_conflict: bool = False
 
 
 class ListeningTelegramChannel:
-    """A bot that writes to chats, and hears those who may speak to it."""
+    """A bot that writes to chats and receives messages from allowed senders."""
 
     kind = "telegram"
 
@@ -54,8 +54,8 @@ class ListeningTelegramChannel:
         self._senders = senders | {chat}
         self._me: BotIdentity | None = None
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
-        return await self._channel.send(letter)
+    async def send(self, message: OutgoingMessage) -> Outcome:
+        return await self._channel.send(message)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -64,7 +64,7 @@ class ListeningTelegramChannel:
         return sender in self._senders
 
     async def listen(self, mark: str | None, ear: MessageReceiver) -> None:
-        """Ask for updates; the mark is the first that was not heard yet."""
+        """Poll for updates; the mark is the first update not received yet."""
         self._senders |= {new for old, new in ear.moved.items() if old in self._senders}
         offset = int(mark) if mark is not None and mark.isdecimal() else 0
         watch = _Watch(self._clock, ear)
@@ -81,12 +81,12 @@ class ListeningTelegramChannel:
                     continue
                 offset = number + 1
                 await ear.hear(await self._heard(update, str(offset)))
-            # Nothing new, and it did not wait for any as it was asked to: it is not asked again without a pause.
+            # Nothing new, and the server did not hold the poll: pause before the next one.
             if offset == before and self._clock.read().monotonic - asked_at < SECOND:
                 await self._clock.sleep(SECOND)
 
     async def _updates(self, offset: int) -> list[Any] | Refusal:
-        """What is new, or why it cannot be asked for."""
+        """New updates, or why polling failed."""
         body = {"offset": offset, "timeout": POLL, "allowed_updates": ["message"]}
         try:
             response = await self._bot.call("getUpdates", body, _ABOUT, limit=(POLL + 10) * SECOND)
@@ -101,7 +101,7 @@ class ListeningTelegramChannel:
         return _refusal(response, said, max((asked or now) - now, _REFUSED_WAIT))
 
     async def _heard(self, update: Mapping[str, Any], mark: str) -> IncomingMessage:
-        """What of an update counts; anything else only moves the mark."""
+        """The message of an update; an irrelevant update only moves the mark."""
         message = message_of(update)
         if message is None:
             return IncomingMessage(mark, None)
@@ -129,7 +129,7 @@ class ListeningTelegramChannel:
 
 
 class _Watch:
-    """How polling goes: when to report, and how long to wait."""
+    """Tracks polling: when to report a failure, and how long to wait."""
 
     def __init__(self, clock: Clock, ear: MessageReceiver) -> None:
         self._clock = clock
@@ -157,9 +157,9 @@ class _Watch:
 
 
 _TOKEN: Final = "the bot API does not know this token; ask @BotFather for it (/token) and put it into the settings"  # noqa: S105 - words
-_OTHER: Final = "another program polls the same bot; end it, or use another bot here"
+_OTHER: Final = "another program polls the same bot; stop it, or use another bot here"
 _WEBHOOK: Final = "a webhook is set for this bot, which excludes polling; remove it with the API's deleteWebhook"
-_WRONG: Final = "look at what it says; if base_url is set, check it"
+_WRONG: Final = "check the error message; if base_url is set, check it"
 
 
 def _refusal(response: Response, said: str, wait: Duration) -> Refusal:
@@ -177,13 +177,13 @@ def _refusal(response: Response, said: str, wait: Duration) -> Refusal:
 def _said(message: Message, text: str | None, mark: str) -> IncomingMessage:
     if text is not None:
         return IncomingMessage(mark, message.chat, text)
-    if message.content is None:  # someone joined, a title changed: nobody said anything
+    if message.content is None:  # someone joined, a title changed: not a message
         return IncomingMessage(mark, None)
     return IncomingMessage(mark, message.chat, unreadable=message.content)
 
 
 async def ask_me(bot: Bot) -> BotIdentity | str:
-    """Who the bot is, or why that cannot be found out."""
+    """The bot's identity, or an error."""
     try:
         response = await bot.call("getMe", {}, _ABOUT)
     except (NoConnection, NoAnswer) as error:

@@ -1,7 +1,7 @@
-"""What an update of the Bot API says: who wrote, whether it is meant for the bot, and its text.
+"""Parses updates of the Bot API: the sender, whether the bot is addressed, and the text.
 
-In a group only what is addressed to the bot counts: a mention, a command, or a reply to one of its messages. A bot
-whose privacy mode is off would otherwise take every word of the group for a question.
+In a group only messages addressed to the bot count: a mention, a command, or a reply to one of its messages. A bot
+whose privacy mode is off would otherwise answer every message in the group.
 """
 
 import re
@@ -33,21 +33,21 @@ _CONTENTS: Final = {
 
 
 class BotIdentity(NamedTuple):
-    """The bot itself, as `getMe` tells."""
+    """The bot's identity, from `getMe`."""
 
     id: int | None = None
     username: str | None = None
 
 
 class Message(NamedTuple):
-    """A message as far as it concerns us."""
+    """The parts of a message that we use."""
 
     chat: str
-    names: frozenset[str]  # what the settings may call the chat
+    names: frozenset[str]  # names the settings may use for the chat
     sender: Sender
     is_group: bool
     text: str | None
-    content: str | None  # what it is if it has no text
+    content: str | None  # the kind of content if there is no text
     moved_to: str | None
     raw: Mapping[str, Any]
 
@@ -78,7 +78,7 @@ def message_of(update: Any) -> Message | None:
 
 
 def is_addressed(message: Message, me: BotIdentity) -> bool:
-    """Whether a message in a group is meant for the bot; one whose own name is not known takes all it is sent."""
+    """Whether a group message addresses the bot; if the bot's name is unknown, all do."""
     if me.id is None:
         return True
     replied = message.raw.get("reply_to_message")
@@ -93,7 +93,7 @@ def is_addressed(message: Message, me: BotIdentity) -> bool:
 
 
 def without_mention(text: str, me: BotIdentity) -> str:
-    """The text without the bot's own name: it says whom it is for, and nothing else."""
+    """The text without the mention of the bot."""
     if not me.username:
         return text
     command = re.sub(rf"^(/\w+)@{re.escape(me.username)}(?!\w)", r"\1", text, flags=re.IGNORECASE)
@@ -105,7 +105,7 @@ def _mention(me: BotIdentity) -> re.Pattern[str]:
 
 
 def _title(chat: Mapping[str, Any], message: Mapping[str, Any]) -> str:
-    """How a person would call the chat: its title, or the name of who wrote."""
+    """A display name of the chat: its title, or the sender's name."""
     title = chat.get("title")
     if isinstance(title, str) and title.strip():
         return f"the group {' '.join(title.split())}"

@@ -1,4 +1,4 @@
-"""A webhook: each letter is one POST of JSON, known by its delivery id."""
+"""A webhook: each message is one POST of JSON, identified by its delivery id."""
 
 import json
 from typing import Final
@@ -16,7 +16,7 @@ _READ_MAX: Final = 16 * 1024
 
 
 class WebhookChannel:
-    """Posts letters to an address; into private networks only if that is allowed."""
+    """Posts messages to a URL; to private networks only if that is allowed."""
 
     kind = "webhook"
     to: str | None = None
@@ -35,10 +35,10 @@ class WebhookChannel:
         self._clock = clock
         self._exchanges = Exchanges(clock, listener, is_public_only=not allow_private)
 
-    async def send(self, letter: OutgoingMessage) -> Outcome:
+    async def send(self, message: OutgoingMessage) -> Outcome:
         try:
             response = await self._exchanges.send(
-                self._request(letter), RequestContext("deliver", slug=letter.slug), limit=ANSWER_WITHIN
+                self._request(message), RequestContext("deliver", slug=message.slug), limit=ANSWER_WITHIN
             )
         except NotAllowed as error:
             return Refused(str(error))
@@ -49,20 +49,20 @@ class WebhookChannel:
     async def close(self) -> None:
         await self._exchanges.close()
 
-    def _request(self, letter: OutgoingMessage) -> Request:
+    def _request(self, message: OutgoingMessage) -> Request:
         body = {
-            "id": letter.delivery_id,
-            "text": letter.text,
-            "channel": letter.channel,
-            "to": letter.to,
-            "slug": letter.slug,
-            "runId": None if letter.run_id is None else str(letter.run_id),
-            "at": format_instant(letter.at),
+            "id": message.delivery_id,
+            "text": message.text,
+            "channel": message.channel,
+            "to": message.to,
+            "slug": message.slug,
+            "runId": None if message.run_id is None else str(message.run_id),
+            "at": format_instant(message.at),
         }
-        headers = {"Content-Type": "application/json", "X-Wakeful-Delivery": letter.delivery_id}
+        headers = {"Content-Type": "application/json", "X-Wakeful-Delivery": message.delivery_id}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         data = json.dumps({name: value for name, value in body.items() if value is not None}).encode()
-        # Many services put the secret into the path, so the log gets no more than whom it went to.
+        # Many services put the secret into the path, so only the host is logged.
         shown = f"{urlsplit(self._url).scheme}://{host(self._url)}/…"
         return Request("POST", self._url, headers, data, read_max=_READ_MAX, shown=shown)
