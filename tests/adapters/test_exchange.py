@@ -175,9 +175,9 @@ async def test_what_an_answer_says_of_an_error(exchanges: Exchanges, server: Ser
 async def test_when_to_come_back(exchanges: Exchanges, server: Server) -> None:
     """Only an answer that means "later" is asked when."""
     server.says(status=429, headers={"Retry-After": "30"})
-    assert (await exchanges.send(Request("GET", server.url), ABOUT)).come_back_at(1_000) == 31_000
+    assert (await exchanges.send(Request("GET", server.url), ABOUT)).retry_at(1_000) == 31_000
     server.says(status=500, headers={"Retry-After": "30"})
-    assert (await exchanges.send(Request("GET", server.url), ABOUT)).come_back_at(1_000) is None
+    assert (await exchanges.send(Request("GET", server.url), ABOUT)).retry_at(1_000) is None
 
 
 @pytest.mark.parametrize("url", ["", "ftp://a", "http://", "http://a b", "http://a:0", "http://[", "/x"])

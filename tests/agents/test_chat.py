@@ -221,8 +221,8 @@ async def test_throttled_and_failing_endpoints(
         ({"choices": {"0": 1}}, "no message"),
         ({"error": {"message": "hidden"}}, "no message"),
         ({}, "no message"),
-        ([], "no JSON object"),
-        ("text", "no JSON object"),
+        ([], "not a JSON object"),
+        ("text", "not a JSON object"),
     ],
 )
 async def test_200_without_a_reply_is_not_green_at_openai(chat: ChatServer, desk: Desk, answer: Any, says: str) -> None:
@@ -316,12 +316,12 @@ async def test_a_request_may_take_no_longer_than_answer_within(
     ("answer", "says"),
     [
         (endless, "longer than 1048576 bytes"),
-        (broken_off, "broke off"),
+        (broken_off, "broke during the response"),
         (hangs_up, "without an answer"),
-        (constant(lambda: web.Response(text='{"choices": [')), "no JSON object"),
-        (constant(lambda: web.Response(body=b"\xff\x00\x1b")), "no JSON object"),
-        (constant(lambda: web.Response(text="[" * 200_000)), "no JSON object"),
-        (constant(lambda: web.Response(text='{"a": ' + "9" * 10_000 + "}")), "no JSON object"),
+        (constant(lambda: web.Response(text='{"choices": [')), "not a JSON object"),
+        (constant(lambda: web.Response(body=b"\xff\x00\x1b")), "not a JSON object"),
+        (constant(lambda: web.Response(text="[" * 200_000)), "not a JSON object"),
+        (constant(lambda: web.Response(text='{"a": ' + "9" * 10_000 + "}")), "not a JSON object"),
         (constant(lambda: web.json_response(openai_says("x" * 10_000_000))), "longer than 1048576 bytes"),
         (constant(lambda: web.Response(status=302, headers={"Location": "/"})), "HTTP 302"),
     ],
@@ -371,7 +371,7 @@ async def test_cancelling_ends_the_request(chat: ChatServer, desk: Desk, eventua
     ("settings", "config", "says"),
     [
         ({"url": "api.example.com"}, {}, "not a web address"),
-        ({"model": None}, {}, "no model is named"),
+        ({"model": None}, {}, "no model is configured"),
         ({}, {"maxTokens": 0}, "write 1 or more"),
         ({}, {"maxTokens": True}, "write a whole number"),
         ({}, {"cwd": "/"}, "it knows persistSession, model, system, maxTokens"),

@@ -117,7 +117,7 @@ async def test_a_lost_session_is_replaced_once_and_the_run_says_so(desk: Callabl
     result = await one.turn()
     assert isinstance(result, Done) and result.reply == "All is well today."
     assert result.session_id not in (None, "01234567-89ab-4cde-8f01-23456789abcd")
-    assert result.output is not None and "it may lie on another node: a new one was started]" in result.output
+    assert result.output is not None and "it may be on another node: a new one was started]" in result.output
     assert len(one.player.calls()) == 2
 
 
@@ -148,7 +148,7 @@ async def test_a_limit_is_waited_for_and_not_asked_against(desk: Callable[..., D
     result = await one.turn()
     assert isinstance(result, Throttled) and result.reason == "quota"
     assert result.until == found.reset_at * SECOND
-    assert result.error.startswith("claude: its usage limit is used up, and resets at 2026-")
+    assert result.error.startswith("claude: its usage limit is reached, and resets at 2026-")
     again = await one.turn()
     assert isinstance(again, Throttled) and again.until == result.until and len(one.player.calls()) == 1
     assert isinstance(await one.turn(model="other"), Throttled) and len(one.player.calls()) == 2
@@ -265,7 +265,7 @@ async def test_what_an_agent_is_checked_for(desk: Callable[..., Desk], tmp_path:
     )
     for name, word, says in (
         ("opencode", "yes", "opencode has no permissions 'yes'; write auto"),
-        ("aider", "yes", "aider takes no permissions; remove them, or use args"),
+        ("aider", "yes", "aider does not support permissions; remove them, or use args"),
     ):
         agent = PresetAgent(PresetSettings(PRESETS[name], str(one.player.path), permissions=word), one.clock, notes)
         assert agent.check({}) == says

@@ -201,7 +201,7 @@ print('id=new-1')
         lost_pattern="(?i)no conversation",
     )
     desk.session_id = "old"
-    note = "[the program does not know the session old any more: a new one was started]"
+    note = "[the program no longer knows the session old: a new one was started]"
     assert await desk.turn() == Done(reply="id=new-1", session_id="new-1", output=note)
     assert (tmp_path / "runs").read_text() == "xx"
     assert isinstance(await desk.turn(), Failed)
@@ -243,7 +243,7 @@ async def test_a_limit_pattern_names_the_reset(program: Callable[..., Desk]) -> 
     """Then the run waits for it; a limit without a time is a failure."""
     limited = await program("sys.exit('limit reached, try again in 90 seconds')", limit_pattern="limit (.*)").turn()
     assert isinstance(limited, Throttled) and limited.reason == "quota"
-    assert "its usage limit is used up, and resets at" in limited.error
+    assert "its usage limit is reached, and resets at" in limited.error
     other = await program("print('limit reached')", limit_pattern="limit (.*)").turn()
     assert isinstance(other, Failed) and other.error.endswith("it reported an error: reached")
 
@@ -384,7 +384,7 @@ async def test_what_a_callable_returns(callable_agent: Callables) -> None:
     ):
         assert await callable_agent(lambda prompt, value=value: value).turn() == expected
     result = await callable_agent(lambda prompt: Interrupted("x")).turn()
-    assert isinstance(result, Failed) and "not for it to say" in result.error
+    assert isinstance(result, Failed) and "return text, None or Done" in result.error
 
 
 async def test_a_callable_that_raises(callable_agent: Callables) -> None:

@@ -351,8 +351,8 @@ async def test_idle_throughout_is_no_proof(server: AgentServer, open_desk: Calla
 @pytest.mark.parametrize(
     ("manner", "says"),
     [
-        ("mute", "its history holds our message and no answer"),
-        ("dies", "its history holds our message and no answer"),
+        ("mute", "its history contains our message but no answer"),
+        ("dies", "its history contains our message but no answer"),
         ("lies", "our message is not in its history"),
     ],
 )
@@ -888,7 +888,7 @@ async def test_a_session_id_that_is_none_is_refused(server: AgentServer, desk: D
     [
         ({"persistSession": "yes"}, "persistSession is 'yes'; write true or false"),
         ({"model": 5}, "model is 5; write text"),
-        ({"tone": "kind"}, "tone is not known to this agent; it knows persistSession, model, cwd"),
+        ({"tone": "kind"}, "tone is not supported by this agent; it supports persistSession, model, cwd"),
     ],
 )
 async def test_a_config_it_cannot_use_is_refused(desk: Desk, config: dict[str, Any], says: str) -> None:

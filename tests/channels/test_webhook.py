@@ -157,7 +157,7 @@ async def test_private_addresses_are_refused_unless_allowed(receiver: Receiver, 
     assert isinstance(outcome, Refused | Unsent)
     assert receiver.got == []
     if isinstance(outcome, Unsent):  # this resolver does not read such spellings at all
-        assert re.search("there is no such host|cannot connect|this is no web address", outcome.error)
+        assert re.search("there is no such host|cannot connect|this is not a web address", outcome.error)
     else:
         assert "private network" in outcome.error
 

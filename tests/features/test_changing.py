@@ -258,6 +258,6 @@ async def test_turns_under_way_end_with_the_agent_they_began_with(world: World) 
     failed = (await app.runs("ask", limit=1))[0]
     assert failed.outcome == "failed"
     assert (
-        failed.error == "there is no agent 'default'; add [agents.default] to the settings, or name one of those: other"
+        failed.error == "there is no agent 'default'; add [agents.default] to the settings, or use one of these: other"
     )
     assert len(kept.turns) == 3

@@ -75,7 +75,7 @@ async def test_errors_back_off_and_a_reading_recovers(world: World) -> None:
         ("refused", "the key was refused"),
         ("broken", "not JSON"),
         ("empty", "no limit"),
-        ("far", "nextResetTime cannot be right"),
+        ("far", "nextResetTime is implausible"),
     ],
 )
 @virtual

@@ -149,7 +149,7 @@ async def test_a_key_written_with_bearer_is_sent_as_it_is(served: Served) -> Non
         ("refused", "refused", "the key was refused"),
         ("broken", "unreadable", "not JSON"),
         ("empty", "unreadable", "no limit"),
-        ("far", "unreadable", "nextResetTime cannot be right"),
+        ("far", "unreadable", "nextResetTime is implausible"),
     ],
 )
 async def test_what_goes_wrong_is_one_clear_sentence(served: Served, mood: str, kind: str, words: str) -> None:

@@ -150,7 +150,7 @@ def test_check_and_add_agree_about_agents(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "definition.json"
     file.write_text('{"slug": "who", "schedule": {"type": "manual"}, "prompt": "Hello", "agent": "nobody"}')
     checked = cli.ask("check", str(file))
-    sentence = "there is no agent 'nobody'; add [agents.nobody] to the settings, or name one of those: broken, clerk"
+    sentence = "there is no agent 'nobody'; add [agents.nobody] to the settings, or use one of these: broken, clerk"
     assert (added.code, sentence in added.err) == (2, True)
     assert (checked.code, sentence in checked.err) == (1, True)
     file.write_text('{"slug": "who", "schedule": {"type": "manual"}, "prompt": "Hello", "agent": "clerk"}')

@@ -104,7 +104,7 @@ def test_agents_come_change_and_go(house: House) -> None:
     run = house.run("ask")
     assert (run["outcome"], run["error"]) == (
         "failed",
-        "there is no agent 'coder'; add [agents.coder] to the settings, or name one of those: default",
+        "there is no agent 'coder'; add [agents.coder] to the settings, or use one of these: default",
     )
     assert "the settings in" in house.log
     assert "agents.coder" in house.log

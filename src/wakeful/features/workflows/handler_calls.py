@@ -147,7 +147,7 @@ class Answers:
                 f"{response.line}: {said}" if said else response.line,
                 is_transient=response.status in (429, 502, 503, 504),
                 did_nothing=response.status < 500,
-                until=response.come_back_at(self._clock.read().now),
+                until=response.retry_at(self._clock.read().now),
             )
         if not response.is_whole:
             raise HandlerFailure(f"its response is longer than {ANSWER_MAX} bytes; return less, and publish references")

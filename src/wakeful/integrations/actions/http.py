@@ -63,7 +63,7 @@ class HttpAction:
         text = response.text + response.body.note
         if response.is_ok:
             return Done(output=text)
-        until = response.come_back_at(self._clock.read().now)
+        until = response.retry_at(self._clock.read().now)
         if until is not None:
             return Throttled(f"{response.line}: asked to retry at {format_instant(until)}", until)
         said = one_line(text)

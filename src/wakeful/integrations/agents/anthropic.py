@@ -14,7 +14,7 @@ from wakeful.ports.exchange import ExchangeListener
 URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
 TOKENS_MAX: Final = 4096
-"""This API must be told a limit."""
+"""This API requires a limit."""
 
 
 def anthropic_agent(
@@ -41,7 +41,7 @@ def _body(ask: Ask) -> dict[str, Any]:
 def _answer(value: Any) -> Replied | Failed:
     content, reason = value.get("content"), value.get("stop_reason")
     if value.get("type") == "error" or not isinstance(content, list):
-        return Failed("the answer holds no content; check that the url is that of the messages API")
+        return Failed("the response has no content; check that the url is that of the messages API")
     if reason == "refusal":
         return Failed("the model refused to answer; change the prompt")
     parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]

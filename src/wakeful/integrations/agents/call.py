@@ -1,8 +1,7 @@
-"""The call agent: a Python callable takes the prompt.
+"""The call agent: a Python callable handles the prompt.
 
-It is called with the fire, `prompt`, `session_id` and `model`, or with as many of them as it has room for; only
-`prompt` it must take. It returns the reply as text, None for nothing to say, or a `Done` with reply, usage and
-session_id.
+It is called with the fire, `prompt`, `session_id` and `model`, or as many of them as it accepts; only `prompt` is
+required. It returns the reply as text, None for no reply, or a `Done` with reply, usage and session_id.
 """
 
 from collections.abc import Mapping
@@ -23,11 +22,11 @@ from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 
 _TAKEN: Final = (("prompt", "session_id", "model"), ("prompt", "session_id"), ("prompt", "model"))
-"""What a callable may take, the most first."""
+"""The arguments a callable may accept, the largest set first."""
 
 
 class CallAgent:
-    """Performs turns through the call action, which knows threads, coroutines and how each ends."""
+    """Performs turns through the call action, which handles threads and coroutines."""
 
     proves: RungName = "finished"
     knows: Mapping[str, type] = {"model": str}
@@ -59,7 +58,7 @@ class CallAgent:
                 case Failed() | Busy() | Throttled():
                     return result
                 case _:
-                    return Failed(f"it returned {type(result).__name__}, which is not for it to say", permanent=True)
+                    return Failed(f"it returned {type(result).__name__}; return text, None or Done", permanent=True)
 
         return OneShot(send)
 
@@ -72,11 +71,11 @@ class CallAgent:
     async def _fitting(self, given: dict[str, Any]) -> dict[str, Any]:
         if self._registry.at_hand(self._target) is not None:
             return self._args(given)
-        # In a thread, because it has to be imported first, which may take long.
+        # In a thread, because importing it may take long.
         return await in_thread(lambda: self._args(given), name="import")
 
     def _args(self, given: dict[str, Any]) -> dict[str, Any]:
-        # A callable that knows neither sessions nor models is as good an agent as one that does.
+        # A callable without sessions and models is a valid agent.
         for names in _TAKEN:
             args = {name: given[name] for name in names}
             if self._action.check(Call(self._target, args)) is None:

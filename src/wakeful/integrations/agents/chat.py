@@ -1,9 +1,9 @@
-"""What the chat agents have in common: one POST per turn, the transcript kept by us.
+"""The common part of chat agents: one POST per turn, with the transcript kept by us.
 
-A model behind such an endpoint remembers nothing. What was said is read from the transcript and sent again each time,
-bounded; an ephemeral session has no transcript. A turn is kept under its idempotency key, so an attempt after a crash
-finds what the model had already answered and does not pay for it twice. Turns of the heartbeat that end in silence are
-not kept: a month of them would be sent again with every beat.
+A model behind such an endpoint keeps no state. The conversation is read from the transcript and sent again with each
+turn, bounded; an ephemeral session has no transcript. A turn is stored under its idempotency key, so an attempt after a
+crash finds the model's reply and does not pay for it twice. Heartbeat turns without a reply are not stored: a month of
+them would be sent with every beat.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Transcripts, Tr
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
 
-CUT: Final = "\n[cut off at the limit of tokens]"
-"""Stands at the end of a reply that the model could not finish."""
+CUT: Final = "\n[truncated at the token limit]"
+"""Appended to a reply that the model could not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ChatSettings:
 
 
 class Ask(NamedTuple):
-    """What is asked, in no dialect yet."""
+    """A request, independent of the dialect."""
 
     model: str
     system: str | None
@@ -63,7 +63,7 @@ class Ask(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """How one family of endpoints is spoken to."""
+    """The protocol of one family of endpoints."""
 
     path: str
     headers: Callable[[str | None], Mapping[str, str]]  # of the key
@@ -94,7 +94,7 @@ class ChatAgent:
         if not is_web_address(self._settings.url):
             return f"its url '{self._settings.url}' is not a web address; write it like https://example.com/v1"
         if not (config.get("model") or self._settings.model):
-            return "no model is named; set model for the agent, or sessionConfig.model"
+            return "no model is configured; set model for the agent, or sessionConfig.model"
         if config.get("maxTokens") is not None and config["maxTokens"] < 1:
             return f"sessionConfig.maxTokens is {config['maxTokens']}; write 1 or more"
         return None
@@ -110,7 +110,7 @@ class ChatAgent:
         for one in await self._transcripts.read(session_id) if turn.is_persistent else ():
             if one.key == turn.fire.idempotency_key:
                 return Replied(reply_of(one.reply), session_id)
-        return NeverReceived()  # it may have been asked and paid for, but it had no other effect
+        return NeverReceived()  # it may have run and cost money, but it had no other effect
 
     async def close(self) -> None:
         await self._client.close()
@@ -160,22 +160,22 @@ class ChatAgent:
 
     async def _read(self, response: Response) -> Replied | Failed:
         if not response.is_whole:
-            return Failed(f"the answer is longer than {response.body.size} bytes; ask for less, or set max_tokens")
+            return Failed(f"the response is longer than {response.body.size} bytes; ask for less, or set max_tokens")
         value = await response.json()
         if not isinstance(value, dict):
-            return Failed("the answer is no JSON object; check that the url is that of a chat endpoint")
+            return Failed("the response is not a JSON object; check that the url is that of a chat endpoint")
         return self._dialect.answer(value)
 
     async def _remember(self, session_id: str, spoken: TranscriptTurn) -> str | None:
         try:
             await self._transcripts.add(session_id, spoken)
-        except OSError as error:  # the model answered: that is not undone by a full disk
+        except OSError as error:  # a full disk does not invalidate the model's reply
             return f"the transcript could not be kept ({error.strerror}); the agent will not remember this turn"
         return None
 
 
 def _worth_keeping(turn: Turn, prompt: str, reply: str) -> TranscriptTurn | None:
-    """What the transcript keeps of a turn; None: nothing."""
+    """The transcript entry of a turn; None if it is not kept."""
     key, memory = turn.fire.idempotency_key, turn.memory
     if memory is None:
         return TranscriptTurn(key, prompt, reply)
@@ -184,5 +184,5 @@ def _worth_keeping(turn: Turn, prompt: str, reply: str) -> TranscriptTurn | None
 
 
 def _new_session(fire: Fire) -> str:
-    """Made from the run's key, so that another attempt at the run finds the same one."""
+    """Derived from the run's key, so that another attempt of the run finds the same one."""
     return f"{fire.slug}-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:12]}"

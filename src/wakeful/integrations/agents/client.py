@@ -1,4 +1,4 @@
-"""The client of one agent's server: its address, its headers, and what its refusals mean."""
+"""The HTTP client of one agent server: its address, its headers, and the meaning of its errors."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Client:
         limit: Duration | None = None,
         read_max: int = READ_MAX,
     ) -> Response:
-        """Ask and read the answer. Raises `NoConnection` and `NoAnswer`, with a sentence."""
+        """Send a request and read the response. Raises `NoConnection` and `NoAnswer`, with a message."""
         data = None if json_body is None else json.dumps(json_body).encode()
         given = {"Content-Type": "application/json"} if data is not None else {}
         sent = {**self._headers, **given, **(headers or {})}
@@ -43,10 +43,10 @@ class Client:
         return await self._exchanges.send(request, about, limit=limit)
 
     def failure(self, response: Response) -> Failed | Throttled:
-        """What an answer that is none of the expected ones means: told to come back later, or failed."""
-        until = response.come_back_at(self._clock.read().now)
+        """The meaning of an unexpected response: throttled, or failed."""
+        until = response.retry_at(self._clock.read().now)
         if until is not None:
-            return Throttled(f"{response.line}: asked to come back at {format_instant(until)}", until)
+            return Throttled(f"{response.line}: asked to retry at {format_instant(until)}", until)
         said = response.said()
         return Failed(f"{response.line}: {said}" if said else response.line, permanent=response.status in _PERMANENT)
 

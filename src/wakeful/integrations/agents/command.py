@@ -1,9 +1,9 @@
-"""The command agent: any CLI agent run headless, one process a turn, read as its settings say.
+"""The command agent: any CLI agent run headless, one process per turn, parsed according to its settings.
 
-The prompt goes where argv says `{prompt}`, else over stdin; the key and all other facts of the run are in the
-environment. What is printed on stdout is the reply, or, if `reply_path` says so, a part of the JSON that is printed:
-one value (`json`), or one on each line (`jsonl`), where the last line that holds what is looked for counts. A session
-id found there is handed to `resume` the next time. stderr is never part of the reply.
+The prompt replaces `{prompt}` in argv, else it goes to stdin; the key and all other facts of the run are in the
+environment. Stdout is the reply, or, with `reply_path`, a part of the printed JSON: one value (`json`), or one per line
+(`jsonl`), where the last line with a match counts. A session id found there is passed to `resume` the next time. stderr
+is never part of the reply.
 """
 
 import re
@@ -46,27 +46,27 @@ class CommandSettings:
     """How a CLI agent is run, and how its output is read. Paths name a place in JSON, as in `result` or `a.0.b`."""
 
     argv: tuple[str, ...]
-    resume: tuple[str, ...] = ()  # appended when there is a session to go on with, e.g. ("--resume", "{session}")
-    resume_argv: tuple[str, ...] | None = None  # or, used instead of argv then
+    resume: tuple[str, ...] = ()  # appended when there is a session to continue, e.g. ("--resume", "{session}")
+    resume_argv: tuple[str, ...] | None = None  # or used instead of argv then
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
     model: str | None = None  # for `{model}` in argv
-    format: Format | None = None  # None: json or jsonl, whichever is found, if a path is given
-    stdin: bool | None = None  # None: if argv does not say where the prompt goes
+    format: Format | None = None  # None: json or jsonl, detected, if a path is given
+    stdin: bool | None = None  # None: use stdin if argv has no {prompt}
     session_pattern: str | None = None  # its first group, or all it matches, is the session id
     session_path: str | Path | None = None
     reply_path: str | Path | None = None
     usage_path: str | Path | None = None
     error_path: str | Path | None = None  # anything there but null, false and "" is an error
-    lost_pattern: str | None = None  # printed when a session is not known any more: it is run once more without
+    lost_pattern: str | None = None  # printed when a session is no longer known: it is run again without one
     error_pattern: str | None = None  # printed when the turn failed, whatever the exit code
-    limit_pattern: str | None = None  # printed when a limit is used up; its group says when it resets
-    zone: str = "UTC"  # in which it prints times of day
+    limit_pattern: str | None = None  # printed when a limit is reached; its group says when it resets
+    zone: str = "UTC"  # the zone in which it prints times of day
 
 
 class CommandAgent:
-    """Performs turns by starting a program, and ends all it started when its time is up."""
+    """Performs turns by starting a program, and ends its whole session on timeout."""
 
     proves: RungName = "finished"
     knows: Mapping[str, type] = {"model": str}
@@ -83,16 +83,16 @@ class CommandAgent:
             if wrong is not None:
                 return wrong
         if settings.resume and not any(SESSION in word for word in settings.resume):
-            return f"resume does not say where the session goes; write {SESSION} into it"
+            return f"resume has no place for the session; add {SESSION} to it"
         if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
-            return f"argv asks for {MODEL}; set model for the agent, or sessionConfig.model"
+            return f"argv contains {MODEL}; set model for the agent, or sessionConfig.model"
         return wrong_launch(Launch(settings.argv), settings.cwd, settings.env)
 
     def begin(self, turn: Turn) -> Exchange:
         return OneShot(partial(self._send, turn))
 
     async def ask(self, turn: Turn) -> Fate:
-        return None  # what it left running is ended by the rescue; what it had done, nobody can tell
+        return None  # recovery ends its leftover processes; what it had done is unknown
 
     async def close(self) -> None:
         await self._headless.close()
@@ -107,7 +107,7 @@ class CommandAgent:
         matches = await self._matched(printed)
         note = None
         if session_id is not None and printed.code != 0 and matches.found.get("lost_pattern") is not None:
-            note = f"[the program does not know the session {session_id} any more: a new one was started]"
+            note = f"[the program no longer knows the session {session_id}: a new one was started]"
             session_id = None
             printed = await self._run(turn, None, ladder)
             if isinstance(printed, Failed):
@@ -130,7 +130,7 @@ class CommandAgent:
         )
 
     async def _matched(self, printed: Printed) -> "_Matched":
-        """What the patterns find on either stream; the session's id is looked for on stdout first."""
+        """The matches of the patterns on both streams; the session id is searched on stdout first."""
         patterns = {name: text for name in _PATTERNS if (text := getattr(self._settings, name)) is not None}
         try:
             return _Matched(await search(patterns, plain(f"{printed.stderr}\n{printed.stdout}")))
@@ -140,7 +140,7 @@ class CommandAgent:
 
 class _Matched(NamedTuple):
     found: Matches
-    problem: str | None = None  # a pattern took too long: then nothing is known
+    problem: str | None = None  # a pattern took too long: the result is unknown
 
 
 def launched(settings: CommandSettings, prompt: str, session_id: str | None, model: str | None) -> Launch:
@@ -156,16 +156,16 @@ def launched(settings: CommandSettings, prompt: str, session_id: str | None, mod
 def read_printed(
     settings: CommandSettings, printed: Printed, matched: _Matched, session_id: str | None, now: Instant
 ) -> Answer:
-    """What a turn's output means: a function of what was printed."""
+    """Interpret a turn's output."""
     shown = reply_of(for_people(printed))
-    if matched.problem is not None:  # whether it failed cannot be told: that is no success
+    if matched.problem is not None:  # whether it failed is unknown: not a success
         return Failed(matched.problem, permanent=True, output=shown)
     program, values = settings.argv[0].rpartition("/")[2], _values(settings, printed.stdout)
     usage = usage_of(_at(values, settings.usage_path))
     limited = matched.found.get("limit_pattern")
     until = None if limited is None else reset_at(limited, now, settings.zone)
     if until is not None:
-        error = f"{program}: its usage limit is used up, and resets at {format_instant(until)}"
+        error = f"{program}: its usage limit is reached, and resets at {format_instant(until)}"
         return Throttled(error, until, session_id, "quota", shown, usage)
     failure = _failure(settings, printed, matched.found, values)
     if failure is not None:
@@ -175,14 +175,14 @@ def read_printed(
         missing = f"it printed no text at '{settings.reply_path}'; correct reply_path, or let it print JSON"
         return Failed(missing, output=shown, usage=usage)
     found = session_id_of(_at(values, settings.session_path)) or session_id_of(matched.found.get("session_pattern"))
-    # No word at all is nothing to deliver; an empty reply it would be only if it said so in JSON.
+    # No output means that there is no reply; an empty reply counts only if the JSON says so.
     reply = None if settings.reply_path is None and not text else reply_of(text)
     stderr = for_people(Printed("", printed.stderr, 0))
     return Replied(reply, found or session_id, usage, reply_of(stderr))
 
 
 def _failure(settings: CommandSettings, printed: Printed, found: Matches, values: Sequence[Any]) -> str | None:
-    """The failure a turn ended in, in one line; None if it shows none."""
+    """The failure of a turn, in one line; None if there is none."""
     said = found.get("limit_pattern") or found.get("error_pattern")
     if said is not None:
         return f"it reported an error: {_message(said)}"
@@ -201,7 +201,7 @@ def _failure(settings: CommandSettings, printed: Printed, found: Matches, values
 
 
 def _message(said: str) -> str:
-    """The words inside what was said, which may be JSON."""
+    """The message inside the text, which may be JSON."""
     return re.sub(r"[{}]", "", one_line(message_in(said)[0])).strip() or "without a message; see the run's output"
 
 
@@ -219,15 +219,15 @@ def _with_note(answer: Answer, note: str | None, *, is_persistent: bool) -> Answ
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    """The word with its placeholders filled, in one pass: a prompt that says `{session}` keeps it.
+    """The argument with its placeholders filled in one pass: a prompt that contains `{session}` keeps it.
 
-    A prompt never becomes an option: a word that would begin with a hyphen because of it begins with a blank."""
+    A prompt never becomes an option: an argument that would start with a hyphen because of it gets a leading space."""
     filled = re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word)
     return f" {filled}" if word.startswith(PROMPT) and filled.startswith("-") else filled
 
 
 def _values(settings: CommandSettings, output: str) -> list[Any]:
-    """The JSON that was printed, latest first: all of it as one value, or each line that is one."""
+    """The printed JSON values, latest first: the whole output as one value, or each line that is one."""
     paths = (settings.session_path, settings.reply_path, settings.usage_path, settings.error_path)
     if settings.format == "text" or (settings.format is None and all(path is None for path in paths)):
         return []
@@ -242,7 +242,7 @@ def _values(settings: CommandSettings, output: str) -> list[Any]:
 
 
 def _at(values: Sequence[Any], path: str | Path | None) -> Any:
-    """What is found at the path in the first of the values that has it."""
+    """The value at the path, from the first value that has it."""
     for value in values if path is not None else ():
         found = walk(value, path or "")
         if found is not None:

@@ -1,4 +1,4 @@
-"""The echo agent: says what it is asked. For a first try, without a model, a key or a cost."""
+"""The echo agent: replies with the prompt. For a first try, without a model, a key or a cost."""
 
 from collections.abc import Mapping
 from typing import Any

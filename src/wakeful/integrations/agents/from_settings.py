@@ -1,4 +1,4 @@
-"""Agents as the settings file describes them."""
+"""Creates agents from the settings."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,12 +29,12 @@ from wakeful.ports.exchange import ExchangeListener
 
 
 class AgentRegistry:
-    """The agents that settings describe, made when they are first asked for and kept as long as nothing about them
-    changes: an agent knows which sessions it made, and what it left behind. Conversations lie in the home folder."""
+    """The agents from the settings, created on first use and kept while their settings do not change: an agent knows
+    which sessions it created, and what it left behind. Transcripts are in the home folder."""
 
     def __init__(self, home: Path, listener: Callable[[], ExchangeListener | None] | None = None) -> None:
         self._home = home
-        self._listener = listener  # asked when an agent is made: who listens may be there later than this book
+        self._listener = listener  # called when an agent is created: the listener may be set after this registry
         self._made: dict[str, tuple[written.Agent, Agent]] = {}
 
     def agents(self, described: Mapping[str, written.Agent], clock: Clock, registry: CallRegistry) -> dict[str, Agent]:
@@ -144,7 +144,7 @@ def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
 
 
 def environment_of(one: written.Agent) -> tuple[tuple[str, ...], dict[str, str]] | None:
-    """The secrets that an agent's program is given, and the variables that the settings add; None: it starts none."""
+    """The secrets an agent's program gets, and the variables the settings add; None if it starts no program."""
     match one:
         case written.CommandAgent():
             return one.pass_env, variables(one.env)
@@ -156,7 +156,7 @@ def environment_of(one: written.Agent) -> tuple[tuple[str, ...], dict[str, str]]
 
 
 def variables(env: Mapping[str, str | Secret]) -> dict[str, str]:
-    """The environment that settings write, secrets revealed."""
+    """The environment from the settings, with secrets revealed."""
     return {name: value.reveal() if isinstance(value, Secret) else value for name, value in env.items()}
 
 

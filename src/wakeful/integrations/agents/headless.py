@@ -1,4 +1,4 @@
-"""Running a command-line agent headless: one process, stdout and stderr read apart, both bounded."""
+"""Runs a command-line agent headless: one process, stdout and stderr read separately, both bounded."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from wakeful.ports.action import Fire, Ladder
 STDOUT_MAX: Final = 8 * 1024 * 1024
 STDERR_MAX: Final = 256 * 1024
 KEPT_MAX: Final = 16 * 1024
-"""How much of each stream is kept for people on a failed run."""
+"""How much of each stream is kept for display on a failed run."""
 
 
 class Headless:
-    """Starts programs as the command action does: recorded before they run, ended with all they started."""
+    """Starts programs as the command action does: recorded before they run, ended with all their children."""
 
     def __init__(self, *, grace: Duration = END_GRACE) -> None:
         self._children = Children(grace=grace)
@@ -38,7 +38,7 @@ class Headless:
         *,
         pass_env: Sequence[str] = (),
     ) -> Printed | Failed:
-        """What it printed; Failed if it could not be started."""
+        """Its output; `Failed` if it could not be started."""
         command = Command(launch.argv, cwd, {**env, **launch.env})
         surroundings = environment(fire, command.env, pass_env)
         try:
@@ -71,13 +71,13 @@ def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str
 
 
 def with_withheld(output: str | None, fire: Fire, pass_env: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """The output of a failed turn, and which variables its program was not given."""
+    """The output of a failed turn, with a note on the withheld variables."""
     note = withheld_note(withheld(fire.withholds, pass_env, env), "pass_env of this agent")
     return f"{output or ''}{note}".strip("\n") if note else output
 
 
 def for_people(printed: Printed) -> str | None:
-    """Both streams, the end of each, for a person who wants to know what was printed."""
+    """The end of both streams, for display."""
     parts = [
         f"[{name}]\n{cap(fit(text.strip()), KEPT_MAX)}"
         for name, text in (("stdout", printed.stdout), ("stderr", printed.stderr))

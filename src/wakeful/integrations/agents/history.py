@@ -1,12 +1,12 @@
-"""The history of a session: what it tells about one turn.
+"""The history of a session, and what it proves about one turn.
 
-A history is a list of events in the order they happened. A turn of ours begins with a `user.message` under our
-correlation id, or, where events carry none, with our text after the point that was marked before sending. It reaches to
-its terminal event (`session.idle`, `session.error`) or to the next message.
+A history is a list of events in order. Our turn starts with a `user.message` under our correlation id, or, if events
+carry none, with our text after the position marked before sending. It ends with its terminal event (`session.idle`,
+`session.error`) or at the next message.
 
-What proves the end of a turn is an answer: the last `assistant.message`, if it asks for no tool and no tool ran after
-it. A terminal event under our own key proves it too. A terminal event without a key proves an error, and nothing else:
-a turn that was dropped goes idle just like one that was answered.
+The end of a turn is proven by an answer: the last `assistant.message`, if it requests no tool and no tool ran after it.
+A terminal event under our own key proves it too. A terminal event without a key proves only an error: a dropped turn
+goes idle just like an answered one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,11 @@ _TERMINAL: Final = ("session.idle", "session.error")
 
 @dataclass(frozen=True, slots=True)
 class HistoryVerdict:
-    """What a history tells about our turn."""
+    """What a history proves about our turn."""
 
     is_found: bool = False
     is_alive: bool = False
-    is_answered: bool = False  # the last thing the agent did was to say something
+    is_answered: bool = False  # the agent's last action was a message
     is_ended: bool = False  # by a terminal event
     is_keyed: bool = False  # the terminal event carries our key
     error: str | None = None
@@ -39,17 +39,17 @@ class HistoryVerdict:
 
     @property
     def is_over(self) -> bool:
-        """Whether something came after our message that ends a turn."""
+        """Whether something after our message ends the turn."""
         return self.is_ended or self.is_answered
 
     @property
     def is_proven(self) -> bool:
-        """Whether the history alone proves that the turn came to its end, and not in error."""
+        """Whether the history alone proves that the turn ended without an error."""
         return self.error is None and self.is_ended and (self.is_keyed or self.is_answered)
 
 
 def tell(events: Sequence[Event], key: str, texts: Iterable[str] = ()) -> HistoryVerdict:
-    """The story of the turn that was asked under the key, or, where no message has one, with one of the texts."""
+    """The verdict on the turn with this key, or, if messages have no keys, with one of these texts."""
     wanted = {text.strip() for text in texts}
     asked = [index for index, event in enumerate(events) if _kind(event) == "user.message"]
     has_keys = any(_key(events[index]) is not None for index in asked)
@@ -58,7 +58,7 @@ def tell(events: Sequence[Event], key: str, texts: Iterable[str] = ()) -> Histor
         ours = [index for index in asked if (_text(events[index]) or "").strip() in wanted]
     if ours:
         return _turn(events[ours[-1] + 1 :], key, has_keys=has_keys)
-    # The message is not there; its end may be, under our key.
+    # The message is missing; its terminal event may be there, under our key.
     ends = [event for event in events if _kind(event) in _TERMINAL and _key(event) == key]
     return _turn(ends[-1:], key, has_keys=True) if ends else HistoryVerdict(has_keys=has_keys)
 
@@ -91,7 +91,7 @@ def _error(event: Event) -> str:
 
 
 def _later(reply: str | None, text: str | None) -> str | None:
-    """The reply after one more message: the last that says something, as one that only calls a tool is empty."""
+    """The reply after one more message: the last with text, because one that only calls a tool is empty."""
     if text is None or not text.strip():
         return reply if reply is not None and reply.strip() else text
     return text

@@ -1,8 +1,8 @@
-"""Where the events of sessions are read: from the server, or from the file that a local server writes.
+"""Sources of session histories: the server, or the file that a local server writes.
 
-Not every server offers its history, and those that do offer it in different places. The places that the settings name,
-or the two usual ones, are tried in order; the first that can be read is used from then on. Whether there is one is
-known after the first turn: see `Histories.finding`.
+Not every server offers its history, and servers differ in where. The places in the settings, or the two usual ones, are
+tried in order; the first readable one is used from then on. Whether there is one is known after the first turn: see
+`Histories.finding`.
 """
 
 import os
@@ -21,7 +21,7 @@ from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.exchange import RequestContext
 
 HISTORY_MAX: Final = 32 * 1024 * 1024
-"""How much of a history is read; of a file it is the end of it."""
+"""How much of a history is read; of a file, its end."""
 
 USUAL_PATH: Final = "/api/sessions/{id}/events"
 USUAL_FILE: Final = "~/.copilot/session-state/{id}/events.jsonl"
@@ -29,11 +29,11 @@ USUAL_FILE: Final = "~/.copilot/session-state/{id}/events.jsonl"
 _LISTS: Final = ("events", "history", "messages")
 
 Mark: TypeAlias = tuple[int | None, ...]
-"""Where a history ended, in each of its places; None: it was not readable there. Empty: the beginning."""
+"""Where a history ended, in each place; None if it was not readable there. Empty: the beginning."""
 
 
 class Finding(NamedTuple):
-    """Whether the history of sessions can be read, and where; why not, if not."""
+    """Whether and where session histories can be read, or why not."""
 
     is_readable: bool
     words: str
@@ -47,12 +47,12 @@ class Place(Protocol):
         ...
 
     async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | str:
-        """The events after a mark, or a sentence about why they cannot be read."""
+        """The events after a mark, or an error message."""
         ...
 
     @property
     def words(self) -> str:
-        """The place, as a person would name it."""
+        """A description of the place."""
         ...
 
 
@@ -61,8 +61,8 @@ class Histories:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self._used: Place | None = None  # was read once, and is the one from then on
-        self.finding: Finding | None = None  # None: no turn has tried so far
+        self._used: Place | None = None  # the place that was readable, used from then on
+        self.finding: Finding | None = None  # None: not tried yet
 
     async def mark(self, session_id: str, slug: str) -> Mark:
         """Where the history ends now."""
@@ -95,7 +95,7 @@ class Histories:
 
 
 class HttpHistory:
-    """Events the server hands out: a JSON list, an object with one, or a line each."""
+    """Events from the server: a JSON list, an object with a list, or JSON lines."""
 
     def __init__(self, client: Client, path: str, limit: Duration) -> None:
         self._client = client
@@ -123,11 +123,11 @@ class HttpHistory:
         events = _listed(value) if value is not None else _lines(response.text)
         if events is None:
             return f"{self.words} returned no list of events"
-        return events[mark:] if len(events) >= mark else events  # a shorter one was started over
+        return events[mark:] if len(events) >= mark else events  # a shorter one was restarted
 
 
 class FileHistory:
-    """Events in a file of this machine, one a line."""
+    """Events in a local file, one per line."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -159,11 +159,11 @@ class FileHistory:
                 events = _lines(file.read(HISTORY_MAX).decode("utf-8", "replace"))
         except OSError as error:
             return f"{self.words}: {(error.strerror or 'cannot be read').lower()}"
-        return f"{self.words} holds no events" if events is None else events
+        return f"{self.words} contains no events" if events is None else events
 
     def _place(self, session_id: str) -> Path:
         if session_id_of(session_id) is None:
-            raise FileNotFoundError(session_id)  # it would lead out of the folder
+            raise FileNotFoundError(session_id)  # it would escape the folder
         return Path(self._path.replace("{id}", session_id)).expanduser()
 
 
@@ -174,7 +174,7 @@ def _listed(value: Any) -> list[Event] | None:
 
 
 def _lines(text: str) -> list[Event] | None:
-    """Events a line each; a last line that is still being written is no JSON yet, and left for the next look."""
+    """JSON lines; an incomplete last line is left for the next read."""
     values = [parse_json(line) for line in text.split("\n") if line.strip()]
     events = [value for value in values if isinstance(value, dict)]
     return events if events or not values else None

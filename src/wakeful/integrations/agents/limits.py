@@ -1,9 +1,8 @@
-"""When a usage limit resets, as programs say it.
+"""Parses the reset time of a usage limit from a program's output.
 
-Read are: seconds or milliseconds since 1970, RFC 3339, a length of time ("in 2 hours 5 minutes", "90s"), and a time of
+Supported are: seconds or milliseconds since 1970, RFC 3339, a duration ("in 2 hours 5 minutes", "90s"), and a time of
 day with or without a date and a zone ("resets 8pm (Europe/Berlin)", "try again at Nov 17th, 2026 8:19 AM"). A time of
-day that names minutes was cut to the minute by the program: its reset lies within that minute, so the end of the
-minute is meant. Nothing beyond `AHEAD_MAX` is believed.
+day was truncated to the minute by the program, so the end of that minute is used. Times beyond `AHEAD_MAX` are ignored.
 """
 
 import re
@@ -33,7 +32,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 
 
 def reset_at(text: str, now: Instant, zone: str) -> Instant | None:
-    """The instant a text names, after now or a little before; None if it names none that can be believed."""
+    """The instant in a text, after now or a little before; None if there is no plausible one."""
     for read in (_rfc3339, _epoch, _day_time, _clock, _length):
         found = read(text[:2_000], now, zone)
         if found is not None:
@@ -95,7 +94,7 @@ def _clock(text: str, now: Instant, zone: str) -> Instant | None:
 
 
 def _next(local: datetime, now: Instant, exact: int) -> Instant:
-    """The next time of this day or the following one."""
+    """The next occurrence, today or tomorrow."""
     at = _instant(local) + exact
     return at if at > now else _instant(local + timedelta(days=1)) + exact
 

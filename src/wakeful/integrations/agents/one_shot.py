@@ -1,4 +1,4 @@
-"""The exchange with an agent that answers in one go: when `send` returns, the turn is over."""
+"""The exchange with an agent that replies in one call: when `send` returns, the turn is over."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,7 +7,7 @@ from wakeful.ports.agent import Answer, NoSign, Sight
 
 
 class OneShot:
-    """Sends once. Being cancelled ends the request, the process or the task behind it, or `send` itself says so."""
+    """Sends once. Cancellation ends the request, process or task behind it, or `send` reports that it did not."""
 
     def __init__(self, send: Callable[[Ladder], Awaitable[Answer]]) -> None:
         self._send = send

@@ -35,7 +35,7 @@ def _answer(value: Any) -> Replied | Failed:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return Failed("the answer holds no message; check that the url is that of a chat endpoint")
+        return Failed("the response has no message; check that the url is that of a chat endpoint")
     reason = choice.get("finish_reason")
     if reason == "content_filter":
         return Failed("the provider's content filter stopped the answer; change the prompt")
@@ -43,9 +43,7 @@ def _answer(value: Any) -> Replied | Failed:
         return Failed(f"the model refused: {one_line(message['refusal'])}")
     text = _text(message.get("content"))
     if text is None or (reason == "length" and not text.strip()):
-        return Failed(
-            f"the model gave no text (finish reason {str(reason)[:50]}); raise max_tokens, or take away tools"
-        )
+        return Failed(f"the model gave no text (finish reason {str(reason)[:50]}); raise max_tokens, or remove tools")
     return Replied(reply_of(text + CUT if reason == "length" else text), usage=usage_of(value.get("usage")))
 
 

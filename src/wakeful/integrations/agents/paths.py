@@ -1,5 +1,5 @@
-"""Places in JSON, as settings name them: `result`, `messages.-1.text`, `stats."gemini-2.5-pro".tokens`, or a list of
-keys for those that no quoting should touch."""
+"""Paths into JSON, as in the settings: `result`, `messages.-1.text`, `stats."gemini-2.5-pro".tokens`, or a list of
+keys, which needs no quoting."""
 
 import re
 from typing import Any, Final, TypeAlias
@@ -10,14 +10,14 @@ _PART: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
 
 
 def parts(path: str | Path) -> Path:
-    """The keys of a path. A key with dots stands in quotes."""
+    """The keys of a path. A key with dots is quoted."""
     if not isinstance(path, str):
         return path
     return tuple(bare or re.sub(r"\\(.)", r"\1", quoted) for quoted, bare in _PART.findall(path))
 
 
 def walk(value: Any, path: str | Path) -> Any:
-    """What is found there; None if the path leads nowhere."""
+    """The value at the path; None if there is none."""
     for part in parts(path):
         if isinstance(value, dict):
             value = value.get(part)

@@ -1,8 +1,8 @@
-"""Regular expressions of the settings, held against what a program printed: bounded, and never on the event loop.
+"""Matches regular expressions from the settings against a program's output, bounded and off the event loop.
 
-Python's matching holds the interpreter's lock, so a pattern that takes long stops every thread of this process: the
-clock, the answers, even the handling of SIGTERM. So patterns run in a process of their own, over a bounded tail, one
-line at a time, and that process is ended when its time is up.
+Python's matching holds the GIL, so a slow pattern blocks every thread of this process: the clock, the API, even SIGTERM
+handling. So patterns run in a separate process, over a bounded tail, one line at a time, and that process is killed on
+timeout.
 """
 
 import json
@@ -19,12 +19,12 @@ from wakeful.integrations.system.threads import in_thread
 TAIL_MAX: Final = 256 * 1024
 LINE_MAX: Final = 8 * 1024
 WITHIN: Final = 5.0
-"""Seconds all patterns of one turn may take together, the start of the process included."""
+"""Seconds for all patterns of one turn, including the start of the process."""
 
 Matches: TypeAlias = Mapping[str, str | None]
-"""For each name what its pattern found, its first group or all of it; None: nothing."""
+"""The match of each pattern by name, its first group or all of it; None if there is none."""
 
-# Each line is tried from the last to the first: what a program says at its end counts.
+# Lines are tried from the last to the first: the end of the output counts.
 _MATCHER: Final = """
 import json, re, signal, sys
 signal.alarm(ALARM)  # it ends by itself if nobody is left to end it
@@ -42,7 +42,7 @@ for name, pattern in asked["patterns"].items():
 
 
 class TooSlow(Exception):
-    """A pattern did not come to an end in time; `name` is the setting it stands in."""
+    """A pattern timed out; `name` is its setting."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} took longer than {WITHIN:g} s over the output; write a simpler pattern")
@@ -50,7 +50,7 @@ class TooSlow(Exception):
 
 
 async def search(patterns: Mapping[str, str], text: str) -> Matches:
-    """What each pattern finds in the lines of a text, its end if it is long. Raises `TooSlow`."""
+    """The matches of each pattern in the lines of a text (its end, if it is long). Raises `TooSlow`."""
     if not patterns:
         return {}
     asked = json.dumps({"patterns": dict(patterns), "lines": bounded_lines(text)}).encode("utf-8", "replace")
@@ -63,7 +63,7 @@ async def search(patterns: Mapping[str, str], text: str) -> Matches:
 
 
 def _match(asked: bytes) -> bytes:
-    """In a thread: what the other process found before its time was up."""
+    """In a thread: the matches the other process found before the timeout."""
     argv = [sys.executable, "-I", "-S", "-c", _MATCHER.replace("ALARM", str(math.ceil(WITHIN) + 5))]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
@@ -82,7 +82,7 @@ def _match(asked: bytes) -> bytes:
 
 
 def bounded_lines(text: str) -> list[str]:
-    """The last lines of a text, each cut: no line and no output is long enough to matter."""
+    """The last lines of a text, each truncated, so that the amount of work is bounded."""
     return [line[:LINE_MAX] for line in text[-TAIL_MAX:].splitlines()]
 
 

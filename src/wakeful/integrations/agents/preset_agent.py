@@ -1,8 +1,9 @@
-"""A command-line agent that a preset describes: one process a turn.
+"""A command-line agent described by a preset: one process per turn.
 
-The order of a turn: a limit that is known to last is not asked against; the program is started, in its session if it
-has one; what it printed is read off the event loop; a session it does not know any more is replaced by a new one, once,
-and the run says so. Usage is that of this turn: of totals, the difference to what was noted with the session.
+A turn proceeds as follows: if a known limit still applies, the program is not started; otherwise it is started, in its
+session if it has one; its output is parsed off the event loop; a session it no longer knows is replaced by a new one,
+once, and the run's output says so. Usage is that of this turn: if the program reports totals, the difference to the
+total noted with the session.
 """
 
 import hashlib
@@ -46,11 +47,11 @@ class PresetSettings:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
-    zone: str = "UTC"  # in which the program prints times of day
+    zone: str = "UTC"  # the zone in which the program prints times of day
 
 
 class _Limit(NamedTuple):
-    """A limit that is used up."""
+    """An exhausted usage limit."""
 
     error: str
     until: Instant
@@ -69,7 +70,7 @@ class PresetAgent:
         self._clock = clock
         self._notes = notes
         self._headless = Headless(grace=grace)
-        self._limits: dict[str | None, _Limit] = {}  # by model: one may be used up while another is not
+        self._limits: dict[str | None, _Limit] = {}  # by model: one may be exhausted while another is not
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         settings = self._settings
@@ -83,7 +84,7 @@ class PresetAgent:
         return OneShot(partial(self._send, turn))
 
     async def ask(self, turn: Turn) -> Fate:
-        return None  # what it left running is ended by the rescue; it cannot be asked what it had done
+        return None  # recovery ends its leftover processes; what it had done is unknown
 
     async def close(self) -> None:
         await self._headless.close()
@@ -124,7 +125,7 @@ class PresetAgent:
         return printed, await in_thread(partial(self._read, printed, now), name="reading")
 
     def _read(self, printed: Printed, now: ReadMoment) -> Reading:
-        """What the output means. The exact time of a reset may be on disk, not in the output."""
+        """Interpret the output. The exact time of a reset may be on disk, not in the output."""
         preset = self._settings.preset
         reading = preset.read(printed, now)
         if reading.kind != "limited" or preset.exact_reset is None:
@@ -144,12 +145,12 @@ class PresetAgent:
                 f"[{preset.program} refused these tools for lack of permission: {', '.join(refused)}; "
                 "set permissions or args of this agent to allow them]"
             )
-        if reading.kind == "answered":  # what it printed besides is for programs: events, warnings about colours
+        if reading.kind == "answered":  # other output is not for people: events, warnings about colours
             self._limits.pop(model, None)
             return Replied(reply_of(reading.text), now_in, usage, reply_of("\n".join(notes) or None), refused)
         shown = reply_of("\n".join((*notes, for_people(printed) or "")).strip() or None)
         if reading.kind == "limited" and reading.reset_at is not None:
-            error = f"{preset.program}: its usage limit is used up, and resets at {format_instant(reading.reset_at)}"
+            error = f"{preset.program}: its usage limit is reached, and resets at {format_instant(reading.reset_at)}"
             self._limits[model] = _Limit(error, reading.reset_at)
             return Throttled(error, reading.reset_at, now_in, "quota", shown, usage)
         wrong = trouble(preset, reading.text, reading.status, printed.code)
@@ -157,7 +158,7 @@ class PresetAgent:
         return Failed(wrong.sentence, wrong.permanent, None, shown, now_in, usage, refused)
 
     def _session_after(self, turn: Turn, session_id: str | None, reading: Reading) -> str | None:
-        """The session the schedule goes on with. One that a failed turn began is not kept: nothing was said in it."""
+        """The session the schedule continues with. One started by a failed turn is not kept: it is empty."""
         preset = self._settings.preset
         if not turn.is_persistent or not preset.resumes:
             return None
@@ -166,11 +167,11 @@ class PresetAgent:
         return _new_session(turn.fire) if preset.names_sessions else session_id_of(reading.session_id)
 
     async def _usage(self, session_id: str | None, now_in: str | None, reading: Reading) -> Usage | None:
-        """What this turn used, and a note of what its session has used in all."""
+        """The usage of this turn; also notes the total of its session."""
         usage = reading.usage
         if reading.totals is not None:
             known = None if session_id is None else await self._notes.read(session_id)
-            # A session that was not begun here has a total, and nothing tells how much of it is this turn's.
+            # For a session not started here, the share of this turn in the total is unknown.
             is_known = session_id is None or (known is not None and known.totals is not None)
             usage = since(reading.totals, known.totals if known is not None else None) if is_known else None
         noted = now_in or session_id
@@ -185,21 +186,21 @@ class PresetAgent:
             return
 
     async def _is_here(self, turn: Turn, session_id: str) -> bool:
-        """Whether this machine's disk has the session, as far as we know: if in doubt, the program is asked."""
+        """Whether the session is on this machine's disk, as far as known; if in doubt, the program decides."""
         history = self._settings.preset.history
-        if history:  # its program would begin a new one without a word
+        if history:  # its program would silently start a new one
             return await in_thread((self._notes.folder / history.format(session=session_id)).exists, name="agent")
         return turn.session_node is None or await self._notes.read(session_id) is not None
 
     async def _lost(self, session_id: str) -> str:
-        """What the run says about a session that is gone."""
+        """The note about a lost session."""
         known = await self._notes.read(session_id)
-        where = "any more" if known is not None else "; it may lie on another node"
+        where = "any more" if known is not None else "; it may be on another node"
         program = self._settings.preset.program
         return f"[{program} does not know the session {session_id} {where}: a new one was started]".replace(" ;", ";")
 
     def _limit(self, turn: Turn) -> _Limit | None:
-        """A limit that still lasts. A person who asks is not held back by what is remembered."""
+        """A limit that still applies. Manual runs are not held back by a remembered limit."""
         limit = self._limits.get(self._model(turn.config))
         if limit is None or turn.fire.trigger == "manual" or limit.until <= self._clock.read().now:
             return None
@@ -230,7 +231,7 @@ def _wrong_permissions(preset: Preset, permissions: str | None) -> str | None:
     if permissions is None or permissions in preset.permissions:
         return None
     if not preset.permissions:
-        return f"{preset.program} takes no permissions; remove them, or use args"
+        return f"{preset.program} does not support permissions; remove them, or use args"
     if preset.takes_other_permissions:
         return None
     return f"{preset.program} has no permissions '{permissions}'; write {' or '.join(preset.permissions)}"
@@ -242,7 +243,7 @@ def _not_here(turn: Turn, session_id: str) -> str:
 
 
 def _new_session(fire: Fire) -> str:
-    """Made from the run's key, so that another attempt at the run names the same one."""
+    """Derived from the run's key, so that another attempt of the run uses the same one."""
     return f"wakeful-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:16]}"
 
 

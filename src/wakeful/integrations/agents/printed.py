@@ -1,4 +1,4 @@
-"""Reading what a program printed: JSON in its several shapes, and text without what a terminal would obey."""
+"""Parses a program's output: JSON in several shapes, and text without terminal escape sequences."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def plain(text: str) -> str:
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """The JSON objects that were printed, in order: one object, one array of them, or one on each line."""
+    """The printed JSON objects, in order: one object, one array of them, or one per line."""
     stripped = text.strip()
     if stripped.startswith(("{", "[")):
         whole = loaded(stripped)
@@ -30,7 +30,7 @@ def objects(text: str) -> list[dict[str, Any]]:
 
 
 def loaded(text: str) -> Any:
-    """The JSON value of a text; None for what is none."""
+    """The JSON value of a text; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def last(events: list[dict[str, Any]], *types: str) -> dict[str, Any] | None:
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """What is found at a path of keys and indexes; None if it leads nowhere."""
+    """The value at a path of keys and indexes; None if there is none."""
     for part in path:
         if isinstance(value, Mapping) and isinstance(part, str):
             value = value.get(part)
@@ -60,13 +60,13 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def text_at(value: Any, *path: str | int) -> str | None:
-    """The same, if it is a text."""
+    """The same, if it is text."""
     found = at(value, *path)
     return found if isinstance(found, str) else None
 
 
 def message_in(said: str) -> tuple[str, int | None]:
-    """The message inside a text that may be JSON, or hold JSON, several times over; and the HTTP status beside it."""
+    """The message inside a text that may contain nested JSON, and the HTTP status next to it."""
     status: int | None = None
     for _ in range(_NESTING_MAX):
         begin, end = said.find("{"), said.rfind("}")

@@ -1,4 +1,4 @@
-"""Command-line agents on this machine: which are installed, where, and in which version."""
+"""Finds the command-line agents installed on this machine, with their paths and versions."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from wakeful.config import agents as written
 from wakeful.integrations.agents.presets.catalogue import PRESETS
 
 VERSION_WITHIN: Final = 60.0
-"""Seconds that a program gets to print its version: some unpack themselves at their first start."""
+"""Seconds a program gets to print its version: some unpack themselves at the first start."""
 
 _VERSION: Final = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]{1,40})?")
 _OUTPUT_MAX: Final = 4_096
@@ -37,12 +37,12 @@ def installed(search: str | None = None) -> list[Installed]:
 
 
 def find_program(program: str, search: str | None = None) -> str | None:
-    """Where a program is, given its name or path; None: nowhere on the PATH, or it cannot be run."""
+    """The path of a program, given its name or path; None if it is not on the PATH or not executable."""
     return shutil.which(str(Path(program).expanduser()) if os.sep in program else program, path=search)
 
 
 def missing(program: str, search: str | None = None) -> str | None:
-    """A sentence about a program that is not found, with the cure; None: it is there."""
+    """An error message for a missing program, with the cure; None if it exists."""
     if find_program(program, search) is not None:
         return None
     if os.sep in program:
@@ -54,7 +54,7 @@ def missing(program: str, search: str | None = None) -> str | None:
 
 
 def program_of(agent: written.Agent) -> str | None:
-    """The program that an agent runs; None: it runs none."""
+    """The program that an agent runs; None if it runs none."""
     if isinstance(agent, written.CommandAgent):
         return agent.argv[0]
     if isinstance(agent, written.PresetAgent):
@@ -63,14 +63,14 @@ def program_of(agent: written.Agent) -> str | None:
 
 
 class Versions:
-    """Asks programs for their version, and again when their file has changed. Blocks: call it in a thread."""
+    """Queries program versions, again when the file has changed. Blocks: call it in a thread."""
 
     def __init__(self, *, within: float = VERSION_WITHIN) -> None:
         self._within = within
         self._known: dict[str, tuple[float, str | None]] = {}
 
     def of(self, path: str) -> str | None:
-        """What the program prints as its version; None: nothing readable in time."""
+        """The version the program prints; None if it printed nothing readable in time."""
         try:
             changed = Path(path).stat().st_mtime
         except OSError:
@@ -79,7 +79,7 @@ class Versions:
         if known is not None and known[0] == changed:
             return known[1]
         printed = _asked([path, "--version"], self._within)
-        if printed is None:  # too slow this time, perhaps; it is asked again
+        if printed is None:  # perhaps too slow this time; not cached
             return None
         found = _VERSION.search(printed)
         version = None if found is None else found[0]

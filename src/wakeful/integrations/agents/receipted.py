@@ -1,7 +1,7 @@
-"""An action whose target was given the address of its receipt: what it posts there belongs to its result.
+"""Wraps an action whose target can post a receipt; the receipt becomes part of the result.
 
-A command ends by itself, and its exit status proves that much. Only the command knows what it did: one that reports an
-error has failed although it exits with 0, and what it reports as its reply and its usage is the run's.
+A command's exit status proves that it ended. Only the command knows what it did: if its receipt reports an error, it
+has failed although it exits with 0, and the reply and usage it reports are the run's.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from wakeful.ports.action import Action, Fire, Ladder
 
 
 class Receipted:
-    """Another action, with an ear for receipts while it performs."""
+    """Performs another action while accepting receipts."""
 
     def __init__(self, action: Action, receipts: Receipts) -> None:
         self._action = action
@@ -36,14 +36,14 @@ class Receipted:
             if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
                 return inbox.receipt.result()
             result = await self._action.perform(spec, fire, ladder)
-            return result if inbox.receipt is None else _beside(result, inbox.receipt)
+            return result if inbox.receipt is None else _merged(result, inbox.receipt)
 
     async def close(self) -> None:
         await self._action.close()
 
 
-def _beside(result: Result, receipt: Receipt) -> Result:
-    """A result beside a receipt: an error counts whoever tells it."""
+def _merged(result: Result, receipt: Receipt) -> Result:
+    """Merge a result with a receipt: an error in either counts."""
     match result:
         case Done(output=output) if receipt.error is not None:
             return Failed(receipt.error, rung="finished", output=output)

@@ -1,9 +1,9 @@
-"""Receipts: an agent itself says how far it got, by posting to an address that only it was given.
+"""Receipts: an agent reports its own progress by posting to a URL that only it was given.
 
-The address carries a token, signed over the run's id with the daemon's secret. It is the same for every attempt at the
-run, because it is proof about the run: an attempt that was cut off may still finish, and then the next one need not be
-made. A receipt for a turn that waits here resolves it; any other is handed to `late`, which turns an unconfirmed or
-unknown run into what it was, and is kept for the run's next attempt.
+The URL contains a token that signs the run's id with the daemon's secret. It is the same for every attempt of the run,
+because it proves something about the run: an interrupted attempt may still finish, and then no further one is needed. A
+receipt for a turn that waits here resolves it; any other is passed to `late`, which corrects an unconfirmed or unknown
+run, and is kept for the run's next attempt.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ from wakeful.integrations.agents.reply import reply_of
 from wakeful.integrations.system.text import one_line
 
 KEPT_MAX: Final = 1_000
-"""Receipts kept for runs that nobody waits for; the oldest go first."""
+"""How many receipts are kept for runs without a waiting turn; the oldest are dropped first."""
 
 SECRET_MIN: Final = 16
 RUNGS: Final[tuple[RungName, ...]] = ("accepted", "started", "finished")
 
 Posted: TypeAlias = Literal["taken", "late", "again", "forged"]
-"""What became of a receipt: it resolved a waiting turn, nobody waited, it said nothing new, it is not genuine."""
+"""The result of a receipt: it resolved a waiting turn, no turn was waiting, it had no news, or it is not genuine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """How far the agent says it got."""
+    """The progress an agent reports."""
 
     rung: RungName
     text: str | None = None
@@ -76,7 +76,7 @@ class Inbox:
         return None if self.receipt is None else self.receipt.text
 
     def put(self, receipt: Receipt) -> bool:
-        """Take it if it says something new: a final word is the last."""
+        """Accept it if it has news; nothing follows a final receipt."""
         if not _is_news(self.receipt, receipt):
             return False
         self.receipt = _merged(self.receipt, receipt)
@@ -85,7 +85,7 @@ class Inbox:
 
 
 class Receipts:
-    """Signs addresses, and takes what is posted to them."""
+    """Signs receipt URLs, and accepts what is posted to them."""
 
     def __init__(self, secret: bytes, base_url: str | None = None, *, late: Late | None = None) -> None:
         if len(secret) < SECRET_MIN:
@@ -97,18 +97,18 @@ class Receipts:
         self._kept: OrderedDict[int, Receipt] = OrderedDict()
 
     def token(self, run_id: int) -> str:
-        """What proves that a receipt for this run comes from who was given its address."""
+        """The token that authenticates receipts for this run."""
         digest = hmac.new(self._secret, b"receipt:%d" % run_id, hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def url(self, run_id: int) -> str | None:
-        """Where the receipt for this run is to be posted; None if nobody listens."""
+        """The URL for this run's receipt; None if this process does not listen."""
         if self._base_url is None:
             return None
         return f"{self._base_url}/api/runs/{run_id}/receipt?token={self.token(run_id)}"
 
     def is_genuine(self, run_id: int, token: str) -> bool:
-        """Compared in constant time, so that a token cannot be guessed letter by letter."""
+        """Compared in constant time, so that a token cannot be guessed character by character."""
         return hmac.compare_digest(self.token(run_id).encode(), token.encode("utf-8", "replace"))
 
     async def post(
@@ -120,7 +120,7 @@ class Receipts:
         usage: object = None,
         error: object = None,
     ) -> Posted:
-        """Take a receipt. Raises `Invalid` for one that cannot be read, after the token was found genuine."""
+        """Accept a receipt. Raises `Invalid` for an unreadable one, after the token was verified."""
         if not self.is_genuine(run_id, token):
             return "forged"
         receipt = _read(rung, text, usage, error)
@@ -129,16 +129,16 @@ class Receipts:
             return "taken" if inbox.put(receipt) else "again"
         if not _is_news(self._kept.get(run_id), receipt):
             return "again"
-        if self._late is not None:  # before it is answered: what was acknowledged must not be lost (L7)
+        if self._late is not None:  # before responding: an acknowledged receipt must not be lost (L7)
             await self._late(run_id, receipt)
         self._keep(run_id, receipt)
         return "late"
 
     @contextmanager
     def expecting(self, run_id: int) -> Iterator[Inbox]:
-        """Wait for receipts of this run; one that came when nobody waited is in the inbox from the start."""
+        """Accept receipts of this run; one that arrived earlier is in the inbox from the start."""
         kept = self._kept.pop(run_id, None)
-        # An error that was reported about an earlier attempt is not this one's.
+        # An error reported for an earlier attempt does not apply to this one.
         inbox = Inbox(kept if kept is not None and kept.is_success else None)
         self._inboxes[run_id] = inbox
         try:
@@ -148,12 +148,12 @@ class Receipts:
                 del self._inboxes[run_id]
 
     def kept(self, run_id: int) -> Receipt | None:
-        """A receipt that came when nobody waited."""
+        """A receipt that arrived when no turn was waiting."""
         return self._kept.get(run_id)
 
     def _keep(self, run_id: int, receipt: Receipt) -> None:
         inbox = self._inboxes.get(run_id)
-        if inbox is not None:  # an attempt began while `late` was at work
+        if inbox is not None:  # an attempt started while `late` was running
             inbox.put(receipt)
             return
         self._kept[run_id] = _merged(self._kept.pop(run_id, None), receipt)
@@ -168,7 +168,7 @@ def _is_news(known: Receipt | None, receipt: Receipt) -> bool:
 
 
 def _merged(known: Receipt | None, receipt: Receipt) -> Receipt:
-    """The newer one; text and usage said earlier stand unless they are said anew."""
+    """The newer one; earlier text and usage are kept unless it replaces them."""
     if known is None:
         return receipt
     text = known.text if receipt.text is None else receipt.text
@@ -181,9 +181,9 @@ def _read(rung: object, text: object, usage: object, error: object) -> Receipt:
     if rung is None:
         refuse("rung", "is missing; write accepted, started or finished")
     if known is None:
-        refuse("rung", f"'{rung!s:.50}' is none of accepted, started, finished; write one of them")
+        refuse("rung", f"'{rung!s:.50}' is not one of accepted, started, finished; write one of them")
     if text is not None and not isinstance(text, str):
         refuse("text", f"is {type(text).__name__}; write the reply as text, or leave it out")
     if error is not None and not (isinstance(error, str) and error.strip()):
-        refuse("error", "says nothing; write what went wrong as text, or leave it out")
+        refuse("error", "is empty; write what went wrong as text, or leave it out")
     return Receipt(known, reply_of(text), usage_of(usage), None if error is None else one_line(error))

@@ -1,8 +1,8 @@
-"""What is known of the sessions that lie on this machine's disk: how much each has used so far.
+"""Notes on the sessions on this machine's disk: the total usage of each.
 
-A program that reports the total of its session gives the usage of one turn only as a difference, so the last total is
-kept beside it, in a file of the home folder: where the session is, its note is. A session without a note was begun by
-another node, by a person, or before notes were kept.
+If a program reports only the total of its session, the usage of one turn is a difference, so the last total is kept in
+a file of the home folder, on the same machine as the session. A session without a note was started by another node, by
+a person, or before notes existed.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from wakeful.core.time.instants import Instant
 from wakeful.integrations.system.threads import in_thread
 
 NOTES_MAX: Final = 1_000
-"""How many sessions of one agent are remembered; the ones used longest ago go first."""
+"""How many sessions of one agent are remembered; the least recently used are dropped first."""
 
 
 class SessionUsage(NamedTuple):
-    """One session: what it has used in all."""
+    """The total usage of one session."""
 
     totals: Usage | None = None
 
 
 class SessionNotes:
-    """The notes of one agent, in one small file that is replaced as a whole."""
+    """The notes of one agent, in one small file that is replaced atomically."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,12 +35,12 @@ class SessionNotes:
         self._lock = asyncio.Lock()
 
     async def read(self, session_id: str) -> SessionUsage | None:
-        """What is known of a session; None: it was not begun here."""
+        """The note of a session; None if it was not started here."""
         kept = (await in_thread(self._load, name="notes")).get(session_id)
         return None if not isinstance(kept, dict) else SessionUsage(usage_of(kept.get("totals")))
 
     async def write(self, session_id: str, note: SessionUsage, now: Instant) -> None:
-        """Remember it. Raises OSError."""
+        """Store a note. Raises OSError."""
         async with self._lock:
             await in_thread(lambda: self._store(session_id, note, now), name="notes")
 

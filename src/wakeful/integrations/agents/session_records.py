@@ -1,7 +1,7 @@
-"""What we know of the sessions we use on a server: kept in a file, because no server has to tell.
+"""Records of the sessions we use on a server, kept in a file because servers need not list them.
 
-A record is written before a message is sent, and says under which key and where the session's history ended then. After
-a crash this tells our own turn from someone else's. Records also say which of our sessions is the oldest, for
+A record is written before a message is sent, with the message's key and where the session's history ended. After a
+crash this distinguishes our own turn from someone else's. Records also show which of our sessions is the oldest, for
 `sessions_max`, whether or not the server lists its sessions.
 """
 
@@ -33,9 +33,9 @@ class SessionRecord(NamedTuple):
     slug: str
     is_persistent: bool
     used_at: Instant
-    key: str | None = None  # of the message that was sent last, unless the server refused it
-    mark: Mark = ()  # where its history ended before that
-    is_ours: bool = True  # made by us: a person may have named one of their own
+    key: str | None = None  # of the last message sent, unless the server refused it
+    mark: Mark = ()  # where the history ended before it
+    is_ours: bool = True  # created by us, not given by a person
 
 
 class SessionRecords:
@@ -46,7 +46,7 @@ class SessionRecords:
         self._is_read = file is None
         self._records: dict[str, SessionRecord] = {}
         self._finding: Finding | None = None
-        self._writing = asyncio.Lock()  # or an older state could take the place of a newer one
+        self._writing = asyncio.Lock()  # otherwise an older state could overwrite a newer one
 
     async def all(self) -> dict[str, SessionRecord]:
         """By session id, the least recently used first."""
@@ -60,7 +60,7 @@ class SessionRecords:
         return (await self.all()).get(session_id)
 
     async def put(self, session_id: str, record: SessionRecord) -> None:
-        """Keep it, as the one used last."""
+        """Store it as the most recently used."""
         await self.all()
         self._records.pop(session_id, None)
         self._records[session_id] = record
@@ -69,12 +69,12 @@ class SessionRecords:
         await self._write()
 
     async def remove(self, session_id: str) -> None:
-        """It is no longer on the server."""
+        """Remove a session that is no longer on the server."""
         if (await self.all()) and self._records.pop(session_id, None) is not None:
             await self._write()
 
     async def found(self, finding: Finding | None) -> None:
-        """Keep whether the history can be read, for `wakeful doctor`."""
+        """Store whether the history can be read, for `wakeful doctor`."""
         await self.all()
         if finding is not None and finding != self._finding:
             self._finding = finding
@@ -86,8 +86,8 @@ class SessionRecords:
         try:
             async with self._writing:
                 await in_thread(partial(_replace, self._file, json.dumps(self._kept())), name="sessions")
-        except OSError as error:  # a turn is worth more than its record
-            log.warning("the sessions of an agent could not be recorded in %s: %s", self._file, error.strerror)
+        except OSError as error:  # the turn matters more than its record
+            log.warning("could not record an agent's sessions in %s: %s", self._file, error.strerror)
 
     def _kept(self) -> dict[str, Any]:
         return {
@@ -97,7 +97,7 @@ class SessionRecords:
 
 
 def read_records(file: Path) -> tuple[dict[str, SessionRecord], Finding | None]:
-    """What a file of records says; one that is missing or spoilt says nothing."""
+    """The records in a file; empty if it is missing or corrupt."""
     try:
         with file.open("rb") as opened:
             kept = json.loads(opened.read(_FILE_MAX))
@@ -133,7 +133,7 @@ def _finding(entry: Any) -> Finding | None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """As a whole: a crash leaves the old file or the new one."""
+    """Replace atomically: a crash leaves the old file or the new one."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:

@@ -1,4 +1,4 @@
-"""The protocol of a server that keeps sessions: its requests, and the account of what we left on it."""
+"""The protocol of a session server: its requests, and the bookkeeping of our sessions on it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from wakeful.ports.exchange import ExchangeListener, RequestContext
 
 LOOK_WITHIN: Final[Duration] = 5 * SECOND
 ASKED_MAX: Final = 5
-"""How many sessions of a schedule are looked into for a turn whose session is not known."""
+"""How many sessions of a schedule are searched for a turn whose session is unknown."""
 
 _BUSY_WORDS: Final = frozenset({"busy", "running", "working", "processing", "thinking", "streaming"})
 _IDLE_WORDS: Final = frozenset({"idle", "inactive", "ready"})
@@ -39,19 +39,19 @@ _DEPTH_MAX: Final = 6
 
 
 Proves: TypeAlias = Literal["finished", "idle", "accepted"]
-"""What a turn must show: an answer; where none can be read, that it was busy and then idle; or only to be accepted."""
+"""What proves a turn: an answer; or, if none can be read, busy and then idle; or only acceptance."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionsSettings:
-    """How the server is reached and watched."""
+    """How the server is reached and polled."""
 
     url: str = "http://127.0.0.1:53000"
     model: str | None = None
     cwd: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     confirm_within: Duration = 5 * MINUTE
-    answer_within: Duration = MINUTE  # for what a server answers at once: it does not wait for its model
+    answer_within: Duration = MINUTE  # for requests that do not wait for the model
     sessions_max: int = 50
     history_path: str | None = None  # where the server offers its history, with {id}
     history_file: str | None = None  # the file that a local server writes, with {id}; neither: the usual places
@@ -60,14 +60,14 @@ class SessionsSettings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the server says of a session now."""
+    """The current state of a session on the server."""
 
     is_known: bool
-    is_busy: bool | None  # None: it does not say
+    is_busy: bool | None  # None: unknown
 
 
 class SessionServer:
-    """The requests of the protocol, and what we left on the server."""
+    """The requests of the protocol, and our sessions on the server."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class SessionServer:
         self._client = Client(clock, settings.url, {"X-Client-ID": "wakeful", **settings.headers}, listener)
         self.history = Histories(self._places())
         self.records = SessionRecords(records)
-        self.in_use: set[str] = set()  # by turns that are under way here
-        self._leftovers: set[str] = set()  # of ours, no longer needed, and the server did not remove them so far
+        self.in_use: set[str] = set()  # by turns running in this process
+        self._leftovers: set[str] = set()  # our unneeded sessions that the server has not removed yet
 
     async def create(self, turn: Turn) -> str | Failed | Throttled:
-        """A new session's id."""
+        """Create a session; returns its id."""
         refusal = await self._make_room(turn.fire.slug)
         if refusal is not None:
             return refusal
@@ -112,14 +112,14 @@ class SessionServer:
         value = await response.json()
         session_id = session_id_of(value.get("sessionId")) if isinstance(value, dict) else None
         if session_id is None:
-            return Failed("the server made a session and gave it no usable id; check that the url is the right server")
+            return Failed("the server created a session without a usable id; check that the url is the right server")
         now = self.clock.read().now
         await self.records.put(session_id, SessionRecord(turn.fire.slug, turn.is_persistent, now))
         return session_id
 
     async def message(self, session_id: str, turn: Turn, mark: Mark) -> Response:
-        """Give the session the bare prompt: the server itself marks it as the scheduler's. That it is about to be sent
-        is recorded first."""
+        """Send the bare prompt to the session: the server itself marks it as the scheduler's. The intent to send is
+        recorded first."""
         fire = turn.fire
         await self._record(session_id, turn, fire.idempotency_key, mark)
         planned = {"source": "scheduler", "scheduleSlug": fire.slug}
@@ -142,16 +142,16 @@ class SessionServer:
         )
 
     async def refused(self, session_id: str, turn: Turn) -> None:
-        """The server did not take the message: what the session does is not ours."""
+        """The server refused the message: whatever the session does now is not our turn."""
         await self._record(session_id, turn, None, ())
 
     async def sent(self, session_id: str, key: str) -> Mark | None:
-        """Where the history ended before the message of this key was sent, if that is the last thing we sent there."""
+        """Where the history ended before the message with this key was sent, if it is the last one we sent."""
         record = await self.records.of(session_id)
         return record.mark if record is not None and record.key == key else None
 
     async def sent_to(self, turn: Turn) -> str | None:
-        """The session that an earlier attempt made and sent the message to, if it did not refuse it."""
+        """The session that an earlier attempt created and sent the message to, unless it was refused."""
         wanted = (turn.fire.idempotency_key, turn.is_persistent, True)
         records = (await self.records.all()).items() if turn.fire.attempt > 1 else ()
         return next((one for one, known in records if (known.key, known.is_persistent, known.is_ours) == wanted), None)
@@ -160,7 +160,7 @@ class SessionServer:
         return self._client.failure(response)
 
     async def state(self, session_id: str, slug: str) -> State:
-        """Whether the session is busy: its own state says so, else the list of sessions."""
+        """Whether the session is busy, from its own state or else from the list of sessions."""
         response = await self._client.request(
             "GET", _path(session_id, "/state"), RequestContext("agent-state", slug), limit=LOOK_WITHIN
         )
@@ -178,12 +178,12 @@ class SessionServer:
         return State(bool(state) or listed is not None, False if is_idle else None)
 
     async def is_busy_for(self, session_id: str, slug: str) -> bool:
-        """Whether the list of sessions shows it at work for this schedule."""
+        """Whether the list of sessions shows it busy for this schedule."""
         listed = await self._listed(session_id, slug)
         return listed is not None and listed.get("isBusy") is True and listed.get("scheduleSlug") == slug
 
     async def made_for(self, slug: str, *, is_persistent: bool) -> list[str]:
-        """The newest sessions that turns of this schedule made, newest first."""
+        """The newest sessions created by this schedule, newest first."""
         records = reversed((await self.records.all()).items())
         ours = [one for one, record in records if (record.slug, record.is_persistent) == (slug, is_persistent)]
         description = (_KEPT if is_persistent else _ONCE) + slug
@@ -193,12 +193,12 @@ class SessionServer:
         return list(dict.fromkeys(found))[:ASKED_MAX]
 
     async def cancel(self, session_id: str, slug: str) -> bool:
-        """Ask it to stop; True if it says it will."""
+        """Request cancellation; True if the server accepts."""
         about = RequestContext("agent-cancel", slug)
         return (await self._client.request("POST", _path(session_id, "/cancel"), about, limit=LOOK_WITHIN)).is_ok
 
     async def delete(self, session_id: str, slug: str) -> bool:
-        """Remove a session; what cannot be removed now is tried again when the next one is made."""
+        """Remove a session; if that fails, it is retried when the next one is created."""
         self._leftovers.add(session_id)
         try:
             response = await self._client.request(
@@ -212,7 +212,7 @@ class SessionServer:
         return True
 
     async def forget(self, session_id: str) -> None:
-        """It is no longer on the server."""
+        """Forget a session that is no longer on the server."""
         self._leftovers.discard(session_id)
         self.in_use.discard(session_id)
         await self.records.remove(session_id)
@@ -221,7 +221,7 @@ class SessionServer:
         await self._client.close()
 
     def _places(self) -> list[Place]:
-        """Where the history may be: where the settings say, else in the usual places."""
+        """Where the history may be: as configured, else the usual places."""
         settings = self.settings
         if settings.history_file is not None:
             return [FileHistory(settings.history_file)]
@@ -236,8 +236,8 @@ class SessionServer:
         await self.records.put(session_id, record._replace(used_at=now, key=key, mark=mark))
 
     async def _make_room(self, slug: str) -> Failed | None:
-        """Remove the oldest of our sessions until there is room for one more: first those of turns that are over, then
-        those that were not used for the longest time. A schedule whose session is gone begins a new one."""
+        """Remove our oldest sessions until there is room for one more: first those of finished turns, then the least
+        recently used. A schedule whose session was removed starts a new one."""
         limit = self.settings.sessions_max
         ours = await self._ours(slug)
         for session_id, is_busy in list(ours.items()):
@@ -249,13 +249,13 @@ class SessionServer:
         if len(ours) < limit:
             return None
         return Failed(
-            f"{len(ours)} sessions of ours are on the server, none can be removed now, and sessions_max is {limit}; "
+            f"the server has {len(ours)} of our sessions, none can be removed now, and sessions_max is {limit}; "
             "delete some there, or raise it"
         )
 
     async def _ours(self, slug: str) -> dict[str, bool]:
-        """The sessions that we made, those to be removed first at the beginning, and whether each is busy. Our records
-        name them; of those without a record the server must show our description."""
+        """The sessions that we created, those to remove first at the beginning, and whether each is busy. Our records
+        name them; a session without a record must have our description."""
         listed = {session_id: one for one in await self._list(slug) if (session_id := _id(one)) is not None}
         records = {one: record for one, record in (await self.records.all()).items() if record.is_ours}
         unrecorded = [one for one, session in listed.items() if one not in records and _is_ours(session)]

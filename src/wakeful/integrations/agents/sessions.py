@@ -1,8 +1,8 @@
-"""The sessions agent: a server that keeps sessions and takes messages for them over HTTP.
+"""The sessions agent: a server that keeps sessions and accepts messages for them over HTTP.
 
-The server answers 200 before its model is called, so 200 is `accepted` and no more. The end of a turn is proven by its
+The server returns 200 before its model is called, so 200 only means `accepted`. The end of a turn is proven by its
 history alone: our message and an answer to it, or a terminal event under our key. Busy is a sign of life. Busy and then
-idle proves nothing: a turn that failed, or was never begun, ends like that too.
+idle proves nothing: a turn that failed, or never started, looks the same.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from wakeful.ports.exchange import ExchangeListener
 __all__ = ["SessionsAgent", "SessionsSettings"]
 
 BUSY_TEXT: Final = "Session busy"
-"""The words clients of the session scheduler know."""
+"""The wording that clients of the session scheduler expect."""
 
 CANCEL_WITHIN: Final[Duration] = 8 * SECOND
 
@@ -49,7 +49,7 @@ _CANCEL_POLL: Final[Duration] = 200
 
 
 class SessionsAgent:
-    """An agent behind a server of sessions."""
+    """An agent behind a session server."""
 
     knows: Mapping[str, type] = {"model": str, "cwd": str}
 
@@ -78,7 +78,7 @@ class SessionsAgent:
     async def ask(self, turn: Turn) -> Fate:
         known = [] if turn.session_id is None else [turn.session_id]
         try:
-            # The session may have been made in the attempt that was cut off, and its name lost with it.
+            # The session may have been created in the interrupted attempt, and its id lost.
             made = await self._server.made_for(turn.fire.slug, is_persistent=turn.is_persistent)
             fates = [await self._ask(turn, session_id) for session_id in dict.fromkeys([*known, *made])]
         except (NoConnection, NoAnswer):
@@ -89,22 +89,22 @@ class SessionsAgent:
         return NeverReceived() if fates and None not in fates else None
 
     async def _ask(self, turn: Turn, session_id: str) -> Fate:
-        """What one session tells of the turn."""
+        """The fate of the turn according to one session."""
         slug, key = turn.fire.slug, turn.fire.idempotency_key
-        # The state first: what the history then shows is at least as new.
+        # Read the state first: the history read after it is at least as new.
         is_busy = (await self._server.state(session_id, slug)).is_busy
         mark = await self._server.sent(session_id, key)
         events = await self._server.history.since(session_id, mark or (), slug)
         if events is None:
             return None
-        story = tell(events, key, () if mark is None else _texts(turn))
-        if not story.is_found:
-            return NeverReceived() if story.has_keys else None
-        if not (story.is_proven or story.error or (story.is_answered and is_busy is False)):
+        verdict = tell(events, key, () if mark is None else _texts(turn))
+        if not verdict.is_found:
+            return NeverReceived() if verdict.has_keys else None
+        if not (verdict.is_proven or verdict.error or (verdict.is_answered and is_busy is False)):
             return StillWorking() if is_busy else None
         if not turn.is_persistent:
             await self._server.delete(session_id, slug)
-        return Replied(story.reply, session_id, story.usage) if story.error is None else Broken(story.error)
+        return Replied(verdict.reply, session_id, verdict.usage) if verdict.error is None else Broken(verdict.error)
 
     async def close(self) -> None:
         await self._server.close()
@@ -119,19 +119,19 @@ class _Exchange:
         self._slug = turn.fire.slug
         self._session_id = turn.session_id if turn.is_persistent else None
         self._is_fresh = False
-        self._is_missing = False  # the server does not know the session it was asked to go on with
+        self._is_missing = False  # the server does not know the given session
         self._is_kept = False
         self._is_sent = False
         self._is_accepted = False
         self._mark: Mark = ()
-        self._earlier: Mark | None = None  # an earlier attempt sent our message, and the history ended here before
-        self._seen: HistoryVerdict | None = None  # in the last look at an idle session
+        self._earlier: Mark | None = None  # where the history ended before an earlier attempt sent our message
+        self._seen: HistoryVerdict | None = None  # at the last poll of an idle session
         self._was_known = False
         self._was_busy = False
         self._was_away = False
 
     async def send(self, ladder: Ladder) -> Answer:
-        if self._session_id is None:  # or a session that was made before a crash, and whose name was lost with it
+        if self._session_id is None:  # or a session created before a crash, whose id was lost
             self._session_id = await self._server.sent_to(self._turn)
         if self._session_id is None:
             refusal = await self._renew()
@@ -149,13 +149,13 @@ class _Exchange:
     async def look(self) -> Sight:
         session_id = self._session_id or ""
         try:
-            # The state first: what the history then shows is at least as new.
+            # Read the state first: the history read after it is at least as new.
             state = await self._server.state(session_id, self._slug)
-            story = await self._story(session_id)
+            verdict = await self._verdict(session_id)
         except (NoConnection, NoAnswer):
             self._was_away = True
             return NotVisible()
-        return self._judge(state, story)
+        return self._judge(state, verdict)
 
     async def cancel(self) -> bool:
         if self._session_id is None or not self._is_sent:
@@ -175,7 +175,7 @@ class _Exchange:
             await self._server.delete(self._session_id, self._slug)
 
     def _with_session(self, answer: Answer) -> Answer:
-        """A new session that did not take the prompt now is the one to go on with, if it is there at all."""
+        """Continue with a new session even if it did not accept the prompt, if it exists at all."""
         self._is_kept = self._turn.is_persistent and self._is_fresh and not self._is_missing
         if self._is_kept and isinstance(answer, Failed | Busy | Throttled):
             return replace(answer, session_id=self._session_id)
@@ -208,7 +208,7 @@ class _Exchange:
             case NoConnection():
                 return await self._refused(Failed(str(answer)))
             case NoAnswer():
-                # It may have been accepted all the same. If the session shows our message, it was.
+                # It may have been accepted anyway: check whether the session contains our message.
                 return self._accepted() if await self._shows_ours() else Failed(str(answer))
             case Response(status=409):
                 return self._accepted() if await self._is_busy_with_ours() else await self._refused(Busy(BUSY_TEXT))
@@ -218,22 +218,26 @@ class _Exchange:
                 return await self._refused(self._server.failure(answer))
 
     async def _refused(self, answer: Answer) -> Answer:
-        """Nothing of ours is at work there."""
+        """Record that no turn of ours is running there."""
         self._is_sent = False
         await self._server.refused(self._session_id or "", self._turn)
         return answer
 
     async def _is_busy_with_ours(self) -> bool:
-        """Whether the session is busy with our own message, which was sent before a crash of ours. Its history shows it
-        under our key, or as its last message, not answered yet; or we know that we sent it, and the list shows our
-        schedule at work."""
+        """Whether the session is busy with our own message, sent before a crash. Its history shows it under our key, or
+        as the last message without an answer; or our records show that we sent it, and the list shows our schedule as
+        busy."""
         session_id, earlier = self._session_id or "", self._earlier
         if earlier is None and self._turn.fire.attempt == 1:
             return False
         self._mark = earlier or ()
         try:
-            story = await self._story(session_id)
-            if story is not None and story.is_found and (story.has_keys or earlier is not None or not story.is_over):
+            verdict = await self._verdict(session_id)
+            if (
+                verdict is not None
+                and verdict.is_found
+                and (verdict.has_keys or earlier is not None or not verdict.is_over)
+            ):
                 return True
             return earlier is not None and await self._server.is_busy_for(session_id, self._slug)
         except (NoConnection, NoAnswer):
@@ -243,7 +247,7 @@ class _Exchange:
         value = await response.json()
         if isinstance(value, dict) and value.get("ok") is False:
             said = str(value.get("error"))[:200]
-            return await self._refused(Failed(f"the server did not take the prompt: {said}"))
+            return await self._refused(Failed(f"the server did not accept the prompt: {said}"))
         return self._accepted()
 
     def _accepted(self) -> Accepted:
@@ -252,51 +256,55 @@ class _Exchange:
 
     async def _shows_ours(self) -> bool:
         try:
-            story = await self._story(self._session_id or "")
+            verdict = await self._verdict(self._session_id or "")
         except (NoConnection, NoAnswer):
             return False
-        return story is not None and story.is_found
+        return verdict is not None and verdict.is_found
 
-    async def _story(self, session_id: str) -> HistoryVerdict | None:
-        """What the history tells since the mark; None if it cannot be read."""
+    async def _verdict(self, session_id: str) -> HistoryVerdict | None:
+        """The verdict of the history since the mark; None if it cannot be read."""
         events = await self._server.history.since(session_id, self._mark, self._slug)
         return None if events is None else tell(events, self._turn.fire.idempotency_key, _texts(self._turn))
 
-    def _judge(self, state: State, story: HistoryVerdict | None) -> Sight:
-        if story is not None and story.error is not None:
-            return Broken(story.error)
-        if story is not None and (story.is_proven or self._is_settled(state, story)):
-            return Finished(story.reply, story.usage)
+    def _judge(self, state: State, verdict: HistoryVerdict | None) -> Sight:
+        if verdict is not None and verdict.error is not None:
+            return Broken(verdict.error)
+        if verdict is not None and (verdict.is_proven or self._is_settled(state, verdict)):
+            return Finished(verdict.reply, verdict.usage)
         if not state.is_known and self._was_known:
             return ProofGone("its session is no longer on the server, and nothing shows how the turn ended")
         self._was_known = self._was_known or state.is_known
-        has_moved = story is not None and story.is_alive and story != self._seen
-        self._seen = None if state.is_busy else story
+        has_moved = verdict is not None and verdict.is_alive and verdict != self._seen
+        self._seen = None if state.is_busy else verdict
         if state.is_busy:
             self._was_busy, self._was_away = True, False
-        if state.is_busy or has_moved or (state.is_busy is None and story is not None and story.is_alive):
+        if state.is_busy or has_moved or (state.is_busy is None and verdict is not None and verdict.is_alive):
             return Working()
-        is_end = story is None and state.is_busy is False and self._was_busy and not self._was_away
+        is_end = verdict is None and state.is_busy is False and self._was_busy and not self._was_away
         if is_end and self._server.settings.proves == "idle":
             return WentIdle()
-        return NoSign(self._missing(story))
+        return NoSign(self._missing(verdict))
 
-    def _is_settled(self, state: State, story: HistoryVerdict) -> bool:
-        """An answer, and nothing came after it: it was there at the last look, and the session was not busy since. One
-        look is not enough, because a server may be late to say that it is busy."""
-        return story.is_answered and not state.is_busy and story == self._seen
+    def _is_settled(self, state: State, verdict: HistoryVerdict) -> bool:
+        """Whether there is an answer and nothing after it: it was there at the last poll, and the session was not busy
+        since. One poll is not enough, because a server may report busy late."""
+        return verdict.is_answered and not state.is_busy and verdict == self._seen
 
-    def _missing(self, story: HistoryVerdict | None) -> str | None:
-        """What keeps the turn from being proven."""
-        if story is None:
+    def _missing(self, verdict: HistoryVerdict | None) -> str | None:
+        """Why the turn is not proven."""
+        if verdict is None:
             finding = self._server.history.finding
             away = "the server was away while it worked, and " if self._was_away and self._was_busy else ""
             why = "" if finding is None or finding.is_readable else f" ({finding.words})"
             return f"{away}its history cannot be read{why}"
-        return "its history holds our message and no answer" if story.is_found else "our message is not in its history"
+        return (
+            "its history contains our message but no answer"
+            if verdict.is_found
+            else "our message is not in its history"
+        )
 
     async def _until_idle(self, session_id: str) -> bool:
-        """Tell it to stop, and wait until it has."""
+        """Cancel it, and wait until it is idle."""
         is_told = False
         while True:
             try:
@@ -315,5 +323,5 @@ class _Exchange:
 
 
 def _texts(turn: Turn) -> tuple[str, str]:
-    """Our message as a history may show it: as it was sent, or marked by the server."""
+    """Our message as it may appear in a history: as sent, or marked by the server."""
     return turn.prompt, marked(turn.prompt, turn.fire.slug)

@@ -1,7 +1,7 @@
-"""Transcripts in files of one folder, one file a session.
+"""Transcripts as files in one folder, one file per session.
 
-What is kept is bounded three ways: turns of a session, bytes of a session, and sessions. The oldest go first; that only
-costs an agent some of its memory. A file is replaced as a whole, so a crash leaves the old one or the new one.
+Three limits apply: turns per session, bytes per session, and sessions. The oldest are dropped first, which only costs
+an agent some memory. Files are replaced atomically, so a crash leaves the old one or the new one.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _SUFFIX: Final = ".json"
 
 
 class FileTranscripts:
-    """Keeps what was said in a folder that only its owner can read."""
+    """Keeps transcripts in a folder that only its owner can read."""
 
     def __init__(self, folder: Path, *, sessions_max: int = SESSIONS_MAX, turns_max: int = TURNS_MAX) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class FileTranscripts:
         try:
             with self._path(session_id).open("rb") as file:
                 entries = json.loads(file.read(_FILE_MAX))
-        except (OSError, ValueError, RecursionError):  # not there, or spoilt: an agent can begin anew
+        except (OSError, ValueError, RecursionError):  # missing or corrupt: the agent starts over
             return []
         return [spoken for entry in entries if (spoken := _spoken(entry))] if isinstance(entries, list) else []
 
@@ -71,14 +71,14 @@ class FileTranscripts:
                 path.unlink()
 
     def _path(self, session_id: str) -> Path:
-        # A session id may come from a file that a person edited: it must not lead out of the folder.
+        # A session id may come from a file that a person edited: it must not escape the folder.
         is_plain = _PLAIN.fullmatch(session_id) is not None and len(session_id) <= 150
         name = session_id if is_plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
         return self._folder / (name + _SUFFIX)
 
 
 def _bounded(transcript: list[TranscriptTurn], turns_max: int) -> list[TranscriptTurn]:
-    """The latest turns that fit; the very last one always does, as its parts are bounded."""
+    """The latest turns that fit; the last one always does, because its parts are bounded."""
     kept: list[TranscriptTurn] = []
     room = BYTES_MAX
     for spoken in reversed(transcript[-turns_max:]):

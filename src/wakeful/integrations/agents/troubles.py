@@ -1,7 +1,7 @@
-"""The sentence about a failed turn: which program, what happened, and what a person can do about it.
+"""The error message of a failed turn: the program, the cause, and the cure.
 
-Programs report errors as JSON within JSON, with tracebacks, in colour and over many lines. A person reads none of that:
-the sentence has the innermost message, without braces and without a stack.
+Programs report errors as nested JSON, with tracebacks, in colour and over many lines. The message shown to people is
+the innermost one, without braces and stack traces.
 """
 
 import re
@@ -15,7 +15,7 @@ PERMANENT: Final = frozenset({400, 401, 403, 404, 405, 413, 422})
 _SAID_MAX: Final = 300
 _FAILS: Final = 500
 
-# A line of a stack, in the languages these programs are written in.
+# A line of a stack trace, in the languages these programs are written in.
 _STACK: Final = re.compile(r"^\s*(at |File \"|Traceback |Stack backtrace|\d+: <unknown>|\.\.\. \d+ more|~~|\^)")
 _STATUS: Final = re.compile(
     r"(?:API Error:?|status(?: code)?:?|HTTP|Error:?|last status:|\()\s*\(?([1-5]\d\d)\b|^([1-5]\d\d)\s", re.IGNORECASE
@@ -36,14 +36,14 @@ _CUT: Final = re.compile(
 
 
 class AgentFailure(NamedTuple):
-    """A failure in words, and whether trying again can help."""
+    """A failure message, and whether it is permanent."""
 
     sentence: str
     permanent: bool
 
 
 def status_in(said: str) -> int | None:
-    """The HTTP status that a text speaks of."""
+    """The HTTP status mentioned in a text."""
     found = _STATUS.search(said)
     if found is not None:
         return int(found[1] or found[2])
@@ -51,15 +51,15 @@ def status_in(said: str) -> int | None:
 
 
 def trouble(preset: Preset, said: str | None, status: int | None, code: int | None) -> AgentFailure:
-    """What became of a turn that failed: the program, the cause, the cure."""
+    """The failure of a turn: the program, the cause, the cure."""
     message, inner = _innermost(said or "")
     status = status or inner or status_in(message)
-    cause = message.rstrip(".") or (f"exited with {code}" if code else "ended without an answer")
+    cause = message.rstrip(".") or (f"exited with {code}" if code else "ended without a reply")
     return AgentFailure(f"{preset.program}: {cause}; {_cure(preset, message, status)}", status in PERMANENT)
 
 
 def told(text: str) -> str:
-    """The last words of a text that are no stack and no warning: where programs put their error."""
+    """The last lines of a text without stack traces and warnings: where programs put their error."""
     lines = [line.strip() for line in plain(text).splitlines()]
     kept = [line for line in lines if line and not _STACK.match(line) and not line.startswith(("Warning:", "WARNING:"))]
     errors = [line for line in kept if re.search(r"error|fail|not found|invalid|denied|limit", line, re.I)]
@@ -81,11 +81,11 @@ def _cure(preset: Preset, message: str, status: int | None) -> str:
         case 401 | 403:
             return f"{preset.login}, and check the key"
         case 429:
-            return "the model's server limits how often it is asked: ask less often, or raise the limit of the account"
+            return "the model's server limits the request rate: run less often, or raise the account's limit"
         case 404:
             return "check the model and the address of its server"
         case 400 | 405 | 413 | 422:
             return "the model's server refused the request: check model and args of this agent"
         case int() if status >= _FAILS:
-            return "the model's server failed: try again later, or look at its status page"
-    return f"the run's output has all it printed; try {preset.program} by hand in the same folder"
+            return "the model's server failed: try again later, or check its status page"
+    return f"the run's output has everything it printed; try {preset.program} manually in the same folder"

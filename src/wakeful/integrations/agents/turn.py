@@ -1,8 +1,8 @@
-"""The turn action: gives a prompt to an agent, and stays until it is proven what became of it.
+"""The turn action: sends a prompt to an agent, and waits until the result is proven.
 
-The ladder: `sent` before the prompt leaves, `accepted` when the agent took it, `started` at the first sign of life,
-`finished` when its end is proven, by a receipt or by what is seen of the agent. While it is seen at work, the run's own
-timeout governs. Where it shows neither a sign of life nor a proven end for `confirm_within`, the run is unconfirmed.
+The ladder: `sent` before the prompt is sent, `accepted` when the agent accepted it, `started` at the first sign of
+life, `finished` when its end is proven, by a receipt or by polling the agent. While the agent is visibly working, the
+run's own timeout applies. Without a sign of life or a proven end for `confirm_within`, the run is unconfirmed.
 """
 
 import asyncio
@@ -43,18 +43,18 @@ log = logging.getLogger("wakeful.integrations.agents")
 
 POLL_FIRST: Final[Duration] = 100
 POLL_LAST: Final[Duration] = 5 * SECOND
-"""Soon at first, because a short turn is busy only for a moment; then ever more seldom."""
+"""Frequent at first, because a short turn is busy only for a moment; then less and less often."""
 
 LEFT_QUIET: Final[Duration] = 5 * MINUTE
-"""How long what could not be ended must be quiet to be taken for ended."""
+"""How long a turn that could not be cancelled must be idle to count as ended."""
 
 IDLE_TEXT: Final = "idle, no reply read"
-"""What a run says that ended by going idle alone."""
+"""The output of a run that is proven only by going idle."""
 
 _REMEMBERED_MAX: Final = 1_000
 
 Sessions: TypeAlias = Callable[[Fire], Awaitable[str | None]]
-"""The session that the fire's schedule goes on with."""
+"""The session that the fire's schedule continues with."""
 
 
 class TurnAction:
@@ -71,22 +71,22 @@ class TurnAction:
         receipts: Receipts,
         begun_elsewhere: Sessions | None = None,
     ) -> None:
-        """`begun_elsewhere` gives the name of the other node that began the session of a fire's schedule."""
+        """`begun_elsewhere` returns the name of the other node that started the session of a fire's schedule."""
         self._agents = agents
         self._clock = clock
         self._sessions = sessions
         self._begun_elsewhere = begun_elsewhere
         self._receipts = receipts
-        # Sessions made in attempts that were cancelled, and so have no result: (the one we were given, the new one).
+        # Sessions created in cancelled attempts, which have no result: (the given session, the new one).
         self._remembered: OrderedDict[int, tuple[str | None, str]] = OrderedDict()
         self._watches: set[asyncio.Task[None]] = set()
-        self._turns: Counter[int] = Counter()  # under way, by the identity of the agent
-        self._retired: list[Agent] = []  # no longer asked, still at work
+        self._turns: Counter[int] = Counter()  # running turns, by the identity of the agent
+        self._retired: list[Agent] = []  # removed from the settings, still running turns
         self._closings: set[asyncio.Future[None]] = set()
 
     @property
     def agents(self) -> Mapping[str, Agent]:
-        """Those that are asked now, by name."""
+        """The current agents, by name."""
         return self._agents
 
     def proves(self, spec: ActionSpec) -> RungName:
@@ -108,12 +108,12 @@ class TurnAction:
                 return inbox.receipt.result()
             node = await self._begun_elsewhere(fire) if given is not None and self._begun_elsewhere else None
             turn = self._turn(prompt, fire, given)
-            if turn.session_id == given:  # else one that an attempt began here
+            if turn.session_id == given:  # else one that an attempt started here
                 turn = turn._replace(session_node=node)
             return await self._take(agent, turn, given, inbox, ladder)
 
     async def ask(self, spec: ActionSpec, fire: Fire) -> Told:
-        """What became of a turn that a crash cut off: the agent's own receipt, else what the agent can tell."""
+        """The fate of a turn interrupted by a crash: from the agent's receipt, else from the agent."""
         prompt = _expect(spec)
         receipt, agent = self._receipts.kept(fire.run_id), self._agents.get(prompt.agent)
         if receipt is not None and receipt.is_success:
@@ -143,7 +143,7 @@ class TurnAction:
             await agent.close()
 
     def replace_agents(self, agents: Mapping[str, Agent]) -> None:
-        """Ask these from now on. One that is no longer among them ends its turns under way, and is closed then."""
+        """Use these agents from now on. A removed one finishes its running turns and is then closed."""
         kept = {id(agent) for agent in agents.values()}
         self._retired += [agent for agent in self._agents.values() if id(agent) not in kept]
         self._agents = agents
@@ -151,7 +151,7 @@ class TurnAction:
 
     @contextmanager
     def _at_work(self, agent: Agent) -> Iterator[None]:
-        """While this lasts, the agent is not closed."""
+        """Within this context, the agent is not closed."""
         self._turns[id(agent)] += 1
         try:
             yield
@@ -172,7 +172,7 @@ class TurnAction:
     def _closed(self, closing: "asyncio.Future[None]") -> None:
         self._closings.discard(closing)
         if not closing.cancelled() and closing.exception() is not None:
-            log.warning("an agent that is no longer asked could not be closed: %s", closing.exception())
+            log.warning("a removed agent could not be closed: %s", closing.exception())
 
     def _turn(self, prompt: Prompt, fire: Fire, given: str | None) -> Turn:
         if fire.receipt_url is None:
@@ -183,17 +183,17 @@ class TurnAction:
         return Turn(prompt.text, fire, session_id, is_persistent(config), config, prompt.memory)
 
     async def _take(self, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder) -> Result:
-        """The turn from its beginning to its proven end, and nothing of it left behind."""
+        """Perform the turn to its proven end, and clean up."""
         exchange = agent.begin(turn)
         try:
             result = await self._go(exchange, agent, turn, given, inbox, ladder)
         except asyncio.CancelledError:
             if not await see_through(exchange.cancel()):
-                message = "the agent was told to stop and cannot be seen to have done so"
+                message = "the agent was cancelled, but there is no proof that it stopped"
                 raise StillRunning(message, self._watch(exchange, agent)) from None
             await see_through(exchange.clean_up(is_over=True))
             raise
-        except BaseException:  # fenced off, or the record failed: what was sent is no longer ours to end
+        except BaseException:  # fenced off, or recording failed: the turn is no longer ours to end
             await see_through(exchange.clean_up(is_over=False))
             raise
         await see_through(exchange.clean_up(is_over=_is_over(result)))
@@ -207,7 +207,7 @@ class TurnAction:
             case Replied():
                 return _replied(answer, inbox)
             case Accepted():
-                self._remember(turn, given, answer.session_id)  # a turn that is cancelled hands nothing back
+                self._remember(turn, given, answer.session_id)  # a cancelled turn returns no result
                 return await self._prove(exchange, agent, answer, inbox, ladder)
             case _:
                 return _final(inbox) or answer
@@ -215,7 +215,7 @@ class TurnAction:
     async def _prove(
         self, exchange: Exchange, agent: Agent, accepted: Accepted, inbox: Inbox, ladder: Ladder
     ) -> Result:
-        """Look, and listen for receipts, until the end of an accepted turn is proven."""
+        """Poll, and accept receipts, until the end of an accepted turn is proven."""
         await ladder.climb("accepted")
         if agent.proves == "accepted":
             return _final(inbox) or Done("accepted", session_id=accepted.session_id)
@@ -233,7 +233,7 @@ class TurnAction:
                 if not is_alive:
                     is_alive = True
                     await ladder.climb("started")
-            elif is_alive and isinstance(sight, NotVisible):  # it was at work, and nothing says that it no longer is
+            elif is_alive and isinstance(sight, NotVisible):  # it was working, and nothing shows that it stopped
                 quiet_since = now
             left = quiet_since + accepted.confirm_within - now
             if left <= 0:
@@ -242,7 +242,7 @@ class TurnAction:
             poll = min(poll * 3 // 2, POLL_LAST)
 
     def _remember(self, turn: Turn, given: str | None, session_id: str) -> None:
-        """Until the session is handed back in a result."""
+        """Remember the session until a result returns it."""
         if turn.is_persistent and session_id != given:
             self._remembered[turn.fire.schedule_id] = (given, session_id)
             while len(self._remembered) > _REMEMBERED_MAX:
@@ -252,12 +252,12 @@ class TurnAction:
         if not isinstance(result, Done | Failed | Busy | Throttled | Unconfirmed):
             return result
         known = self._remembered.pop(turn.fire.schedule_id, None) if turn.is_persistent else None
-        made = known[1] if known is not None and known[0] == given else None  # a person may have named another since
+        made = known[1] if known is not None and known[0] == given else None  # a person may have set another one since
         session_id = result.session_id or made
         return replace(result, session_id=session_id if turn.is_persistent else None)
 
     def _watch(self, exchange: Exchange, agent: Agent) -> "asyncio.Future[None]":
-        """Resolved when what could not be ended is at last seen to have ended."""
+        """A future that resolves when a turn that could not be cancelled has ended."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         watch = asyncio.ensure_future(self._until_ended(exchange, agent, ended))
         self._watches.add(watch)
@@ -284,7 +284,7 @@ class TurnAction:
 
 
 def check_prompt(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:
-    """Why none of these agents can be asked this; None if one can."""
+    """Why none of these agents can handle this prompt; None if one can."""
     wrong = _wrong(prompt, agents)
     if wrong is not None:
         return wrong
@@ -293,11 +293,11 @@ def check_prompt(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | No
 
 
 def _wrong(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:
-    """What can be seen at a glance: nothing here waits for a disk or an import."""
+    """Cheap checks: nothing here waits for a disk or an import."""
     name, agent = prompt.agent, agents.get(prompt.agent)
     if agent is None:
         known = ", ".join(sorted(agents)) or "none"
-        cure = f"add [agents.{name}] to the settings, or name one of those: {known}"
+        cure = f"add [agents.{name}] to the settings, or use one of these: {known}"
         return FieldError("agent", f"there is no agent '{name}'; {cure}")
     wrong = wrong_config(prompt.session_config, agent.knows)
     return None if wrong is None else FieldError("sessionConfig", f"agent '{name}': {wrong}")
@@ -305,12 +305,12 @@ def _wrong(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:
 
 def _expect(spec: ActionSpec) -> Prompt:
     if not isinstance(spec, Prompt):
-        raise TypeError(f"an action for Prompt was handed {type(spec).__name__}")
+        raise TypeError(f"an action for Prompt was given {type(spec).__name__}")
     return spec
 
 
 def _is_over(result: Result) -> bool:
-    """Whether nothing of the turn can still be at work."""
+    """Whether no part of the turn can still be running."""
     return not isinstance(result, Unconfirmed) and not (isinstance(result, Done) and result.rung != "finished")
 
 
@@ -320,7 +320,7 @@ def _final(inbox: Inbox) -> Done | Failed | None:
 
 
 def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
-    """An answer beside a receipt: the receipt's error and text come first."""
+    """Merge a reply with a receipt: the receipt's error and text take precedence."""
     receipt = inbox.receipt
     if receipt is not None and receipt.error is not None:
         return receipt.result()
@@ -330,7 +330,7 @@ def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
 
 
 def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
-    """How the turn ended, if that is proven: by a receipt first, because only the agent itself knows what it did."""
+    """The result of the turn, if proven: by a receipt first, because only the agent itself knows what it did."""
     receipt = inbox.receipt
     if receipt is not None and receipt.error is not None:
         return receipt.result()

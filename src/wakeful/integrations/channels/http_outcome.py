@@ -20,5 +20,5 @@ def outcome_of(response: Response, now: Instant, said: str, *, asked: Instant | 
         return Refused(f"{response.line}: it redirects, which is not followed; use the final address")
     error = f"{response.line}: {said}" if said else response.line
     if response.status in _TRANSIENT or response.status >= 500:
-        return Unsent(error, retry_at=asked or response.come_back_at(now))
+        return Unsent(error, retry_at=asked or response.retry_at(now))
     return Refused(error)

@@ -1,4 +1,4 @@
-"""Reading the body of an answer: a little is kept, little more is read, whatever the other side sends."""
+"""Reads the body of a response, with limits on what is read and what is kept."""
 
 import zlib
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
@@ -11,16 +11,16 @@ _ZLIB_OR_GZIP: Final = zlib.MAX_WBITS | 32
 
 
 class Body:
-    """What was kept of a body: at most `keep_max` bytes, its beginning and its end, of at most `read_max` read."""
+    """A bounded body: keeps at most `keep_max` bytes, its beginning and its end, of at most `read_max` read."""
 
     def __init__(self, keep_max: int, read_max: int) -> None:
         self._kept = HeadTail(keep_max)
         self._read_max = read_max
         self._received = 0
-        self.is_whole = True  # read to its end; how much of it was kept is another matter
+        self.is_whole = True  # read to its end, whether or not all of it was kept
 
     async def read(self, chunks: AsyncIterable[bytes], coding: str) -> None:
-        """Read the chunks, unpacking gzip and deflate, until the end or the limit."""
+        """Read the chunks, decompressing gzip and deflate, until the end or the limit."""
         unpack = _unpacker(coding)
         async for chunk in chunks:
             self._received += len(chunk)
@@ -30,24 +30,24 @@ class Body:
 
     @property
     def size(self) -> int:
-        """How many bytes were read, unpacked."""
+        """How many decompressed bytes were read."""
         return self._kept.size
 
     @property
     def note(self) -> str:
-        """For people: that it was cut off."""
+        """A note for people if it was truncated."""
         read = max(self._received, self._kept.size)
-        return "" if self.is_whole else f"\n[the answer goes on; reading stopped after {read} bytes]"
+        return "" if self.is_whole else f"\n[truncated: reading stopped after {read} bytes]"
 
     def text(self, charset: str | None = None) -> str:
-        """As text, in the charset the answer names if there is such a one."""
+        """As text, in the response's charset if that is known."""
         try:
             return self._kept.text(charset or "utf-8")
         except (LookupError, ValueError):
             return self._kept.text()
 
     def _keep(self, pieces: Iterable[bytes]) -> bool:
-        """False when there is more than may be read. Unpacked piece by piece, so a bomb goes off only up to there."""
+        """False if the limit is exceeded. Decompressed piece by piece, which bounds a decompression bomb."""
         for piece in pieces:
             room = self._read_max - self._kept.size
             self._kept.feed(piece[:room])

@@ -1,12 +1,12 @@
-"""The HTTP exchange: one request, one bounded answer, an error in a user's words.
+"""The HTTP client: one request, one bounded response, errors with readable messages.
 
-Everything of ours that speaks to someone over the web does it here: the http action, agents, channels, providers of
-quota. No retries, no cookies, no kept connections: a retry is a policy's decision, a cookie would tie one schedule to
-another, and a connection kept since the last time is often closed by the next, which would look like an error of the
-target. No redirects either unless they are asked for: a redirected POST becomes a GET, which would look like an answer.
+All HTTP requests go through here: the http action, agents, channels, quota providers. No retries, no cookies, no
+keep-alive: retries are a policy decision, a cookie would couple schedules, and a reused connection is often closed by
+then, which would look like an error of the target. No redirects unless requested: a redirected POST becomes a GET,
+whose response would look like a success.
 
-How long an exchange may take is measured by the clock port, and who listens hears of each under a flow id of its own.
-A request that is cancelled leaves nothing of ours behind; what the target still does with it, nobody here can know.
+Timeouts use the clock port, and the listener gets each exchange under its own flow id. A cancelled request leaves
+nothing behind on our side; what the target still does with it is unknown.
 """
 
 import asyncio
@@ -34,29 +34,29 @@ __all__ = ["Exchanges", "NoAnswer", "NoConnection", "NotAllowed", "Request", "Re
 T = TypeVar("T")
 
 READ_MAX: Final = 1024 * 1024
-"""How much of an answer is read, unless more is asked for."""
+"""How much of a response is read by default."""
 
 _CHUNK: Final = 64 * 1024
-_THREAD_FROM: Final = 256 * 1024  # parsing more than this at once would be felt by the clock
+_THREAD_FROM: Final = 256 * 1024  # parsing more than this on the event loop would delay the clock
 _COME_BACK: Final = frozenset({429, 503, 529})
 
 
 class Request(NamedTuple):
-    """What to ask for, and how much of the answer is wanted."""
+    """A request, and how much of the response is wanted."""
 
     method: str
     url: str
     headers: Mapping[str, str] = {}
     data: bytes | None = None
-    read_max: int = READ_MAX  # reading stops there; a packed answer counts as it is unpacked
-    keep_max: int | None = None  # its beginning and its end are kept up to this; None: all that is read
+    read_max: int = READ_MAX  # reading stops there, counted after decompression
+    keep_max: int | None = None  # its beginning and end are kept up to this; None: everything read
     redirects_max: int = 0
-    shown: str | None = None  # what the log may say of the address; None: all but login and query
+    shown: str | None = None  # the URL shown in the log; None: all but login and query
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: its status, and as much of its body as was wanted."""
+    """A response: its status, and as much of its body as was wanted."""
 
     status: int
     reason: str
@@ -82,13 +82,13 @@ class Response:
         return f"HTTP {self.status} {self.reason}".rstrip()
 
     async def json(self) -> Any:
-        """The body as JSON; None for whatever is none."""
+        """The body as JSON; None if it is not JSON."""
         if self.body.size < _THREAD_FROM:
             return parse_json(self.text)
         return await in_thread(lambda: parse_json(self.text), name="json")
 
     def said(self) -> str:
-        """What it says about an error, in one line: the usual fields of JSON, else its text."""
+        """Its error message in one line: the usual JSON fields, else its text."""
         text = self.text[:_CHUNK]
         value = parse_json(text)
         for _ in range(2):
@@ -96,13 +96,13 @@ class Response:
                 value = value.get("error") or value.get("message") or value.get("detail")
         return one_line(value if isinstance(value, str) else text)
 
-    def come_back_at(self, now: Instant) -> Instant | None:
-        """When it asks to be asked again, if it does."""
+    def retry_at(self, now: Instant) -> Instant | None:
+        """The time from its Retry-After header, if any."""
         return retry_after(self.headers.get("retry-after"), now) if self.status in _COME_BACK else None
 
 
 def parse_json(text: str) -> Any:
-    """The value a text stands for; None for whatever is no JSON."""
+    """The JSON value of a text; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -110,7 +110,7 @@ def parse_json(text: str) -> Any:
 
 
 def is_web_address(url: str) -> bool:
-    """Whether requests can be sent there."""
+    """Whether it is an http or https URL."""
     try:
         parts = urlsplit(url)
         has_port = parts.port != 0  # reading the port checks it
@@ -121,19 +121,19 @@ def is_web_address(url: str) -> bool:
 
 
 async def within(clock: Clock, duration: Duration, work: Coroutine[Any, Any, T]) -> T:
-    """The work's result. Raises `TimeoutError` if it takes longer than `duration`, after ending it."""
+    """The work's result. Raises `TimeoutError` if it takes longer than `duration`, after cancelling it."""
     bell = asyncio.Event()
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda _: bell.set())
     try:
         is_over = await clock.wait(bell, duration)
-    except GeneratorExit:  # this coroutine itself is thrown away: nothing can be awaited any more
+    except GeneratorExit:  # this coroutine itself is being discarded: nothing can be awaited any more
         task.cancel()
         raise
     except BaseException:
         await _end(task)
         raise
-    # After a machine slept, both may come at once: what has ended has ended, and is not thrown away.
+    # After a suspend, both may complete together: a finished result counts.
     if is_over or task.done():
         return task.result()
     await _end(task)
@@ -146,7 +146,7 @@ async def _end(task: asyncio.Future[Any]) -> None:
 
 
 class Exchanges:
-    """Sends requests; an adapter makes one for itself and closes it with itself."""
+    """Sends requests; each adapter owns one and closes it."""
 
     def __init__(self, clock: Clock, listener: ExchangeListener | None = None, *, is_public_only: bool = False) -> None:
         self._clock = clock
@@ -155,9 +155,9 @@ class Exchanges:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request, about: RequestContext, *, limit: Duration | None = None) -> Response:
-        """Ask and read the answer, whatever its status, within `limit`.
+        """Send a request and read the response, whatever its status, within `limit`.
 
-        Raises `NoConnection` (it is certain that the target did not get it) and `NoAnswer`, each with a sentence."""
+        Raises `NoConnection` (the target certainly did not get it) and `NoAnswer`, each with a message."""
         session = await self._open()
         flow = self._begin(request, about)
         try:
@@ -171,7 +171,7 @@ class Exchanges:
         return response
 
     async def prepare(self) -> None:
-        """Do beforehand what takes time when the first request is sent."""
+        """Do in advance what would slow down the first request."""
         await self._open()
 
     async def close(self) -> None:
@@ -189,7 +189,7 @@ class Exchanges:
     async def _open(self) -> "aiohttp.ClientSession":
         if self._session is not None:
             return self._session
-        # In a thread: importing it takes a good part of a second, and the clock must not stand still meanwhile.
+        # In a thread: importing it takes much of a second, and the clock must not stop meanwhile.
         await in_thread(_import_aiohttp, name="import")
         if self._session is None:  # another exchange may have been first
             self._session = _session(is_public_only=self._is_public_only)
@@ -226,7 +226,7 @@ async def _exchange(session: "aiohttp.ClientSession", request: Request) -> Respo
 def _headers(given: Mapping[str, str]) -> Mapping[str, str]:
     if any(name.lower() == "accept-encoding" for name in given):
         return given
-    return {**given, "Accept-Encoding": "identity"}  # packing saves nothing in what little is read
+    return {**given, "Accept-Encoding": "identity"}  # compression saves nothing for bodies this small
 
 
 def _charset(answer: "aiohttp.ClientResponse") -> str | None:
@@ -237,13 +237,13 @@ def _charset(answer: "aiohttp.ClientResponse") -> str | None:
 
 
 def _public(url: str) -> str:
-    """The address without what may be secret in it: who logs in, and the query."""
+    """The URL without possible secrets: login and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{host(url)}{parts.path}"
 
 
 def _import_aiohttp() -> None:
-    import aiohttp  # noqa: F401 - only who sends requests pays for it
+    import aiohttp  # noqa: F401 - imported only when requests are sent
 
 
 def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
@@ -252,20 +252,20 @@ def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             force_close=True,
-            limit=0,  # how many there are is their sender's business
+            limit=0,  # concurrency is limited by the callers
             resolver=public_resolver() if is_public_only else None,
             socket_factory=public_socket if is_public_only else None,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None),  # and so is how long they take
-        auto_decompress=False,  # unpacked by `Body`, which knows when to stop
+        timeout=aiohttp.ClientTimeout(total=None),  # and so are timeouts
+        auto_decompress=False,  # decompressed by `Body`, which enforces the limit
         middlewares=(_once,),
     )
 
 
 async def _once(request: "aiohttp.ClientRequest", send: "aiohttp.ClientHandlerType") -> "aiohttp.ClientResponse":
-    """Send it and, if the connection breaks, say so in a way that the library does not take for a reason to try again:
-    it repeats GET, PUT and DELETE by itself, and has no switch for it."""
+    """Send it and, if the connection breaks, raise an error that the library does not retry: it repeats GET, PUT and
+    DELETE by itself, and has no option to turn that off."""
     import aiohttp
 
     try:

@@ -1,8 +1,7 @@
 """A guard against requests into private networks.
 
-An address that a person wrote down for deliveries must not become a way to whatever listens on this machine, on its
-network, or in the cloud around it. Names are resolved here, what they resolve to is looked at here, and exactly that is
-connected to: a name that means something else a moment later changes nothing.
+A configured delivery URL must not give access to services on this machine, on its network, or in its cloud. Names are
+resolved and checked here, and exactly the checked address is connected to, so a DNS change in between has no effect.
 """
 
 import ipaddress
@@ -31,12 +30,12 @@ def is_loopback(host: str) -> bool:
 
 
 def plain_name(host: str) -> str:
-    """The host as HTTP clients read it: full-width digits and ideographic full stops are plain ones to them."""
+    """The host as HTTP clients normalise it: full-width digits and ideographic full stops become plain ones."""
     return unicodedata.normalize("NFKC", host).replace("\u3002", ".")
 
 
 def is_public(address: str) -> bool:
-    """Whether an address lies in the open internet, and not on this machine or in a network that is somebody's own."""
+    """Whether an address is on the public internet, not on this machine or in a private network."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -48,7 +47,7 @@ def is_public(address: str) -> bool:
 
 
 def _embedded(ip: _Address) -> ipaddress.IPv4Address | None:
-    """The address of the old kind that one of the new kind leads to: mapped, translated, or tunnelled."""
+    """The IPv4 address embedded in an IPv6 address: mapped, translated, or tunnelled."""
     if isinstance(ip, ipaddress.IPv4Address):
         return None
     if ip in _NAT64:
@@ -57,7 +56,7 @@ def _embedded(ip: _Address) -> ipaddress.IPv4Address | None:
 
 
 def check_literal(url: str) -> None:
-    """Refuse an address that is written out; names are looked at when they are resolved."""
+    """Refuse a private IP literal; names are checked when they are resolved."""
     host = plain_name(urlsplit(url).hostname or "")
     try:
         ipaddress.ip_address(host.partition("%")[0])
@@ -68,7 +67,7 @@ def check_literal(url: str) -> None:
 
 
 def public_socket(info: "AddrInfoType") -> socket.socket:
-    """The socket for a connection, refused unless its address is public: this is the address really connected to."""
+    """The socket for a connection, refused unless its address is public: this is the address actually used."""
     family, kind, protocol, _, address = info
     if not is_public(str(address[0])):
         raise PrivateAddress(str(address[0]))
@@ -76,7 +75,7 @@ def public_socket(info: "AddrInfoType") -> socket.socket:
 
 
 def public_resolver() -> "AbstractResolver":
-    """Resolves names to what lies in the open internet, and refuses those that lead nowhere else."""
+    """Resolves names to public addresses, and refuses names without any."""
     from aiohttp.abc import AbstractResolver
     from aiohttp.resolver import ThreadedResolver
 

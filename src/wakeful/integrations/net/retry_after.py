@@ -7,11 +7,11 @@ from typing import Final
 from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 
 RETRY_AFTER_MAX: Final[Duration] = DAY
-"""A longer wait is taken for a mistake: nobody should lose a schedule to a header."""
+"""A longer wait is considered a mistake: a header must not stop a schedule."""
 
 
 def retry_after(header: str | None, now: Instant) -> Instant | None:
-    """When to come back; None if the header says nothing that can be understood."""
+    """When to retry; None if the header is missing or invalid."""
     if header is None:
         return None
     text = header.strip()

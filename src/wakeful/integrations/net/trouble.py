@@ -1,4 +1,4 @@
-"""What can go wrong on the way of a request, in a user's words."""
+"""Network errors with readable messages."""
 
 import socket
 from urllib.parse import urlsplit
@@ -7,26 +7,26 @@ from wakeful.integrations.system.text import one_line
 
 
 class NoConnection(Exception):
-    """The request never left: it is certain that the target did not get it."""
+    """The request was not sent: the target certainly did not get it."""
 
 
 class NotAllowed(NoConnection):
-    """The request never left, because it may not go there."""
+    """The request was not sent because its target is not allowed."""
 
 
 class PrivateAddress(OSError):
-    """A host that lies on this machine or in a private network."""
+    """A host on this machine or in a private network."""
 
     def __init__(self, host: str) -> None:
-        super().__init__(f"{host} lies on this machine or in a private network")
+        super().__init__(f"{host} is on this machine or in a private network")
 
 
 class NoAnswer(Exception):
-    """The request left and no answer came of it: the target may have got it."""
+    """The request was sent but got no response: the target may have received it."""
 
 
 def host(url: str) -> str:
-    """Who is asked; without the password."""
+    """The host, without the password."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
@@ -35,7 +35,7 @@ def no_answer(url: str, said: str) -> NoAnswer:
 
 
 def translated(error: Exception, url: str, redirects_max: int) -> NoConnection | NoAnswer:
-    """The error as one of ours, with a sentence."""
+    """The error as one of ours, with a message."""
     import aiohttp
 
     kind: type[NoConnection | NoAnswer] = NoConnection
@@ -43,7 +43,7 @@ def translated(error: Exception, url: str, redirects_max: int) -> NoConnection |
         case NoAnswer():
             return error
         case PrivateAddress() | aiohttp.ClientConnectorError(os_error=PrivateAddress()):
-            kind, said = NotAllowed, "lies on this machine or in a private network; if that is meant, allow_private"
+            kind, said = NotAllowed, "is on this machine or in a private network; if intended, set allow_private"
         case aiohttp.TooManyRedirects():
             kind, said = NoAnswer, f"redirected more than {redirects_max} times; write the final address"
         case aiohttp.ClientConnectorError(os_error=socket.gaierror()):
@@ -55,9 +55,9 @@ def translated(error: Exception, url: str, redirects_max: int) -> NoConnection |
         case aiohttp.ClientConnectorError(os_error=OSError(strerror=reason)):
             said = f"cannot connect ({reason})"
         case aiohttp.InvalidURL():
-            said = "this is no web address; write it like https://example.com"
+            said = "this is not a web address; write it like https://example.com"
         case aiohttp.ClientPayloadError():
-            kind, said = NoAnswer, "the answer broke off"
+            kind, said = NoAnswer, "the connection broke during the response"
         case _:
             kind, said = NoAnswer, f"{type(error).__name__}: {error}"
     return kind(one_line(f"{host(url)}: {said}"))

@@ -1,4 +1,4 @@
-"""Any provider with a program that prints its quota as JSON."""
+"""A provider whose quota is printed as JSON by a program."""
 
 import hashlib
 import json
@@ -24,17 +24,17 @@ from wakeful.ports.quota import WakeFailure
 
 OUTPUT_MAX: Final = 64 * 1024
 _UNREACHABLE: Final = f"exited with {os.EX_TEMPFAIL}"
-"""How a program says that it could not reach its provider: exit code 75, `EX_TEMPFAIL` of sysexits."""
+"""Exit code 75 (`EX_TEMPFAIL` of sysexits) means that the program could not reach its provider."""
 
 
 class _NoLadder:
-    """A reading is not in the ledger: how far it got is nobody's business."""
+    """A reading is not in the ledger, so its progress is not recorded."""
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None: ...
 
 
 class CommandProvider:
-    """A slot by its programs. They are ended with their whole session when time is up."""
+    """A slot read by programs. They are ended with their whole session on timeout."""
 
     has_statistics = False
 

@@ -1,4 +1,4 @@
-"""Providers as the settings, or a person over REST, describe them."""
+"""Creates providers from the settings or from REST."""
 
 from pathlib import Path
 from typing import assert_never
@@ -26,7 +26,7 @@ def make_provider(
     listener: ExchangeListener | None = None,
     withholds: Withholds | None = None,
 ) -> QuotaProvider:
-    """The provider of one slot; whoever listens hears of each of its exchanges under a flow id."""
+    """The provider of one slot; the listener gets each of its exchanges under a flow id."""
     match slot:
         case GlmSlot():
             return GlmProvider(

@@ -1,4 +1,4 @@
-"""Z.ai and BigModel: one quota request a poll, one tiny chat request a wake."""
+"""Z.ai and BigModel: one quota request per poll, one tiny chat request per wake."""
 
 import json
 from collections.abc import Mapping
@@ -113,7 +113,7 @@ def _calls(data: Any) -> dict[str, Any]:
 async def ask(
     exchanges: Exchanges, request: Request, about: RequestContext, key: Key, clock: Clock
 ) -> Response | ReadFailure:
-    """The answer, if it is one; whatever went wrong, in a sentence without the key."""
+    """The response, or an error message without the key."""
     try:
         answer = await exchanges.send(request, about, limit=TOTAL)
     except (NoConnection, NoAnswer) as error:
@@ -125,4 +125,4 @@ async def ask(
     if answer.status in (401, 403):
         return key.clean(ReadFailure("refused", f"the key was refused ({told}); check it, and that it was not revoked"))
     kind: FailureKind = "unreachable" if answer.status >= 500 else "throttled" if answer.status == 429 else "unreadable"
-    return key.clean(ReadFailure(kind, told, answer.come_back_at(clock.read().now)))
+    return key.clean(ReadFailure(kind, told, answer.retry_at(clock.read().now)))

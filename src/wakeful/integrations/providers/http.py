@@ -1,4 +1,4 @@
-"""Any provider with an address that tells its quota as JSON."""
+"""A provider whose quota is available as JSON at a URL."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from wakeful.ports.quota import WakeFailure, wake_failure
 
 
 class HttpProvider:
-    """A slot by its addresses: GET tells the quota, POST is the wake."""
+    """A slot read by GET and woken by POST."""
 
     has_statistics = False
 

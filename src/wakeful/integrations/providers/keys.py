@@ -1,4 +1,4 @@
-"""A key as providers hold it: sent in one header, and shown nowhere."""
+"""A provider's key: sent in one header, and never shown."""
 
 import hashlib
 import json
@@ -30,11 +30,11 @@ class Key:
         return {"Authorization": value if value.lower().startswith(_BEARER) else f"Bearer {value}"}
 
     def mark(self, *where: str) -> str:
-        """Equal for two slots that name the same key at the same place; nothing can be read from it."""
+        """A digest that is equal for two slots with the same key at the same place; it reveals nothing."""
         return hashlib.sha256(json.dumps([*where, *self.__values]).encode()).hexdigest()[:24]
 
     def clean(self, failure: ReadFailure) -> ReadFailure:
-        """A failure whose words do not show the key, although the provider quoted it."""
+        """The failure with the key redacted, in case the provider quoted it."""
         return replace(failure, error=self._redactor.redact(failure.error))
 
     def redact(self, text: str) -> str:

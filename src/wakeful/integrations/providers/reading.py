@@ -1,4 +1,4 @@
-"""What providers tell, read with care: anything may be missing, of another type, or not believable."""
+"""Parses provider responses defensively: anything may be missing, of another type, or implausible."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _SECONDS_BELOW: Final = 100_000_000_000  # as milliseconds that would be 1973
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number; a text that is one counts."""
+    """A finite number, or a text that contains one."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -27,9 +27,9 @@ def number_of(value: Any) -> float | None:
 
 
 def instant_of(value: Any) -> Instant | None:
-    """A time: milliseconds since 1970, seconds, or a text with an offset; None for null and nothing.
+    """A time: milliseconds since 1970, seconds, or a text with an offset; None for null and empty values.
 
-    Raises `ValueError` for what is none of them."""
+    Raises `ValueError` for anything else."""
     if value is None or value == "":
         return None
     number = number_of(value)
@@ -44,7 +44,7 @@ def instant_of(value: Any) -> Instant | None:
 
 
 def walk(value: Any, path: str) -> Any:
-    """What stands at a place in JSON, as in `data.quota.0.used`."""
+    """The value at a path in JSON, such as `data.quota.0.used`."""
     for part in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(part)
@@ -58,17 +58,17 @@ def walk(value: Any, path: str) -> Any:
 def believed(
     window: Window, now: Instant, *, level: str | None = None, limits: Sequence[Any] = ()
 ) -> Reading | ReadFailure:
-    """The reading, unless its reset cannot be."""
+    """The reading, unless its reset time is implausible."""
     if not is_believable(window.reset_at, now):
         told = "before 1970" if (window.reset_at or 0) <= 0 else _shown(window.reset_at or 0)
-        return ReadFailure("unreadable", f"nextResetTime cannot be right ({told}); see what the provider answers")
+        return ReadFailure("unreadable", f"nextResetTime is implausible ({told}); check the provider's response")
     return Reading(window.percentage, window.reset_at, window.length, level, tuple(limits)[:LIMITS_KEPT])
 
 
 def plain_reading(data: Any, percentage_key: str, reset_key: str, now: Instant) -> Reading | ReadFailure:
-    """A reading from any JSON, by the places of its two figures."""
+    """A reading from any JSON, by the paths of its two values."""
     if not isinstance(data, Mapping | list):
-        return ReadFailure("unreadable", "the answer is not JSON; let it answer {percentage, nextResetTime}")
+        return ReadFailure("unreadable", "the response is not JSON; return {percentage, nextResetTime}")
     percentage = number_of(walk(data, percentage_key))
     try:
         reset_at = instant_of(walk(data, reset_key))
@@ -76,35 +76,35 @@ def plain_reading(data: Any, percentage_key: str, reset_key: str, now: Instant) 
         return ReadFailure("unreadable", str(error))
     if percentage is None and reset_at is None:
         what = f"neither a number at '{percentage_key}' nor a time at '{reset_key}'"
-        return ReadFailure("unreadable", f"the answer has {what}; correct percentage_key and reset_key")
+        return ReadFailure("unreadable", f"the response has {what}; correct percentage_key and reset_key")
     return believed(Window(percentage, reset_at), now)
 
 
 def glm_reading(data: Any, now: Instant) -> Reading | ReadFailure:
     """A reading from the envelope of Z.ai and BigModel."""
     if not isinstance(data, Mapping):
-        return ReadFailure("unreadable", "the answer is not JSON; check base_url")
+        return ReadFailure("unreadable", "the response is not JSON; check base_url")
     code, inner = data.get("code"), data.get("data")
     if code in (401, 403, "401", "403", 1000, 1001, 1002, 1003, 1004):
         return ReadFailure("refused", f"the key was refused (code {code}): {_said(data)}")
     if code != 200:
-        return ReadFailure("unreadable", f"the provider answered code {str(code)[:20]}: {_said(data)}")
+        return ReadFailure("unreadable", f"the provider returned code {str(code)[:20]}: {_said(data)}")
     limits = inner.get("limits") if isinstance(inner, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(limits, list):
-        return ReadFailure("unreadable", "the answer has no data.limits; check base_url")
+        return ReadFailure("unreadable", "the response has no data.limits; check base_url")
     try:
         known = [limit_of(one) for one in limits if isinstance(one, Mapping)]
     except ValueError as error:
         return ReadFailure("unreadable", str(error))
     window = pick(known)
     if window is None:
-        return ReadFailure("unreadable", "the answer tells of no limit; see whether the key has a coding plan")
+        return ReadFailure("unreadable", "the response contains no limit; check whether the key has a coding plan")
     level = inner.get("level")
     return believed(window, now, level=level if isinstance(level, str) else None, limits=limits)
 
 
 def limit_of(one: Mapping[str, Any]) -> Limit:
-    """One entry of `limits`. The reset of any but tokens is for statistics only, and may be what it likes."""
+    """One entry of `limits`. Only the reset of the token limit matters; others are for statistics."""
     kind = str(one.get("type"))
     unit, number = number_of(one.get("unit")), number_of(one.get("number"))
     return Limit(
@@ -119,7 +119,7 @@ def limit_of(one: Mapping[str, Any]) -> Limit:
 
 
 def local_text(at: Instant, zone: Any) -> str:
-    """A moment as the statistics want it: local, without an offset."""
+    """The local time without an offset, as the statistics API expects."""
     return datetime.fromtimestamp(at / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -1,7 +1,7 @@
-"""Run tokens: what a running program may show to prove which run it belongs to.
+"""Run tokens: a running program presents one to prove which run it belongs to.
 
-A token is bound to the run and to the fence of its attempt, so it is void while the run waits and when it ends. Nothing
-is stored: it is signed with the store's secret, so every node that shares the store can check it.
+A token is bound to the run and the fence of its attempt, so it is invalid while the run waits and after it ended.
+Nothing is stored: it is signed with the store's secret, so every node that shares the store can verify it.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Final
 from wakeful.ports.action import RunAccess
 
 RUN_TOKEN: Final = re.compile(r"wr_([0-9]{1,18})_([0-9]{1,18})_[A-Za-z0-9_-]{43}", re.ASCII)
-"""What a token looks like, so that it can be masked wherever it is printed."""
+"""The pattern of a token, for masking it in output."""
 
 
 class RunTokens:
@@ -25,7 +25,7 @@ class RunTokens:
         self._home = home
 
     def access(self, run_id: int, fence: int) -> RunAccess | None:
-        """What the run's program is given; None if this process does not listen."""
+        """The access data for the run's program; None if this process does not listen."""
         return None if self._url is None else RunAccess(self._url, self.token(run_id, fence), self._home)
 
     def token(self, run_id: int, fence: int) -> str:

@@ -1,4 +1,4 @@
-"""Text that a target gave back: bounded, and fit for every store."""
+"""Makes text from targets bounded and storable."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ ERROR_MAX: Final = 500
 
 
 def fit(text: str) -> str:
-    """The text without what a database refuses: NUL (PostgreSQL) and lone surrogates (they have no UTF-8)."""
+    """The text without characters that databases refuse: NUL (PostgreSQL) and lone surrogates (not valid UTF-8)."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def cap(text: str, limit: int) -> str:
-    """The text, its middle left out if it is longer than `limit` bytes."""
+    """The text, with its middle removed if it is longer than `limit` bytes."""
     kept = HeadTail(limit)
     kept.feed(text.encode("utf-8", "replace"))
     return kept.text()
@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, which is where programs put their error."""
+    """The last non-empty line, which is where programs put their error."""
     lines = text.rstrip().splitlines()
     return one_line(lines[-1]) if lines else ""
 
@@ -49,10 +49,10 @@ class HeadTail:
         self._keep_last(data[room:])
 
     def text(self, encoding: str = "utf-8") -> str:
-        """What was kept; a marker stands for what was not."""
+        """The kept text, with a marker for the omitted part."""
         tail = self._tail[max(len(self._tail) - self._tail_max, 0) :]
         dropped = self.size - len(self._head) - len(tail)
-        if not dropped:  # decoded in one piece: the seam may lie inside a character
+        if not dropped:  # decoded in one piece: the split may be inside a character
             return fit((self._head + tail).decode(encoding, "replace"))
         head_text, tail_text = self._head.decode(encoding, "replace"), tail.decode(encoding, "replace")
         return fit(f"{head_text}\n[… {dropped} bytes left out …]\n{tail_text}")
@@ -61,5 +61,5 @@ class HeadTail:
         if self._tail_max == 0 or not data:
             return
         self._tail += data[-self._tail_max :]
-        if len(self._tail) > 2 * self._tail_max:  # trimmed seldom, so that each byte is moved only once or twice
+        if len(self._tail) > 2 * self._tail_max:  # trimmed rarely, so that each byte is moved only once or twice
             del self._tail[: -self._tail_max]

@@ -1,10 +1,10 @@
 """Blocking work in daemon threads.
 
-A thread that never returns must neither hold up other work nor keep the interpreter from exiting. So there is no queue
-behind busy threads: work goes to an idle thread, or to a new one. How many there are is bounded by the engine's
-capacity, of which a stuck one keeps its share.
+A thread that never returns must neither block other work nor prevent the interpreter from exiting. So nothing queues
+behind busy threads: work goes to an idle thread, or to a new one. Their number is bounded by the engine's capacity; a
+stuck thread keeps occupying its share.
 
-Idle threads are used again because starting one costs five times as much as handing work to it (300 against 60
+Idle threads are reused because starting one costs five times as much as passing work to it (300 against 60
 microseconds).
 """
 
@@ -24,14 +24,14 @@ IDLE_MAX: Final = 64
 
 
 class Threads:
-    """Threads of one event loop. The list of idle ones is touched on the loop only, and so needs no lock."""
+    """The threads of one event loop. The list of idle ones is used only on the loop, so it needs no lock."""
 
     def __init__(self) -> None:
         self._idle: list[_Inbox] = []
         self._idle_max = IDLE_MAX
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Begin the work; the future is resolved on the running loop when it returns."""
+        """Start the work; the future is resolved on the running loop when it returns."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         context = contextvars.copy_context()
@@ -45,7 +45,7 @@ class Threads:
         return future
 
     def close(self) -> None:
-        """Let idle threads go, and busy ones as soon as they are idle."""
+        """End idle threads, and busy ones as soon as they are idle."""
         self._idle_max = 0
         while self._idle:
             self._idle.pop().put(None)
@@ -59,7 +59,7 @@ class Threads:
 
 
 def in_thread(work: Callable[[], T], *, name: str) -> "asyncio.Future[T]":
-    """Begin the work in a thread of its own: for what happens seldom."""
+    """Start the work in a new thread: for rare work."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -68,13 +68,13 @@ def in_thread(work: Callable[[], T], *, name: str) -> "asyncio.Future[T]":
 
     try:
         threading.Thread(target=run, name=f"wakeful-{name}", daemon=True).start()
-    except RuntimeError:  # the system has no thread left; what ends other things must not fail for that
+    except RuntimeError:  # the system has no thread left; cleanup must not fail because of that
         run()
     return future
 
 
 def call_on(loop: asyncio.AbstractEventLoop, report: Callable[[], object]) -> bool:
-    """Hand a report to the loop; False if it is closed, and nobody is left to hear it."""
+    """Schedule a callback on the loop; False if the loop is closed."""
     try:
         loop.call_soon_threadsafe(report)
     except RuntimeError:
@@ -92,14 +92,14 @@ def _work(inbox: _Inbox) -> None:
     while (job := inbox.get()) is not None:
         if not job():
             return
-        job = None  # or it would keep the last work, and all that hangs on it, while idle
+        job = None  # otherwise an idle thread would keep the last work alive
 
 
 def _outcome(work: Callable[[], T], future: "asyncio.Future[T]") -> Callable[[], None]:
-    """Do the work; how to tell the one who waits."""
+    """Do the work; returns the callback that resolves the future."""
     try:
         return partial(_resolve, future, work())
-    except BaseException as error:  # whatever it is, it belongs to the one who waits
+    except BaseException as error:  # any exception belongs to the caller
         return partial(_reject, future, error)
 
 

@@ -1,4 +1,4 @@
-"""Waiting for a bell, by the event loop's own time."""
+"""Waiting for an event, by the event loop's clock."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from wakeful.core.time.instants import Duration
 
 
 async def wait_until_set(bell: asyncio.Event, duration: Duration) -> bool:
-    """Whether the bell was rung within that time."""
+    """Whether the event was set within that time."""
     if bell.is_set():
         return True
     try:
