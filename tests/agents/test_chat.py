@@ -374,7 +374,7 @@ async def test_cancelling_ends_the_request(chat: ChatServer, desk: Desk, eventua
         ({"model": None}, {}, "no model is configured"),
         ({}, {"maxTokens": 0}, "write 1 or more"),
         ({}, {"maxTokens": True}, "write a whole number"),
-        ({}, {"cwd": "/"}, "it knows persistSession, model, system, maxTokens"),
+        ({}, {"cwd": "/"}, "it supports persistSession, model, system, maxTokens"),
     ],
 )
 async def test_settings_that_cannot_work(

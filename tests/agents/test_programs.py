@@ -321,7 +321,7 @@ async def test_a_receipt_posted_by_a_program_is_its_reply(program: Callable[...,
         ({"argv": ()}, "argv is empty"),
         ({"session_pattern": "("}, "session_pattern '(' cannot be read"),
         ({"lost_pattern": "["}, "lost_pattern '[' cannot be read"),
-        ({"resume": ("--continue",)}, "write {session} into it"),
+        ({"resume": ("--continue",)}, "add {session} to it"),
         ({"argv": ("true", "{model}")}, "set model for the agent"),
     ],
 )
