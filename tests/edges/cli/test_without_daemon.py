@@ -47,7 +47,7 @@ QUESTIONS = [
     (("runs", "show", "1"), "well done"),
     (("log",), "good  succeeded"),
     (("stats", "good"), "1 succeeded"),
-    (("why", "good"), "only when"),
+    (("why", "good"), "on request"),
     (("why", "later"), "later"),
     (("why", "heartbeat"), "disabled in the settings"),
 ]
