@@ -297,5 +297,5 @@ def test_the_heartbeat_has_a_session_and_a_model(tmp_path: Path) -> None:
     assert (Settings().heartbeat.session, Settings().heartbeat.model) == ("keep", None)
     written = loaded(tmp_path, '[heartbeat]\nsession = "fresh"\nmodel = "small-model"\n').settings.heartbeat
     assert (written.session, written.model) == ("fresh", "small-model")
-    with pytest.raises(SettingsRefused, match="'new' is none of keep, fresh"):
+    with pytest.raises(SettingsRefused, match="'new' is not one of keep, fresh"):
         loaded(tmp_path, '[heartbeat]\nsession = "new"\n')

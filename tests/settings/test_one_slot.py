@@ -21,7 +21,7 @@ from wakeful.core.errors import Invalid
         (
             {"provider": "http", "quotaUrl": "http://127.0.0.1/", "interval": "60m"},
             "wakeUrl",
-            'is missing, and interval asks for wakes; write "wakeUrl": "https://…", or remove interval',
+            'is missing, and interval needs it to wake the slot; write "wakeUrl": "https://…", or remove interval',
         ),
         ({"provider": "glm", "apiKey": "kkkk", "poll": "api_keys"}, "poll", "'api_keys'"),
     ],

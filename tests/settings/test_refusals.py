@@ -18,10 +18,10 @@ BAD = [
     ("[server]\nport = true", "server.port: true is not a whole number"),
     ("[server]\nport = nan", "server.port: nan is not a whole number"),
     ("[server]\nport = -inf", "server.port: -inf is not a whole number"),
-    ("[server]\nport = 8377.0", "server.port: 8377.0 is not a whole number; write it without the point"),
+    ("[server]\nport = 8377.0", "server.port: 8377.0 is not a whole number; write it without a decimal point"),
     (f"[server]\nport = {'9' * 400}", "server.port: 9999"),
     ('[server]\nhost = ""', "server.host: is empty"),
-    ('[server]\nhost = "127.0.0.1:80"', "write a host alone, like 127.0.0.1"),
+    ('[server]\nhost = "127.0.0.1:80"', "write a host without a port, like 127.0.0.1"),
     ('[server]\nhost = "[::1]"', "write the address alone, like ::1"),
     ('[server]\nhost = "256.1.1.1"', "is not an address to listen on"),
     ('[server]\nhost = "0.0.0.0"', "add token = {env = \"WAKEFUL_TOKEN\"} to [server], or listen on 127.0.0.1"),
@@ -30,22 +30,22 @@ BAD = [
     ("[server]\nhots = 1", "server.hots: unknown key; did you mean 'host'?"),
     ("[server]\nzzz = 1", "server.zzz: unknown key; the keys here are host, port, token"),
     ("[server]\ndays = 1", "server.days: unknown key here; it belongs to [log]"),
-    ("[server]\ntoken = 5", "server.token: is not a secret; write {env = \"NAME\"}, {file = \"PATH\"} or a text"),
+    ("[server]\ntoken = 5", "server.token: is not a secret; write {env = \"NAME\"}, {file = \"PATH\"} or a string"),
     ("[server]\ntoken = {env = \"A\", file = \"b\"}", "server.token: is not a secret"),
-    ("[server]\ntoken = {env = \"NO_SUCH_NAME\"}", "the environment variable NO_SUCH_NAME is not set; set it where"),
-    ("[server]\ntoken = {env = \"not a name\"}", "env does not hold the name of a variable"),
+    ("[server]\ntoken = {env = \"NO_SUCH_NAME\"}", "the environment variable NO_SUCH_NAME is not set; set it in"),
+    ("[server]\ntoken = {env = \"not a name\"}", "env is not a variable name"),
     ("[server]\ntoken = {file = \"no-such-file\"}", "the file no-such-file does not exist; create it"),
     ("[server]\ntoken = {file = \".\"}", "the file . cannot be read (it is a folder); name a readable file"),
     ("[server]\ntoken = {file = \"a\\u0000b\"}", "cannot be read ("),
     ('[server]\ntoken = ""', "server.token: is empty"),
-    ('[server]\ntoken = "two\\nlines"', "holds a line break"),
+    ('[server]\ntoken = "two\\nlines"', "contains a line break"),
     ('[store]\nurl = "mysql://host/db"', "store.url: is not a store; write sqlite:///FILE or postgresql://"),
     ('[store]\nurl = "wakeful.db"', "store.url: is not a store"),
-    ('[store]\nurl = "http://[::1"', "store.url: is not an address that can be read"),
+    ('[store]\nurl = "http://[::1"', "store.url: is not a valid URL"),
     ('[schedules]\ntimezone = "Europe/Berln"', "is not an IANA zone; did you mean 'Europe/Berlin'?"),
     ('[schedules]\ntimezone = "localtime"', "is not an IANA zone"),
-    ('[schedules]\nmirror = "agents"', "'agents' is none of agent, all, off; did you mean 'agent'?"),
-    ('[schedules]\nenabled = "yes"', "schedules.enabled: 'yes' is neither true nor false"),
+    ('[schedules]\nmirror = "agents"', "'agents' is not one of agent, all, off; did you mean 'agent'?"),
+    ('[schedules]\nenabled = "yes"', "schedules.enabled: 'yes' is not true or false"),
     ('[limits]\nevery_min = "soon"', "limits.every_min: 'soon' is not a duration; write it like 90s, 30m"),
     ("[limits]\nevery_min = 10", "10 is not a duration; write it in quotes with its unit"),
     ('[limits]\nshutdown_grace = "2h"', "'2h' is too long; give at most 1h"),
@@ -56,20 +56,20 @@ BAD = [
     ('[limits]\nbody_max = "9GiB"', "is too large; give at most 256MiB"),
     ("[limits]\nledger_days = 0", "limits.ledger_days: 0 is too small; give at least 1"),
     ('[agents.a]\nadapter = "opnai"', "cursor, amp; did you mean 'openai'?"),
-    ("[agents.a]\nadapter = 5", "agents.a.adapter: 5 is none of sessions"),
+    ("[agents.a]\nadapter = 5", "agents.a.adapter: 5 is not one of sessions"),
     ('[agents.a]\nadapter = "openai"', "agents.a.model: is missing; write model = \"some-model\""),
     ('[agents.a]\nadapter = "sessions"\nheaders = "x"', "agents.a.headers: 'x' is not a table; write {X-Name = "),
-    ('[agents.a]\nadapter = "sessions"\nheaders = {"two words" = "x"}', "is not the name of a header"),
-    ('[agents.a]\nadapter = "sessions"\nheaders = {Content-Length = "1"}', "belongs to the connection itself"),
+    ('[agents.a]\nadapter = "sessions"\nheaders = {"two words" = "x"}', "is not a header name"),
+    ('[agents.a]\nadapter = "sessions"\nheaders = {Content-Length = "1"}', "is set by the connection itself"),
     ('[agents.a]\nadapter = "sessions"\nheaders = {X-A = "ü"}', "has a value that cannot be sent"),
     ('[agents.a]\nadapter = "sessions"\nheaders = {X-A = {env = "NO_SUCH"}}', "agents.a.headers.X-A: the environment"),
-    ('[agents.a]\nadapter = "sessions"\nhistory_path = "/events"', "does not say where; put {id} where the id belongs"),
-    ('[agents.a]\nadapter = "sessions"\nhistory_path = "a/{id}"', "is no path; let it begin with /"),
-    ('[agents.a]\nadapter = "sessions"\nhistory_file = "~/log"', "agents.a.history_file: '~/log' does not say where"),
-    ('[agents.a]\nadapter = "sessions"\nproves = "all"', "'all' is none of finished, idle, accepted"),
+    ('[agents.a]\nadapter = "sessions"\nhistory_path = "/events"', "has no placeholder; put {id} where the id belongs"),
+    ('[agents.a]\nadapter = "sessions"\nhistory_path = "a/{id}"', "is not a path; start it with /"),
+    ('[agents.a]\nadapter = "sessions"\nhistory_file = "~/log"', "agents.a.history_file: '~/log' has no placeholder"),
+    ('[agents.a]\nadapter = "sessions"\nproves = "all"', "'all' is not one of finished, idle, accepted"),
     ('[agents.a]\nadapter = "sessions"\nanswer_within = "2h"', "'2h' is too long; give at most 1h"),
     ('[agents.a]\nadapter = "command"\nargv = ["x"]\nlost_pattern = "("', "is not a regular expression"),
-    ('[agents.a]\nadapter = "command"\nargv = ["x"]\nlost_pattern = "gone"', "can never be used: no session is gone"),
+    ('[agents.a]\nadapter = "command"\nargv = ["x"]\nlost_pattern = "gone"', "has no effect: no session is continued"),
     ('[agents.a]\napi_key = "k"', "it belongs to adapter = \"openai\" or adapter = \"anthropic\""),
     ('[agents."a b"]', "agents.\"a b\": 'a b' is not a name"),
     ("[agents]\na = 5", "agents.a: 5 is not a table; write [agents.a]"),
@@ -81,12 +81,12 @@ BAD = [
     ('[agents.a]\nadapter = "command"\nargv = ["a"]\nresume_argv = ["{session}"]', "set session_key or session_"),
     ('[agents.a]\nadapter = "command"\nargv = ["a"]\nsession_pattern = "("', "is not a regular expression"),
     ('[agents.a]\nadapter = "command"\nargv = ["a"]\nsession_pattern = "a"', "has 0 groups; put (…) around"),
-    ('[agents.a]\nadapter = "command"\nargv = ["a"]\nenv = {"A B" = "x"}', "is not the name of a variable"),
-    ('[agents.a]\nadapter = "sessions"\nurl = "ftp://x"', "'ftp://x' is not a web address; write it like https://"),
-    ('[agents.a]\nadapter = "sessions"\nurl = "http://x:99999"', "is not an address that can be read"),
+    ('[agents.a]\nadapter = "command"\nargv = ["a"]\nenv = {"A B" = "x"}', "is not a variable name"),
+    ('[agents.a]\nadapter = "sessions"\nurl = "ftp://x"', "'ftp://x' is not an http URL; write it like https://"),
+    ('[agents.a]\nadapter = "sessions"\nurl = "http://x:99999"', "is not a valid URL"),
     ('[heartbeat]\nagent = "nobody"', "there is no agent 'nobody'; add [agents.nobody], or name one of default"),
     ('[heartbeat]\nack_token = "two words"', "is not a word; write it without spaces"),
-    ('[heartbeat]\nack_match = "middle"', "'middle' is none of edges, anywhere; write one of them"),
+    ('[heartbeat]\nack_match = "middle"', "'middle' is not one of edges, anywhere; write one of them"),
     ('[heartbeat]\nactive_hours = "9-5"', "heartbeat.active_hours: '9-5' is not a table"),
     ('[heartbeat]\nactive_hours = {start = "09:00"}', "heartbeat.active_hours.end: is missing; write end = \"09:00\""),
     ('[heartbeat]\nactive_hours = {start = "24:00", end = "24:00"}', "'24:00' is not a time of day"),
@@ -94,17 +94,17 @@ BAD = [
     ("[hooks.door]", "hooks.door.token: is missing; write token = {env = \"NAME\"}"),
     ("[delivery]\nretries_max = 101", "give at most 100"),
     ("[channels.a]", "channels.a.type: is missing; write type = one of telegram, webhook, console, inbox, apprise"),
-    ('[channels.a]\ntype = "sms"', "'sms' is none of telegram, webhook, console, inbox, apprise"),
+    ('[channels.a]\ntype = "sms"', "'sms' is not one of telegram, webhook, console, inbox, apprise"),
     ('[channels.last]\ntype = "console"', "'last' means the channel of the last interaction; choose another name"),
     ('[channels.inbox]\ntype = "console"', "channels.inbox: is always the page"),
     ('[channels.a]\ntype = "telegram"\ntoken = "1:x"\nchat = "me"', "write its number or @name"),
     ('[channels.a]\ntype = "webhook"\nurl = "http://10.1.2.3/"', "write allow_private = true"),
-    ('[channels.a]\ntype = "webhook"\nurl = "http://localhost/"', "channels.a.url: lies on this machine"),
+    ('[channels.a]\ntype = "webhook"\nurl = "http://localhost/"', "channels.a.url: points to this machine"),
     ("[quota]\nslots_max = 65", "give at most 64"),
     ('[quota]\nretry_window = "25h"', "'25h' is too long; give at most 24h"),
     ('[slots.a]\napi_key = "key1"\ninterval = "30s"', "'30s' is too short; give at least 1m"),
     ('[slots.a]\napi_key = "key1"\ntimes = ["9:00"]', "slots.a.times[0]: '9:00' is not a time of day; write HH:MM"),
-    ('[slots.a]\napi_key = "key1"\ntimes = ["09:00", "09:00"]', "slots.a.times[1]: '09:00' is there twice; keep one"),
+    ('[slots.a]\napi_key = "key1"\ntimes = ["09:00", "09:00"]', "slots.a.times[1]: '09:00' is listed twice; keep one"),
     (f'[slots.a]\napi_key = "key1"\ntimes = {[f"0{i}:00" for i in range(6)]}', "has 6 items; give at most 5"),
     ('[slots.a]\napi_key = "key1"\nbase_url = "http://api.z.ai"', "sends the key unencrypted; write https://"),
     ('[slots.a]\napi_key = "key1"\nslots_max = 1', "it belongs to [quota]"),
@@ -139,24 +139,24 @@ SYNTAX = [
     ('[server]\nhost = """127\nport = 1', 2, "is not closed"),
     ("[server]\nport = [1", 2, "a list is not closed"),
     ("[server]\nport = [1,", 2, "close every [ and {"),
-    ("[slots.a]\ntimes = [09:00]", 2, "quotes around texts"),
-    ("[server]\ntoken = {env = ", 2, "there is no value TOML knows"),
-    ("[server]\nport = 1\nport = 2", 3, "server.port: is there twice, first in line 2; keep one"),
-    ("[server]\nport = 1\n[log]\n[server]", 4, "server: is there twice, first in line 1; keep one"),
-    ("[server]\nport = 1 2", 2, "something stands after the value"),
+    ("[slots.a]\ntimes = [09:00]", 2, "quotes around strings"),
+    ("[server]\ntoken = {env = ", 2, "this is not a TOML value"),
+    ("[server]\nport = 1\nport = 2", 3, "server.port: is defined twice, first in line 2; keep one"),
+    ("[server]\nport = 1\n[log]\n[server]", 4, "server: is defined twice, first in line 1; keep one"),
+    ("[server]\nport = 1 2", 2, "unexpected text after the value"),
     ("[server]\nport", 2, "a key has no value; write key = value"),
     ("[server]\nport =", 2, "has no value; write one after the ="),
     ("[schedules]\nenabled = True", 2, "True is written true in TOML"),
-    ("[schedules]\ntimezone = Europe/Berlin", 2, 'is a text without quotes; write timezone = "…"'),
-    ("[heartbeat]\nevery = 30m # half an hour", 2, 'is a text without quotes; write every = "…"'),
-    ('[store]\nurl = "C:\\data"', 2, "write \\\\, or put the text in single quotes"),
-    ("= 5", 1, "is not a key"),
-    ("[server]\nport = 2026-13-45", 2, "something stands after the value"),
+    ("[schedules]\ntimezone = Europe/Berlin", 2, 'is a string without quotes; write timezone = "…"'),
+    ("[heartbeat]\nevery = 30m # half an hour", 2, 'is a string without quotes; write every = "…"'),
+    ('[store]\nurl = "C:\\data"', 2, "write \\\\, or put the string in single quotes"),
+    ("= 5", 1, "does not start with a key"),
+    ("[server]\nport = 2026-13-45", 2, "unexpected text after the value"),
     (f"[server]\nport = {'9' * 5000}", 2, "a number has too many digits"),
-    (f"[server]\nport = {'[' * 500}", 2, "nested deeper than 32 levels; make it flatter"),
+    (f"[server]\nport = {'[' * 500}", 2, "nested deeper than 32 levels; reduce the nesting"),
     (f"{'a.' * 5000}a = 1", 1, "nested deeper than 32 levels"),
     ("a.b = 1\n[a]\nc = 1", 2, "twice"),
-    ("log = {days = 1}\nlog.x = 2", 2, "cannot be added to"),
+    ("log = {days = 1}\nlog.x = 2", 2, "cannot be extended"),
 ]
 
 
@@ -227,7 +227,7 @@ def test_what_a_spoilt_line_would_have_said_is_not_missed(tmp_path: Path) -> Non
 def test_too_many_slots_are_refused(tmp_path: Path) -> None:
     """The limit is itself a setting."""
     slots = "".join(f'[slots.s{number}]\napi_key = "key-{number}"\n' for number in range(5))
-    assert "there are 5, and quota.slots_max is 4" in said(tmp_path, slots)[0]
+    assert "has 5 slots, and quota.slots_max is 4" in said(tmp_path, slots)[0]
     assert len(loaded(tmp_path, f"[quota]\nslots_max = 5\n{slots}").settings.slots) == 5
 
 
@@ -266,9 +266,9 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n\x00\x00", 1, "not UTF-8 text (byte 0x89); save it as UTF-8"),
         (b"[server]\nhost = '\xff'\n", 2, "not UTF-8 text (byte 0xff)"),
         ("[log]\n".encode("utf-16"), 1, "not UTF-8 text (UTF-16)"),
-        (b"\x00\x01\x02", 1, "begins with something that is not a key"),
-        (b"[server]\n\x00", 2, "is not a key"),
-        (bytes(range(128)), 1, "is not a key"),
+        (b"\x00\x01\x02", 1, "does not start with a key"),
+        (b"[server]\n\x00", 2, "does not start with a key"),
+        (bytes(range(128)), 1, "does not start with a key"),
     ],
 )
 def test_binary_garbage_is_refused(tmp_path: Path, content: bytes, line: int, message: str) -> None:
@@ -288,9 +288,9 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_in_place_of_the_file_does_not_block(tmp_path: Path) -> None:
     """Nobody writes to it; opening it must not wait."""
     os.mkfifo(tmp_path / "wakeful.toml")
-    with pytest.raises(SettingsRefused, match="it is not a plain file"):
+    with pytest.raises(SettingsRefused, match="it is not a regular file"):
         load(tmp_path)
-    with pytest.raises(SettingsRefused, match="it is not a plain file"):
+    with pytest.raises(SettingsRefused, match="it is not a regular file"):
         load(tmp_path, file=Path("/dev/zero"))
 
 
@@ -312,7 +312,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     """Whoever made the link did not want the defaults."""
     (tmp_path / "wakeful.toml").symlink_to(tmp_path / "gone.toml")
-    with pytest.raises(SettingsRefused, match="a link to something that does not exist"):
+    with pytest.raises(SettingsRefused, match="a link with a missing target"):
         load(tmp_path)
 
 

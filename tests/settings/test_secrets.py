@@ -193,8 +193,8 @@ def test_secrets_open_to_others_are_warned_about(tmp_path: Path) -> None:
     write(tmp_path, text).chmod(0o640)
     warnings = load(tmp_path).warnings
     assert [str(warning) for warning in warnings] == [
-        "line 2: hooks.a.token: others on this machine can read it in key; run chmod 600 on that file",
-        "line 4: hooks.b.token: others on this machine can read it in wakeful.toml; run chmod 600 on that file",
+        "line 2: hooks.a.token: other users of this machine can read it in key; run chmod 600 on that file",
+        "line 4: hooks.b.token: other users of this machine can read it in wakeful.toml; run chmod 600 on that file",
         "line 4: hooks.b.token: is shorter than 4 characters and is not masked in logs; use a longer one",
     ]
 

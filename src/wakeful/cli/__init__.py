@@ -1,1 +1,1 @@
-"""The command line: a client of the daemon, and what works without one."""
+"""The command line: a client of the daemon, plus the commands that work without one."""

@@ -1,4 +1,4 @@
-"""What to do: the options that say it, and the action of a definition they stand for."""
+"""The options of `add` and `edit` that describe an action, and the definition fields they set."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ FIELDS: Final[Mapping[str, str]] = {
     "event": "--event",
     "event.text": "--event",
 }
-# The field of the definition each option writes; an edit that changes the kind takes the others away.
+# The definition field that each option sets; an edit that changes the kind removes the others.
 _FIELD_OF: Final[Mapping[str, str]] = {"prompt": "prompt", "command": "command", "url": "http"} | {
     "call": "call",
     "event": "event",
 }
 _COMPANIONS: Final[Mapping[str, str]] = {"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"}
 _OPTIONS: Final = (
-    click.option("--prompt", metavar="TEXT", help="Ask an agent this."),
-    click.option("--agent", metavar="NAME", help="Which agent; default: default."),
-    click.option("--ephemeral", is_flag=True, default=None, help="A fresh session for every run of the prompt."),
+    click.option("--prompt", metavar="TEXT", help="Send this prompt to an agent."),
+    click.option("--agent", metavar="NAME", help="The agent for --prompt; default: default."),
+    click.option("--ephemeral", is_flag=True, default=None, help="Start a new session for every run of the prompt."),
     click.option(
         "--command",
         metavar="ARGV",
-        help="Run a program: quoted like a shell line, but no shell runs it; for pipes write \"sh -c '…'\".",
+        help="Run a program. Quoted like a shell line, but no shell is involved; for pipes write \"sh -c '…'\".",
     ),
     click.option("--url", metavar="URL", help="Send an HTTP request."),
-    click.option("--method", metavar="M", help="Its method; default: POST."),
-    click.option("--body", metavar="JSON", help="Its body, as JSON."),
+    click.option("--method", metavar="M", help="HTTP method; default: POST."),
+    click.option("--body", metavar="JSON", help="HTTP body, as JSON."),
     click.option("--call", metavar="MODULE:FUNC", help="Call a Python function."),
-    click.option("--event", metavar="TEXT", help="Raise an event for the heartbeat."),
+    click.option("--event", metavar="TEXT", help="Queue a system event for the heartbeat."),
 )
 
 
 def action_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command with them."""
+    """Add these options to a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any], list[Fault]]:
-    """The fields of the definition these options describe (none: they say nothing), and what is wrong with them."""
+    """The definition fields that these options set (empty if none was given), and what is wrong with them."""
     chosen = [name for name in ACTIONS if given[name] is not None]
     if len(chosen) > 1:
         words = " and ".join(map(flag, chosen))
-        return {}, [(flag(chosen[-1]), f"{words} exclude one another; give exactly one of {WORDS}")]
+        return {}, [(flag(chosen[-1]), f"{words} cannot be combined; give exactly one of {WORDS}")]
     faults: list[Fault] = [
         (flag(name), f"belongs to {flag(owner)}; leave it out, or give that too")
         for name, owner in _COMPANIONS.items()
@@ -94,12 +94,14 @@ def _argv(text: str) -> dict[str, Any]:
     try:
         argv = shlex.split(text)
     except ValueError as error:
-        raise Misused("--command", [("--command", f"cannot be taken apart ({error}); close every quote")]) from error
+        raise Misused(
+            "--command", [("--command", f"cannot be split into arguments ({error}); close every quote")]
+        ) from error
     if not argv:
         raise Misused("--command", [("--command", "is empty; write a program and its arguments, e.g. 'make report'")])
     syntax = shell_syntax(text)
     if syntax is not None:
-        words = f"has {syntax} outside quotes, and no shell runs it; quote it, or let a shell run all of it"
+        words = f"has {syntax} outside quotes, and no shell runs the command; quote it, or run all of it in a shell"
         raise Misused("--command", [("--command", f"{words}:\n  {shell_form(text)}")])
     return {"command": {"argv": argv}}
 

@@ -23,32 +23,32 @@ EXISTS: Final = 412
 @command("add")
 @click.argument("slug", metavar="SLUG")
 @definition_options
-@click.option("--from", "source", type=click.File(), metavar="FILE", help="Begin with a definition.json (- is stdin).")
-@click.option("--new", "is_new", is_flag=True, help="Refuse if there is a schedule of that name.")
-@click.option("--dry-run", is_flag=True, help="Check it and show its times, but change nothing.")
+@click.option("--from", "source", type=click.File(), metavar="FILE", help="Start from a definition.json (- is stdin).")
+@click.option("--new", "is_new", is_flag=True, help="Fail if a schedule with this name exists.")
+@click.option("--dry-run", is_flag=True, help="Check the definition and show its times; change nothing.")
 def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
     """Add a schedule, and show its next five times.
 
-    Say when with exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual, and what with exactly
-    one of --prompt, --command, --url, --call and --event. A schedule of that name is updated; where it stands is kept.
+    Give exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual (when), and exactly one of
+    --prompt, --command, --url, --call and --event (what). An existing schedule is updated and keeps its state.
     """
     _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}
     _refuse_incomplete(definition)
-    daemon = asked.daemon(what="so nothing would ring it")
+    daemon = asked.daemon(what="so the schedule would never fire")
     answer = _put(daemon, slug, definition, given, is_new=is_new, dry_run=dry_run)
     view = answer.body
     upcoming = view["next"] if dry_run else daemon.get(schedule_path(slug, "/next"), count=TIMES_SHOWN)["times"]
     if asked.is_json:
         json_out({**view, "next": upcoming})
     else:
-        done = "is right, and was not written" if dry_run else "added" if answer.status == CREATED else "updated"
+        done = "is valid; nothing was written" if dry_run else "added" if answer.status == CREATED else "updated"
         tell(view, upcoming, done)
     warn(daemon, answer)
 
 
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
-    """What became of it, and when it fires next."""
+    """Print what was done and the next fire times."""
     from wakeful.cli.schedule_words import when
     from wakeful.cli.timetable import say_when_none, show_times
 
@@ -63,14 +63,14 @@ def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
 
 
 def warn(daemon: Daemon, answer: Answer) -> None:
-    """What the writer should know. A schedule that nobody will ring must not look like one that will."""
+    """Print warnings, also if the daemon would not fire the schedule right now."""
     from wakeful.cli.health import why_idle
 
     if answer.warning:
         note(f"wakeful: {answer.warning}")
     reason = why_idle(daemon)
     if reason is not None:
-        note(f"wakeful: nothing rings at the moment: {reason}")
+        note(f"wakeful: no schedule fires at the moment: {reason}")
 
 
 def _refuse_slug(slug: str) -> None:
@@ -84,7 +84,7 @@ def _refuse_slug(slug: str) -> None:
 
 
 def _written(source: Any) -> dict[str, Any]:
-    """The definition a file begins with; what is only read back is left out by the daemon."""
+    """The definition in the --from file; the daemon ignores read-only fields."""
     if source is None:
         return {}
     try:
@@ -92,8 +92,10 @@ def _written(source: Any) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         raise Misused("not accepted", [("--from", f"{source.name} is not JSON ({error})")]) from error
     if not isinstance(written, dict):
-        raise Misused("not accepted", [("--from", f"{source.name} holds no object; a definition is {{…}}")])
-    written.pop("slug", None)  # it gets the name that was typed
+        raise Misused(
+            "not accepted", [("--from", f"{source.name} is not a JSON object; a definition looks like {{…}}")]
+        )
+    written.pop("slug", None)  # the name on the command line wins
     return written
 
 
@@ -116,7 +118,7 @@ def _put(
         return daemon.ask("PUT", schedule_path(slug), query=query, body=definition, headers=headers)
     except Refused as refused:
         if refused.status == EXISTS:
-            raise Ended(f"there is a schedule {slug} already", hint=f"change it: wakeful edit {slug} …") from refused
+            raise Ended(f"schedule {slug} already exists", hint=f"change it: wakeful edit {slug} …") from refused
         raise
     except Misused as misused:
         misused.faults = tuple(in_options(misused.faults, given))

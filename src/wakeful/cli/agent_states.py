@@ -1,4 +1,4 @@
-"""Whether the agents of the settings can be asked, for `up`, `doctor` and `check`."""
+"""Whether the configured agents are usable, for `up`, `doctor` and `check`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
     from wakeful.config.load import Loaded
 
-NO_AGENT: Final = "no agent is configured, so prompts go to an echo that replies with the prompt"
+NO_AGENT: Final = "no agent is configured, so prompts go to the echo agent, which replies with the prompt"
 HOW_TO_ADD: Final = (
-    "add one: `wakeful init` finds those that are installed; "
+    "add one: `wakeful init` finds installed agents; "
     'or write [agents.default] with adapter = "claude" (for example) into wakeful.toml'
 )
 
 
 class AgentState(NamedTuple):
-    """One agent of the settings."""
+    """One configured agent."""
 
     name: str
     adapter: str
-    field: str  # of the setting that names its program
-    problem: str | None  # why it cannot be asked, and the cure
+    field: str  # the setting that names its program
+    problem: str | None  # why it is unusable, and the cure
 
 
 def states_of(loaded: Loaded) -> list[AgentState]:
-    """The agents of these settings, with what is missing on this machine's PATH."""
+    """The configured agents, with what is missing on this machine's PATH."""
     from wakeful.integrations.agents.programs import missing, program_of
 
     states = []
@@ -38,7 +38,7 @@ def states_of(loaded: Loaded) -> list[AgentState]:
 
 
 def agents_of_settings(home: Path) -> list[AgentState]:
-    """Those of a home folder; none if its settings cannot be read, which is a finding of its own."""
+    """The agents of a home folder; empty if its settings cannot be read, which is reported separately."""
     from wakeful.config import SettingsRefused, load
 
     try:
@@ -48,12 +48,12 @@ def agents_of_settings(home: Path) -> list[AgentState]:
 
 
 def agents_of_daemon(daemon: Daemon) -> list[AgentState]:
-    """Those of a running daemon, which has a PATH of its own."""
+    """The agents of a running daemon, which may have another PATH."""
     listed = daemon.get("/api/agents")["agents"]
     return [AgentState(one["name"], one["adapter"], "", one["problem"]) for one in listed]
 
 
 def has_only_echo(home: Path) -> bool:
-    """Whether nobody but the echo would answer a prompt."""
+    """Whether only the echo agent is available."""
     states = agents_of_settings(home)
     return bool(states) and all(one.adapter == "echo" for one in states)

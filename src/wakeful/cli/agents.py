@@ -1,4 +1,4 @@
-"""Agents: which there are, how they stand, and asking one for real."""
+"""List the agents, show one, or test one with a real prompt."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ RUNGS: Final = ("claimed", "sent", "accepted", "started", "finished")
 OPEN: Final = ("running", "waiting")
 LOOK_EVERY: Final = 0.2
 _SAYS: Final = {
-    "claimed": "the daemon took the run",
-    "sent": "the prompt is on its way",
-    "accepted": "the agent took the prompt",
-    "started": "the agent works",
+    "claimed": "the daemon accepted the run",
+    "sent": "the prompt is being sent",
+    "accepted": "the agent accepted the prompt",
+    "started": "the agent is working",
     "finished": "the agent replied",
 }
 
 
 @command("agents")
 @click.argument("words", nargs=-1, metavar="[NAME | test NAME]")
-@click.option("--prompt", metavar="TEXT", help="With test: what to ask; default: a short test sentence.")
+@click.option("--prompt", metavar="TEXT", help="With test: the prompt to send; default: a short test prompt.")
 def agents_command(asked: Invocation, words: tuple[str, ...], prompt: str | None) -> None:
-    """List the agents, show one, or ask one for real.
+    """List the agents, show one, or test one with a real prompt.
 
-    `test NAME` sends a prompt through the daemon and prints each rung as the agent reaches it. Exit code 0 if the agent
+    `test NAME` sends a prompt through the daemon and prints each step as the agent reaches it. Exit code 0 if the agent
     replied, 1 if not.
     """
     match words:
@@ -73,7 +73,7 @@ def _list(found: list[dict[str, Any]]) -> None:
         if one["problem"]:
             note(f"  {one['name']}: {one['problem']}")
     if all(one["adapter"] == "echo" for one in found):
-        note("  only the echo answers; add an agent: wakeful init finds those that are installed")
+        note("  only the echo agent is configured; wakeful init finds installed agents")
 
 
 def _row(one: Mapping[str, Any], since: Any) -> list[str]:
@@ -128,7 +128,7 @@ def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
         if one["name"] == name:
             return one
     known = ", ".join(one["name"] for one in found)
-    raise Ended(f"there is no agent {name!r}", hint=f"there are: {known}")
+    raise Ended(f"there is no agent {name!r}", hint=f"configured: {known}")
 
 
 def _test(asked: Invocation, name: str, prompt: str | None) -> None:
@@ -136,10 +136,10 @@ def _test(asked: Invocation, name: str, prompt: str | None) -> None:
     body = {} if prompt is None else {"prompt": prompt}
     try:
         run_id = daemon.ask("POST", f"/api/agents/{quote(name, safe='')}/test", body=body).body["runId"]
-    except Misused as refused:  # it cannot be asked: that is the result of the test, not a wrong word
+    except Misused as refused:  # the agent is unusable: that is the test result, not a usage error
         raise Ended(str(refused), refused.faults, hint=refused.hint) from refused
     if not asked.is_json:
-        say(f"asking {name}, run {run_id}")
+        say(f"testing {name}, run {run_id}")
     run: dict[str, Any] = {}
     reached: set[str] = set()
     for run in _looks(daemon, run_id):
@@ -154,7 +154,7 @@ def _test(asked: Invocation, name: str, prompt: str | None) -> None:
 
 
 def _looks(daemon: Daemon, run_id: str) -> Iterator[dict[str, Any]]:
-    """The run, again and again until it has ended; its own timeout bounds it."""
+    """Poll the run until it has ended; the run's own timeout bounds this."""
     while True:
         run: dict[str, Any] = daemon.get(f"/api/runs/{run_id}")
         yield run
@@ -164,7 +164,7 @@ def _looks(daemon: Daemon, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _tell_progress(run: Mapping[str, Any], told: set[str]) -> None:
-    """Say what is new: what it waits for, and each rung it has reached since the last look."""
+    """Print what is new: what the run waits for, and each step it has reached since the last poll."""
     if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in told:
         told.add("waiting")
         say(f"  waiting   {run['reason']}")
@@ -176,7 +176,7 @@ def _tell_progress(run: Mapping[str, Any], told: set[str]) -> None:
 
 
 def _rungs(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The rungs it has reached, in order, each with its time."""
+    """The steps the run has reached, in order, each with its time."""
     times_of = dict(run.get("ladder") or {})
     if run.get("startedAt"):
         times_of.setdefault("claimed", run["startedAt"])

@@ -1,4 +1,4 @@
-"""What people were told is wrong: list it, and end it."""
+"""List alerts and acknowledge them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ LIMIT: Final = 50
 @command("alerts")
 @click.argument("action", type=click.Choice(("ack",)), required=False)
 @click.argument("which", metavar="[SLUG|ID]", required=False)
-@click.option("--open", "is_open", is_flag=True, help="Show only those that are open.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Recent ones at most.")
+@click.option("--open", "is_open", is_flag=True, help="Show only open alerts.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=LIMIT,
+    show_default=True,
+    help="Show at most this many closed alerts.",
+)
 def alerts_command(asked: Invocation, action: str | None, which: str | None, is_open: bool, limit: int) -> None:
-    """List what is wrong and what was recently; `ack SLUG` (or an id) ends one without a report."""
+    """List open and recent alerts; `ack SLUG` (or an id) closes one without a recovery message."""
     if action == "ack":
         _acknowledge(asked, which)
         return
@@ -36,7 +42,7 @@ def alerts_command(asked: Invocation, action: str | None, which: str | None, is_
 
 def _acknowledge(asked: Invocation, which: str | None) -> None:
     if which is None:
-        raise click.UsageError("name the schedule, or the id of the alert; `wakeful alerts` lists them")
+        raise click.UsageError("name the schedule or the alert id; `wakeful alerts` lists them")
     path = f"/api/alerts/{which}/acknowledge" if which.isdecimal() else schedule_path(which, "/acknowledge")
     answer = asked.daemon().ask("POST", path, body={}).body
     if asked.is_json:

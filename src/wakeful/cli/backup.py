@@ -1,4 +1,4 @@
-"""A copy of the database while it is in use."""
+"""Back up the database while it is in use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wakeful.engine.store_rollback import COPIED_AT
 
 PAGES_AT_ONCE: Final = 1000
 
-# A fact of the copy itself.
+# Stored only in the copy.
 MARK = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
@@ -27,13 +27,13 @@ MARK = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDAT
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def backup_command(asked: Invocation, file: Path, force: bool) -> None:
-    """Copy the database while it is in use; works with the daemon running or not.
+    """Copy the database while it is in use, with or without a running daemon.
 
-    The copy is consistent, checked, readable by you alone, and gets its name only when it is whole.
+    The copy is consistent, checked and readable only by you. FILE appears only once the copy is complete.
     """
     database = database_of(asked.home)
     if not database.is_file():
-        raise Ended(f"there is no database at {database}", hint="start the daemon once, or name another --home")
+        raise Ended(f"no database at {database}", hint="start the daemon once, or name another --home")
     if file.exists() and not force:
         raise Ended(f"{file} exists already", hint="name another file, or replace it with --force")
     size = _copy(database, file, force)
@@ -51,7 +51,7 @@ def _copy(database: Path, file: Path, force: bool) -> int:
         if force:
             unborn.replace(file)
         else:
-            os.link(unborn, file)  # unlike a rename it never replaces what somebody made meanwhile
+            os.link(unborn, file)  # unlike a rename, never replaces a file created in the meantime
         return file.stat().st_size
     except sqlite3.Error as error:
         raise Ended(f"the database could not be copied: {error}") from error
@@ -63,13 +63,13 @@ def _copy(database: Path, file: Path, force: bool) -> int:
 
 
 def mark_as_copy(connection: sqlite3.Connection) -> None:
-    """Whoever opens it later must know that things went on elsewhere, and do nothing again (`adopt_copy`)."""
+    """Mark the file as a copy: whatever opens it later must not repeat work done since (`adopt_copy`)."""
     with connection:
         connection.execute(MARK, (COPIED_AT, str(SystemClock().read().now)))
 
 
 def damage_of(connection: sqlite3.Connection) -> str | None:
-    """The first thing that is wrong with the file; None if it is whole."""
+    """The first integrity error of the file; None if it is intact."""
     return next((line for (line,) in connection.execute("PRAGMA quick_check") if line != "ok"), None)
 
 
@@ -82,6 +82,6 @@ def _write(database: Path, copy: Path) -> None:
         mark_as_copy(target)
         damage = damage_of(target)
     if damage is not None:
-        raise Ended(f"the copy is damaged ({damage})", hint="the database itself may be: wakeful doctor")
+        raise Ended(f"the copy is damaged ({damage})", hint="the database itself may be damaged too: wakeful doctor")
     with copy.open("rb") as written:
         os.fsync(written.fileno())

@@ -1,4 +1,4 @@
-"""Adding a Telegram bot: its token goes into a private file, its table to the end of wakeful.toml."""
+"""Add a Telegram bot: its token goes into a private file, its table to the end of wakeful.toml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 RESERVED: Final = ("last", "inbox")
 POLL: Final = 20
-"""Seconds that one question for updates is held."""
+"""Long-poll timeout for updates, in seconds."""
 TOKEN_MAX: Final = 4096
 
 
@@ -44,7 +44,7 @@ def add(
     _check_name(name)
     file = asked.home / "wakeful.toml"
     if name in _channels_of(asked.home):
-        raise Misused(f"there is a channel {name!r} already; choose another name, or edit [channels.{name}] in {file}")
+        raise Misused(f"channel {name!r} already exists; choose another name, or edit [channels.{name}] in {file}")
     try:
         patience = parse_duration(wait) / SECOND
     except Invalid as invalid:
@@ -55,7 +55,7 @@ def add(
     if asked.is_json:
         json_out({"channel": name, "chat": found.chat, "sender": found.name or None, "tokenFile": str(written)})
         return
-    say(f"channel {name} was added to {file}; its token is in {written}, readable by you alone")
+    say(f"channel {name} was added to {file}; its token is in {written}, readable only by you")
     note(f"try it: wakeful channels test {name}")
 
 
@@ -75,7 +75,7 @@ def _channels_of(home: Path) -> set[str]:
 
 
 def _token(file: str | None) -> str:
-    """The token: from a file, from a pipe, or typed without being shown."""
+    """The token: from a file, from a pipe, or typed without echo."""
     if file is not None and file != "-":
         try:
             with Path(file).expanduser().open(encoding="utf-8") as opened:
@@ -88,12 +88,12 @@ def _token(file: str | None) -> str:
         token = str(click.prompt("The bot's token (from @BotFather)", hide_input=True, err=True))
     token = token.strip()
     if not re.fullmatch(r"\d+:[\w-]+", token, re.ASCII):
-        raise Misused("this is not a bot's token; it looks like 110201543:AAHdqTcv…, @BotFather shows it (/token)")
+        raise Misused("this is not a bot token; it looks like 110201543:AAHdqTcv…, @BotFather shows it (/token)")
     return token
 
 
 async def _found(token: str, base_url: str, chat: str | None, patience: float, asked: Invocation) -> Next:
-    """Check the token; the chat that was named, or that of the next person who writes."""
+    """Check the token; return the given chat, or that of the next person who writes."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.channels.telegram import Bot
     from wakeful.integrations.channels.telegram_listening import ask_me
@@ -104,30 +104,32 @@ async def _found(token: str, base_url: str, chat: str | None, patience: float, a
         if isinstance(me, str):
             raise Ended(f"the token was not accepted: {me}", hint="nothing was written")
         if not asked.is_json:
-            note(f"the token is right: this is @{me.username}")
+            note(f"the token is valid: this is @{me.username}")
         return Next(chat, "") if chat is not None else await _next_sender(bot, me, patience, asked)
     finally:
         await bot.close()
 
 
 async def _next_sender(bot: Bot, me: BotIdentity, patience: float, asked: Invocation) -> Next:
-    """Whoever writes from now on; what was written before is confirmed and passed over."""
+    """The sender of the next message; older messages are confirmed and skipped."""
     from wakeful.integrations.channels.telegram_updates import message_of
 
     earlier = await _updates(bot, {"offset": -1, "timeout": 0})
     offset = earlier[-1]["update_id"] + 1 if earlier else 0
-    note(f"now write anything to @{me.username} in Telegram, from the chat that is to get the messages …")
+    note(f"now write anything to @{me.username} in Telegram, from the chat that should receive messages …")
     ends = asyncio.get_running_loop().time() + patience
     while (left := ends - asyncio.get_running_loop().time()) > 0:
         for update in await _updates(bot, {"offset": offset, "timeout": int(min(POLL, left))}):
             offset = update["update_id"] + 1
             message = message_of(update)
             if message is not None:
-                await _updates(bot, {"offset": offset, "timeout": 0})  # confirmed: the daemon does not hear it again
+                await _updates(bot, {"offset": offset, "timeout": 0})  # confirmed: the daemon does not receive it again
                 if not asked.is_json:
                     say(f"{message.sender.name} wrote: the chat id is {message.chat}")
                 return Next(message.chat, message.sender.name)
-    raise Ended("nobody wrote to the bot in time; nothing was written", hint="run it again, or give --chat ID")
+    raise Ended(
+        "no message to the bot arrived in time; the settings are unchanged", hint="run it again, or give --chat ID"
+    )
 
 
 async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -142,19 +144,19 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
             "getUpdates", {**body, "allowed_updates": ["message"]}, RequestContext("hear"), limit=limit
         )
     except (NoConnection, NoAnswer) as error:
-        raise Ended(f"the bot cannot be asked for messages: {error}", hint="nothing was written") from error
+        raise Ended(f"cannot fetch messages for the bot: {error}", hint="nothing was written") from error
     answer = await response.json()
     result = answer.get("result") if isinstance(answer, dict) else None
     if response.is_ok and isinstance(result, list):
         return [one for one in result if isinstance(one, dict) and isinstance(one.get("update_id"), int)]
-    hint = "nothing was written; give --chat ID if you know the chat"
+    hint = "the settings are unchanged; give --chat ID if you know the chat"
     if response.status == 409:
-        hint = "another program polls this bot, or a webhook is set: end it, or give --chat ID"
-    raise Ended(f"the bot cannot be asked for messages: {response.line}: {told(answer, 0)[0]}", hint=hint)
+        hint = "another program polls this bot, or a webhook is set: stop it, or give --chat ID"
+    raise Ended(f"cannot fetch messages for the bot: {response.line}: {told(answer, 0)[0]}", hint=hint)
 
 
 def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_url: str) -> Path:
-    """Token file and table; both, or neither. The settings are checked before they take the place of the old ones."""
+    """Write token file and table; both, or neither. The settings are checked before they replace the old ones."""
     from wakeful.cli.home import make_home
     from wakeful.config import SettingsRefused, load
 
@@ -171,7 +173,7 @@ def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_
         secret.unlink(missing_ok=True)
         draft.unlink(missing_ok=True)
         why = str(error.errors[0]) if isinstance(error, SettingsRefused) else str(error)
-        raise Ended(f"{file} was left as it is: {why}", hint=f"write [channels.{name}] into it by hand") from error
+        raise Ended(f"{file} is unchanged: {why}", hint=f"write [channels.{name}] into it by hand") from error
     return secret
 
 
@@ -186,7 +188,7 @@ def _table(before: str, name: str, secret: str, chat: str, inbound: bool, base_u
 
 
 def _put(path: Path, text: str, mode: int) -> None:
-    """Write a file that nobody else can read meanwhile."""
+    """Write a file that is private from the start."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "w", encoding="utf-8") as opened:

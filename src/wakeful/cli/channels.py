@@ -1,4 +1,4 @@
-"""The ways to people: which there are, trying one out, and adding a Telegram bot."""
+"""List the channels, test one, or add a Telegram bot."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wakeful.cli.invocation import Invocation, end, group
 from wakeful.cli.render import json_out, note, say
 
 TEST_WITHIN: Final = 90.0
-"""Seconds; the daemon itself waits for a minute."""
+"""Seconds; the daemon itself waits one minute."""
 
 
 @group("channels")
 def channels_command(asked: Invocation) -> None:
-    """List the channels in the order in which they are asked, and where a person was last heard of."""
+    """List the channels in the order in which they are tried, and where a person was last seen."""
     answer = asked.daemon().get("/api/channels")
     if asked.is_json:
         json_out(answer)
@@ -43,11 +43,11 @@ def channels_command(asked: Invocation) -> None:
 
 @channels_command.asked("test")
 @click.argument("name")
-@click.option("--to", metavar="RECIPIENT", help="Whom to write to; default: whom the channel is for.")
+@click.option("--to", metavar="RECIPIENT", help="The recipient; default: the one in the settings.")
 def test_command(asked: Invocation, name: str, to: str | None) -> None:
-    """Send a test message through a channel, and say whether it arrived.
+    """Send a test message through a channel and report whether it was delivered.
 
-    Exit code 0 if it was delivered, 1 with the reason if not.
+    Exit code 0 if it was delivered, 1 with the reason otherwise.
     """
     body = {} if to is None else {"to": to}
     path = f"/api/channels/{quote(name, safe='')}/test"
@@ -67,18 +67,22 @@ def test_command(asked: Invocation, name: str, to: str | None) -> None:
 @channels_command.asked("add")
 @click.argument("kind", metavar="telegram")
 @click.argument("name")
-@click.option("--token-file", metavar="FILE", help="Read the bot's token from there (- for standard input).")
-@click.option("--chat", metavar="ID", help="Who gets messages; default: the next person who writes to the bot.")
-@click.option("--inbound", is_flag=True, help="Also listen: what that chat writes gives the agent a turn.")
-@click.option("--wait", metavar="DUR", default="5m", show_default=True, help="How long to wait for that person.")
-@click.option("--base-url", metavar="URL", default="https://api.telegram.org", help="Where the Bot API is.")
+@click.option("--token-file", metavar="FILE", help="Read the bot token from this file (- for standard input).")
+@click.option("--chat", metavar="ID", help="The chat to send to; default: the next one that writes to the bot.")
+@click.option("--inbound", is_flag=True, help="Also receive: a message from that chat gives the agent a turn.")
+@click.option(
+    "--wait", metavar="DUR", default="5m", show_default=True, help="How long to wait for a message to the bot."
+)
+@click.option("--base-url", metavar="URL", default="https://api.telegram.org", help="Base URL of the Bot API.")
 def add_command(asked: Invocation, kind: str, name: str, **given: Any) -> None:
-    """Add a Telegram bot: check its token, store it privately, find out the chat, write the settings.
+    """Add a Telegram bot: check its token, store it privately, find the chat id, write the settings.
 
-    The token is asked for without showing it, or read from standard input if that is no terminal.
+    The token is prompted for without echo, or read from standard input if that is not a terminal.
     """
     if kind != "telegram":
-        raise Misused(f"{kind!r} cannot be added by a command; write [channels.{name}] into wakeful.toml, or: telegram")
+        raise Misused(
+            f"{kind!r} cannot be added by a command (only telegram can); write [channels.{name}] into wakeful.toml"
+        )
     from wakeful.cli.channel_telegram import add
 
     add(asked, name, **given)

@@ -1,4 +1,4 @@
-"""Checking a file before anybody depends on it: a `wakeful.toml`, or a `definition.json`."""
+"""Check a `wakeful.toml` or a `definition.json` without a daemon."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE_MAX: Final = 1024 * 1024
 def check_command(asked: Invocation, file: Path) -> None:
     """Check a wakeful.toml or a definition.json, without a daemon.
 
-    Every fault is named with its place and its cure; a definition that is right is shown with its next five times.
+    Every error is listed with its place and how to fix it; a valid definition is shown with its next five times.
     """
     faults, answer = _check_definition(asked, file) if _is_definition(file) else _check_settings(asked, file)
     if asked.is_json:
@@ -47,9 +47,9 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
     for warning in answer.get("warnings", []):
         note(f"{file}: warning: {warning['field']}: {warning['message']}")
     if faults:
-        note(f"wakeful: {len(faults)} {'thing' if len(faults) == 1 else 'things'} to put right in {file}")
+        note(f"wakeful: {len(faults)} {'error' if len(faults) == 1 else 'errors'} in {file}")
         return
-    say(f"{file} is right{': ' + words.when(answer) if answer.get('description') else ''}")
+    say(f"{file} is valid{': ' + words.when(answer) if answer.get('description') else ''}")
     if answer.get("environment"):
         _tell_environment(answer["environment"])
     if answer.get("next"):
@@ -59,7 +59,7 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
 
 
 def _tell_environment(programs: list[dict[str, Any]]) -> None:
-    """Which variables of this terminal's environment a daemon started here would withhold from whom."""
+    """List the variables of this environment that a daemon started here would withhold, and from which programs."""
     if not any(one["withheld"] or one["passed"] for one in programs):
         say("No variable of this environment looks like a secret, so none is withheld from programs.")
         return
@@ -86,7 +86,7 @@ def _content(file: Path) -> str:
         with file.open("rb") as opened:
             content = opened.read(FILE_MAX + 1)
     except OSError as error:
-        raise Ended(f"{file} cannot be read: {error.strerror}", hint="check its name and who may read it") from error
+        raise Ended(f"{file} cannot be read: {error.strerror}", hint="check its name and permissions") from error
     if len(content) > FILE_MAX:
         raise Ended(f"{file} is larger than {FILE_MAX // 1024} KiB; is it the right file?")
     return content.decode(errors="replace")
@@ -108,7 +108,7 @@ def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]]
         {
             "line": _line_of(file, fault.module),
             "field": "workflows.modules",
-            "message": f"{fault.module} cannot be loaded: {fault.error}; it is looked for where Python looks, and then "
+            "message": f"{fault.module} cannot be loaded: {fault.error}; it is searched for on Python's path, and then "
             f"in {asked.home}",
         }
         for fault in faults
@@ -120,7 +120,7 @@ def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]]
 
 
 def _line_of(file: Path, module: str) -> int | None:
-    """Where a module is named."""
+    """The line that names a module."""
     lines = _content(file).splitlines()
     return next((number for number, line in enumerate(lines, start=1) if f'"{module}"' in line), None)
 
@@ -159,8 +159,8 @@ def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any
 
 
 def _checked(asked: Invocation, definition: Any, now: int) -> Any:
-    """What the daemon would refuse beyond the shape: a time that is past, an agent that is not there, a prompt too
-    often for the settings."""
+    """What the daemon would refuse although the shape is valid: a time in the past, an unknown agent, a prompt more
+    often than the settings allow."""
     from dataclasses import replace
 
     from wakeful.core.errors import FieldError, Invalid
@@ -183,7 +183,7 @@ def _checked(asked: Invocation, definition: Any, now: int) -> Any:
 
 
 def _check_agent(prompt: Prompt, settings: Settings, home: Path) -> FieldError | None:
-    """What the daemon would say about the agent, in the same words."""
+    """The daemon's own message about the agent."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.actions.registry import CallRegistry
     from wakeful.integrations.agents.from_settings import AgentRegistry

@@ -1,4 +1,4 @@
-"""HTTP to the daemon, with nothing but the standard library: it must be quick to start and quick to fail.
+"""HTTP client for the daemon, standard library only: it must start fast and fail fast.
 
 The Unix socket in the home folder comes first, because it needs no token. Inside a run the run's own token is used, so
 that the daemon knows which run is calling. Otherwise it is TCP with the home's token.
@@ -22,9 +22,9 @@ from wakeful.cli.home import Running, running
 from wakeful.server.daemon.sockets import SOCKET_NAME
 
 TIMEOUT: Final = 10.0
-"""Seconds for an ordinary answer: far more than the daemon needs, little enough to notice that it hangs."""
+"""Seconds for an ordinary response: far more than the daemon needs, short enough to notice that it hangs."""
 FOLLOW_TIMEOUT: Final = 60.0
-"""A stream that is alive says something every 15 seconds."""
+"""Seconds; a live stream sends something every 15 seconds."""
 ANSWER_MAX: Final = 64 * 1024 * 1024
 PAGE: Final = 500
 TOKEN_VARIABLE: Final = "WAKEFUL_TOKEN"  # noqa: S105 - the name of a variable
@@ -34,7 +34,7 @@ UNAUTHORIZED: Final = 401
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status, the body as JSON (None if there is none), the version's tag, and a warning."""
+    """A response: the status, the JSON body (None if empty), the ETag, and a warning."""
 
     status: int
     body: Any
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is asked."""
+    """A request."""
 
     method: str
     path: str
@@ -59,7 +59,7 @@ class _Request:
 
 
 class Refused(Ended):
-    """The daemon understood and said no."""
+    """The daemon refused the request."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         listed = problem.get("errors")
@@ -68,7 +68,7 @@ class Refused(Ended):
             for one in (listed if isinstance(listed, list) else [])
             if isinstance(one, Mapping)
         ]
-        words = problem.get("detail") or problem.get("error") or problem.get("title") or f"the daemon answered {status}"
+        words = problem.get("detail") or problem.get("error") or problem.get("title") or f"the daemon returned {status}"
         super().__init__(str(words), faults)
         self.status = status
 
@@ -95,14 +95,14 @@ class Daemon:
         headers: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT,
     ) -> Answer:
-        """One request; raises `Refused` for an answer that is not a success."""
+        """Send one request; raises `Refused` for an error response."""
         answer = self._exchange(_Request(method, path, query or {}, body, headers or {}), timeout)
         if answer.status >= 400:
             raise self._refused(answer)
         return answer
 
     def look(self, path: str, *, timeout: float = TIMEOUT) -> Answer:
-        """A GET whose answer counts whatever its status: one that is not well says so with 503."""
+        """The body of a GET whatever its status: an unhealthy daemon returns 503 with a body."""
         return self._exchange(_Request("GET", path), timeout)
 
     def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]:
@@ -114,7 +114,7 @@ class Daemon:
             page = self.get(path, limit=size, cursor=cursor, **query)
             found += page[name]
             before, cursor = cursor, page.get("next")
-            if cursor is None or cursor == before:  # a page may be empty, and still lead on
+            if cursor is None or cursor == before:  # a page may be empty and still have a next cursor
                 break
         return found
 
@@ -138,7 +138,7 @@ class Daemon:
             return self._answer(self._send(connection, request))
 
     def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
-        """Send it, and if a token is needed that only the settings know, once more with that."""
+        """Send it; if that needs a token that only the settings have, send it again with that token."""
         response = self._send_once(connection, request)
         if response.status == UNAUTHORIZED and self._way.may_look_up:
             found = _token_of_settings(self._home)
@@ -161,12 +161,14 @@ class Daemon:
         except ConnectionRefusedError as error:
             raise no_daemon(self._home, f"though process {self.running.pid} holds its lock") from error
         except (HTTPException, OSError) as error:
-            raise Ended(f"the daemon (process {self.running.pid}) broke off the answer: {error}") from error
+            raise Ended(
+                f"the daemon (process {self.running.pid}) closed the connection mid-response: {error}"
+            ) from error
 
     def _silent(self, timeout: float | None) -> Ended:
         return NoDaemon(
-            f"the daemon (process {self.running.pid}) does not answer within {timeout:g}s",
-            hint=f"look into {self._home / 'server.log'}; if it hangs, end it and start anew: "
+            f"the daemon (process {self.running.pid}) did not respond within {timeout:g}s",
+            hint=f"look into {self._home / 'server.log'}; if it hangs, stop it and restart it: "
             f"{start_command(self._home)}",
         )
 
@@ -176,13 +178,15 @@ class Daemon:
         except TimeoutError as error:
             raise self._silent(TIMEOUT) from error
         except (HTTPException, OSError) as error:
-            raise Ended(f"the daemon (process {self.running.pid}) broke off the answer: {error}") from error
+            raise Ended(
+                f"the daemon (process {self.running.pid}) closed the connection mid-response: {error}"
+            ) from error
         try:
             body = json.loads(text) if text else None
         except ValueError:
             body = text
         if body is not None and not isinstance(body, dict):
-            raise Ended(f"what answers at {self.running.url} is not this daemon: it sent no JSON object")
+            raise Ended(f"the server at {self.running.url} is not this daemon: it did not return a JSON object")
         return Answer(response.status, body, response.getheader("ETag"), response.getheader("Wakeful-Warning"))
 
     def _refused(self, answer: Answer) -> Ended:
@@ -196,7 +200,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """How the daemon is reached. `may_look_up`: the token may also be the one the settings name."""
+    """How the daemon is reached. `may_look_up`: the token may also come from the settings."""
 
     host: str
     port: int
@@ -244,7 +248,7 @@ class _UnixConnection(HTTPConnection):
 
 
 def find(home: Path, *, what: str = "") -> Daemon:
-    """The daemon that holds this home; raises `NoDaemon` if none does."""
+    """The daemon of this home; raises `NoDaemon` if none is running."""
     found = running(home)
     if found is None:
         raise no_daemon(home, what)
@@ -252,7 +256,7 @@ def find(home: Path, *, what: str = "") -> Daemon:
 
 
 def owner_path(name: str, question: str = "") -> str:
-    """Where a schedule, a slot (`slot:main`) or a workflow (`workflow:inbox`) is asked about."""
+    """The API path of a schedule, a slot (`slot:main`) or a workflow (`workflow:inbox`)."""
     prefix, colon, rest = name.partition(":")
     if colon and prefix in ("slot", "workflow"):
         if not rest or not rest.isascii() or not all(char.isalnum() or char in "._-" for char in rest):
@@ -262,7 +266,7 @@ def owner_path(name: str, question: str = "") -> str:
 
 
 def schedule_path(slug: str, question: str = "") -> str:
-    """Where a schedule is; a text that no schedule can have as its name is not even asked for."""
+    """The API path of a schedule; an impossible name is refused without a request."""
     from wakeful.core.schedule.definition import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(slug):
@@ -275,7 +279,7 @@ def _text(value: Any) -> str:
 
 
 def _events(response: HTTPResponse) -> Iterator[Any]:
-    """Server-sent events: `data:` lines up to an empty one; everything else keeps the line alive."""
+    """Parse server-sent events: `data:` lines up to an empty one; anything else is keep-alive."""
     data: list[str] = []
     while raw := _line(response):
         text = raw.decode(errors="replace").rstrip("\r\n")
@@ -289,7 +293,7 @@ def _events(response: HTTPResponse) -> Iterator[Any]:
 def _line(response: HTTPResponse) -> bytes:
     try:
         return response.readline()
-    except (HTTPException, OSError):  # it broke off, or was silent for too long: it has ended either way
+    except (HTTPException, OSError):  # disconnected, or silent for too long: the stream has ended either way
         return b""
 
 
@@ -303,7 +307,7 @@ def _token_of_home(home: Path) -> str | None:
 
 
 def _token_of_settings(home: Path) -> str | None:
-    """The token the daemon was given, if the settings of the home tell it to us as well."""
+    """The daemon's token, if the settings of the home reveal it to this user too."""
     from wakeful.config import SettingsRefused, load
 
     try:

@@ -10,9 +10,9 @@ from wakeful.cli.invocation import Invocation, command
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(asked: Invocation, shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
-    Commands, options and slugs are completed; slugs are asked of the daemon.
+    Completes commands, options and slugs; slugs come from the running daemon.
 
     \b
       bash:  eval "$(wakeful completion bash)"     in ~/.bashrc
@@ -26,8 +26,8 @@ def completion_command(asked: Invocation, shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"there is no completion for {shell}")
-    # Bash's own `source` first asks the bash on the path for its version, which need not be the one that reads this.
+        raise click.UsageError(f"no completion for {shell}")
+    # Click's script runs the bash on the PATH to check its version, which may not be the shell that reads this.
     script = ShellComplete.source(kind(root, {}, "wakeful", "_WAKEFUL_COMPLETE"))
     if asked.is_json:
         json_out({"shell": shell, "script": script})

@@ -1,4 +1,4 @@
-"""The daemon's life: start it, see it, stop it."""
+"""Start the daemon, show its status, stop it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,18 @@ LOOK: Final = 0.05
 
 
 @command("up")
-@click.option("--host", metavar="ADDRESS", help="Where to listen; default: [server] in wakeful.toml, or 127.0.0.1.")
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0: any that is free; default 8377.")
-@click.option("--store", metavar="URL", help="Where to keep everything: sqlite:///FILE or postgresql://…")
-@click.option("--demo", is_flag=True, help="A look around: a home of its own (~/.wakeful-demo) where everything moves.")
+@click.option(
+    "--host", metavar="ADDRESS", help="Address to listen on; default: [server] in wakeful.toml, or 127.0.0.1."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port; 0 picks a free one; default 8377.")
+@click.option("--store", metavar="URL", help="The store: sqlite:///FILE or postgresql://…")
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Start a demo in its own home (~/.wakeful-demo), with schedules that fire every few seconds.",
+)
 def up_command(asked: Invocation, host: str | None, port: int | None, store: str | None, demo: bool) -> None:
-    """Start the daemon in the foreground. It ends with Ctrl-C, or with: wakeful down."""
+    """Start the daemon in the foreground. Stop it with Ctrl-C, or with: wakeful down."""
     import logging
 
     from wakeful.cli import demo as demonstration
@@ -55,13 +61,13 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
             say(f"Wakeful is listening on {listening.address}")
             if listening.link is not None:
                 say(f"Open the page: {listening.link}\nThe link works once; for another: wakeful open")
-            say("Ctrl-C ends it.")
+            say("Stop it with Ctrl-C.")
             if not demo and has_only_echo(asked.home):
                 note(f"{NO_AGENT[0].upper()}{NO_AGENT[1:]}.\n{HOW_TO_ADD[0].upper()}{HOW_TO_ADD[1:]}.")
         if demo:
             demonstration.begin(asked, listening)
 
-    # Of our own parts all is said (the daemon sees to that), of libraries only what is wrong.
+    # Our own loggers log everything (the daemon sets that up), libraries only warnings.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         run(asked.home, host=host, port=port, store=store, on_ready=ready)
@@ -71,11 +77,11 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
 
 @command("status")
 def status_command(asked: Invocation) -> None:
-    """Show whether the daemon runs, and its health. Exit code 3 if none runs, 1 if it is not well."""
+    """Show whether the daemon is running, and its health. Exit code 3 if it is not running, 1 if it is unhealthy."""
     from wakeful.cli.client import find
     from wakeful.cli.health import health_of
 
-    daemon = find(asked.home, what="so nothing rings")
+    daemon = find(asked.home, what="so no schedule fires")
     health = health_of(daemon)
     upcoming = daemon.get("/api/upcoming", limit=1)["upcoming"]
     answer = {
@@ -96,9 +102,11 @@ def status_command(asked: Invocation) -> None:
 
 
 @command("down")
-@click.option("--timeout", metavar="DUR", default="60s", show_default=True, help="How long to wait for its end.")
+@click.option(
+    "--timeout", metavar="DUR", default="60s", show_default=True, help="How long to wait until it has stopped."
+)
 def down_command(asked: Invocation, timeout: str) -> None:
-    """Stop the daemon, and wait until it has ended; runs in progress may finish within limits.shutdown_grace."""
+    """Stop the daemon and wait until it has exited; runs in progress may finish within limits.shutdown_grace."""
     from wakeful.cli.time_options import duration
 
     patience = duration(timeout, "--timeout") / 1000
@@ -109,23 +117,23 @@ def down_command(asked: Invocation, timeout: str) -> None:
     if asked.is_json:
         json_out({"running": False, "pid": found.pid})
     else:
-        say(f"the daemon (process {found.pid}) has ended")
+        say(f"the daemon (process {found.pid}) has stopped")
 
 
 def _stop(pid: int, home: Path, patience: float) -> None:
-    """Ask the process to end. It holds the lock, so the number is still its own and no stranger is signalled."""
+    """Send SIGTERM. The process holds the lock, so the pid cannot have been reused."""
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError as error:
-        raise Ended(f"process {pid} belongs to somebody else", hint="ask its owner to stop it") from error
+        raise Ended(f"process {pid} belongs to another user", hint="ask its owner to stop it") from error
     give_up_at = time.monotonic() + patience
     while (still := holder_of(home)) is not None and still.pid == pid:
         if time.monotonic() >= give_up_at:
             raise Ended(
-                f"the daemon (process {pid}) has not ended within {patience:g}s",
-                hint="it waits for runs under way; wait longer with --timeout, or see: wakeful ls --status running",
+                f"the daemon (process {pid}) has not stopped within {patience:g}s",
+                hint="it waits for runs in progress; wait longer with --timeout, or see: wakeful ls --status running",
             )
         time.sleep(LOOK)
 
@@ -140,7 +148,7 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
         ("daemon", f"running as process {found.pid}, since {times.when(answer['startedAt'], since)}"),
         ("address", found.url),
         ("home", answer["home"]),
-        ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["not well"])),
+        ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["unhealthy"])),
         ("last tick", times.relative(tick, since)),
         ("running", health.get("running", times.NONE)),
         ("next", _fire(fire, since)),

@@ -1,7 +1,7 @@
-"""A time of day as it is typed: `9:00`, `today 18:00`, `tomorrow 9:00`, `monday at 9:00`.
+"""Parse a time of day as typed: `9:00`, `today 18:00`, `tomorrow 9:00`, `monday at 9:00`.
 
-It is read on the wall clock of a zone and becomes a date and a time without an offset. What those mean when clocks
-change is decided where every other local time is read, by `parse_instant`.
+It is read on the wall clock of a zone and becomes a local date and time. `parse_instant` then resolves it, also
+across DST changes, as it does for every other local time.
 """
 
 import re
@@ -15,9 +15,9 @@ _TYPED: Final = re.compile(
 
 
 def upcoming_wall(text: str, now: datetime, zone: tzinfo) -> str | None:
-    """The next such time after `now`, as `2026-01-30T09:00:00`; None if the text is no time of day.
+    """The next such time after `now`, as `2026-01-30T09:00:00`; None if the text is not a time of day.
 
-    With `today` it may be past. A weekday's name is today if its time is still to come."""
+    With `today` it may be in the past. A weekday name means today if the time is still ahead."""
     typed = _typed(text)
     if typed is None:
         return None
@@ -30,7 +30,7 @@ def upcoming_wall(text: str, now: datetime, zone: tzinfo) -> str | None:
 
 
 def wall_of_today(text: str, now: datetime, zone: tzinfo) -> str | None:
-    """That time on this day, past or to come; also of `yesterday` and `tomorrow`. None: it is no time of day."""
+    """That time today, past or future; `yesterday` and `tomorrow` also work. None if it is not a time of day."""
     typed = _typed(text)
     if typed is None:
         return None

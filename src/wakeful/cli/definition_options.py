@@ -1,4 +1,4 @@
-"""All of a definition on the command line: when, what, and how it behaves."""
+"""All definition fields as command line options: when, what, and how the schedule behaves."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ _OPTIONS: Final = (
         "--deliver",
         metavar="CHANNEL",
         multiple=True,
-        help="Where the reply goes: a channel, or last; may be repeated.",
+        help="Where the reply goes: a channel, or last. Repeatable.",
     ),
-    click.option("--catch-up", type=click.Choice(["once", "skip", "all"]), help="What becomes of missed times."),
+    click.option("--catch-up", type=click.Choice(["once", "skip", "all"]), help="What to do with missed times."),
     click.option("--timeout", metavar="DUR", help="How long a run may take; default 2h."),
-    click.option("--enabled/--disabled", "enabled", default=None, help="Whether it fires."),
+    click.option("--enabled/--disabled", "enabled", default=None, help="Whether the schedule fires."),
     click.option(
         "--set",
         "changes",
         metavar="FIELD=VALUE",
         multiple=True,
-        help="Any other field of the definition, e.g. overlap=queue or retry.times=3; may be repeated.",
+        help="Any other field of the definition, e.g. overlap=queue or retry.times=3. Repeatable.",
     ),
 )
 
 
 def definition_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command with everything a definition can hold."""
+    """Add the options for all definition fields to a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return timing_options.timing_options(action_options.action_options(function))
 
 
 def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[str, Any]:
-    """The fields of the definition that were given; all faults at once."""
+    """The definition fields that were given; raises with all errors at once."""
     schedule, faults = timing_options.schedule_of(given, is_edit=is_edit)
     action, more = action_options.action_of(given, is_edit=is_edit)
     faults += more
@@ -68,7 +68,7 @@ def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[st
 
 
 def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Fault]:
-    """The daemon's complaints with the options in place of the fields, where the user wrote an option."""
+    """The daemon's errors with option names in place of field names, where the user gave an option."""
     typed = {timing_options.flag(name) for name, value in given.items() if value not in (None, ())}
     typed |= {"--at"} if given.get("in") is not None else set()
     return [(_option(field, typed), _with_cure(message)) for field, message in faults]
@@ -82,14 +82,14 @@ def _option(field: str, typed: set[str]) -> str:
 
 
 def _with_cure(message: str) -> str:
-    """The daemon's words for this one are fixed by clients that know them, and name no cure."""
+    """Add the cure to a daemon message whose wording clients depend on."""
     if not message.startswith("Minimum interval is "):
         return message
     return f"{message} for an agent, because turns cost money; lower limits.agent_interval_min in wakeful.toml"
 
 
 def _set(fields: dict[str, Any], change: str) -> list[Fault]:
-    """Put one `retry.times=3` into the fields."""
+    """Apply one `retry.times=3` to the fields."""
     name, equals, text = change.partition("=")
     if not equals or not name.strip():
         return [("--set", f"{change!r} is not FIELD=VALUE; write for example overlap=queue")]
@@ -98,13 +98,13 @@ def _set(fields: dict[str, Any], change: str) -> list[Fault]:
     for part in path:
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
-            return [("--set", f"{name!r} lies inside {part!r}, which is a value already; give one of them")]
+            return [("--set", f"{name!r} is inside {part!r}, which already has a value; give only one of them")]
     inner[last] = _value(text)
     return []
 
 
 def _value(text: str) -> Any:
-    """JSON where it is JSON, otherwise the text itself: `3` is a number, `queue` a text, `null` takes away."""
+    """The value as JSON if it parses, otherwise as text: `3` is a number, `queue` a text, `null` removes."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`wakeful up --demo`: a home of its own, furnished over the API as soon as the daemon answers."""
+"""`wakeful up --demo`: a separate home, filled over the API as soon as the daemon responds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ log = logging.getLogger("wakeful.server.demo")
 
 USUAL_PORT: Final = 8377
 PATIENCE: Final = 60.0
-"""Seconds: to deploy a workflow its handlers are asked once."""
+"""Seconds; deploying a workflow calls each of its handlers once."""
 
 
 def move_in(asked: Invocation) -> None:
-    """Make the demo's home the home of this call; the user's own is used for nothing, unless --home names one."""
+    """Use the demo's home for this invocation; the user's own home is not touched unless --home names it."""
     if not asked.is_home_named:
         asked.home = full_path(DEMO_HOME)
     try:
@@ -37,7 +37,7 @@ def move_in(asked: Invocation) -> None:
 
 
 def port_of(asked: int | None) -> int | None:
-    """The port that was asked for; if none was, and the usual one is taken (by the user's own daemon), any."""
+    """The requested port; without one, any free port if the default is taken (by the user's own daemon)."""
     if asked is not None:
         return asked
     with socket.socket() as door:
@@ -50,28 +50,30 @@ def port_of(asked: int | None) -> int | None:
 
 
 def begin(asked: Invocation, listening: Listening) -> None:
-    """Furnish it beside the daemon, whose loop must not wait for its own answers."""
+    """Fill the demo in a thread: the daemon's event loop must not wait for its own responses."""
     if not asked.is_json:
         say(f"This is the demo: open {listening.address}/#/timeline?span=15m and watch.")
-        say(f"Ask it: wakeful --home {asked.home} ls")
+        say(f"Try: wakeful --home {asked.home} ls")
     threading.Thread(target=_furnish, args=(asked, listening), name="wakeful-demo", daemon=True).start()
 
 
 def _furnish(asked: Invocation, listening: Listening) -> None:
     daemon = asked.daemon()
-    _post(daemon, "/api/channels/inbox/touch")  # a person is at the page: what nobody else is named for goes there
+    _post(daemon, "/api/channels/inbox/touch")  # a person is at the page, so messages for `last` go to the inbox
     for thing in things(asked.home, listening.address):
         try:
             daemon.ask("PUT", thing.path, body=thing.body, timeout=PATIENCE)
         except Ended as error:
-            log.warning("the demo is without %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)]))
+            log.warning(
+                "the demo could not create %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)])
+            )
     _post(daemon, f"/api/schedule/{PAUSED}/pause")
     _post(daemon, f"/api/schedule/{UNHEARD}/run")
-    _post(daemon, "/api/wake", {"reason": "manual", "text": "Somebody is looking at the demo."})
+    _post(daemon, "/api/wake", {"reason": "manual", "text": "Someone is looking at the demo."})
 
 
 def _post(daemon: Daemon, path: str, body: Mapping[str, str] | None = None) -> None:
     try:
         daemon.ask("POST", path, body=body or {})
     except Ended as error:
-        log.warning("the demo is without %s: %s", path, error)
+        log.warning("the demo could not create %s: %s", path, error)

@@ -1,4 +1,4 @@
-"""Looking for what is wrong: the home, the settings, the database, the daemon, the clock, the schedules."""
+"""Diagnose the home, the settings, the database, the daemon, the clock and the schedules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TROUBLED_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: Literal["ok", "warning", "wrong"]
@@ -39,9 +39,9 @@ class Finding:
 
 @command("doctor")
 def doctor_command(asked: Invocation) -> None:
-    """Look for problems, and say how to fix them; works without a daemon too.
+    """Check for problems and show how to fix them; also works without a daemon.
 
-    Exit code 1 if something is wrong; warnings alone are no failure.
+    Exit code 1 if something is wrong; warnings alone do not count.
     """
     findings = [finding for look in LOOKS for finding in look(asked)]
     is_well = all(finding.state != "wrong" for finding in findings)
@@ -67,20 +67,23 @@ def _tell(findings: list[Finding]) -> None:
 def _home(asked: Invocation) -> Iterator[Finding]:
     home = asked.home
     if not home.exists():
-        yield Finding("home", "warning", f"{home} does not exist yet", f"it is made by: {start_command(home)}")
+        yield Finding("home", "warning", f"{home} does not exist yet", f"create it: {start_command(home)}")
         return
     if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding(
-            "home", "wrong", f"{home} is not a folder you may write to", "make it one, or name another --home"
-        )
+        yield Finding("home", "wrong", f"{home} is not a writable folder", "make it writable, or name another --home")
         return
     if home.stat().st_mode & OTHERS:
-        yield Finding("home", "warning", f"others on this machine can look into {home}", f"run: chmod 700 {home}")
+        yield Finding("home", "warning", f"other users of this machine can read {home}", f"run: chmod 700 {home}")
     else:
-        yield Finding("home", "ok", f"{home}, yours alone")
+        yield Finding("home", "ok", f"{home}, readable only by you")
     free = shutil.disk_usage(home).free
     if free < ROOM_MIN:
-        yield Finding("disk", "wrong", f"only {free // 1_000_000} MB are free", "make room: nothing can be recorded")
+        yield Finding(
+            "disk",
+            "wrong",
+            f"only {free // 1_000_000} MB are free",
+            "free some space: without it nothing can be recorded",
+        )
     else:
         yield Finding("disk", "ok", f"{free // 1_000_000:,} MB free")
 
@@ -98,16 +101,16 @@ def _settings(asked: Invocation) -> Iterator[Finding]:
     for warning in loaded.warnings:
         yield Finding("settings", "warning", f"{file.name}, {warning}")
     if loaded.settings.server.auth == "none":
-        words = 'auth = "none": every user of this machine can use the daemon, and so run programs as its user'
-        yield Finding("access", "warning", words, f"remove auth from [server] in {file}, then start it again")
-    if not _is_held(asked.home):  # else the daemon says which modules it could not load
+        words = 'auth = "none": every user of this machine can use the daemon, and so run programs as you'
+        yield Finding("access", "warning", words, f"remove auth from [server] in {file}, then restart the daemon")
+    if not _is_held(asked.home):  # a running daemon reports which modules it could not load
         yield from _modules(loaded.settings.workflows.modules, asked.home)
     if not loaded.warnings:
-        yield Finding("settings", "ok", f"{file.name} is right" if file.exists() else "defaults, no wakeful.toml")
+        yield Finding("settings", "ok", f"{file.name} is valid" if file.exists() else "defaults, no wakeful.toml")
 
 
 def _is_held(home: Path) -> bool:
-    """Whether a daemon is there, even one that is starting."""
+    """Whether a daemon holds the home, even one that is still starting."""
     try:
         return running(home) is not None
     except Ended:
@@ -118,7 +121,7 @@ def _modules(modules: Sequence[str], home: Path) -> Iterator[Finding]:
     from wakeful.features.workflows.modules import try_out
 
     for fault in try_out(modules, home):
-        cure = f"correct [workflows] modules or the module; it is looked for where Python looks, and then in {home}"
+        cure = f"correct [workflows] modules or the module; it is searched for on Python's path, and then in {home}"
         yield Finding("workflows", "warning", f"module {fault.module} cannot be loaded: {fault.error}", cure)
 
 
@@ -129,14 +132,14 @@ def _database(asked: Invocation) -> Iterator[Finding]:
         yield Finding("database", "ok", str(ended))
         return
     if not path.exists():
-        yield Finding("database", "warning", f"{path} does not exist yet", f"made by: {start_command(asked.home)}")
+        yield Finding("database", "warning", f"{path} does not exist yet", f"create it: {start_command(asked.home)}")
         return
     faults = _faults_of(path)
     if faults:
-        cure = "stop the daemon and put a copy made by `wakeful backup` in its place"
+        cure = "stop the daemon, then restore a copy made by `wakeful backup`: wakeful restore FILE"
         yield Finding("database", "wrong", f"{path}: {faults[0]}", cure)
     else:
-        yield Finding("database", "ok", f"{path}, {path.stat().st_size:,} bytes, sound")
+        yield Finding("database", "ok", f"{path}, {path.stat().st_size:,} bytes, intact")
 
 
 def _faults_of(path: Path) -> list[str]:
@@ -152,7 +155,7 @@ def _faults_of(path: Path) -> list[str]:
 
 
 def _histories(asked: Invocation) -> Iterator[Finding]:
-    """Whether replies of agents with sessions can be read, as their first turn found out."""
+    """Whether replies of session agents can be read, as recorded by their first turn."""
     from wakeful.config import SettingsRefused, load
     from wakeful.config.agents import SessionsAgent
     from wakeful.integrations.agents.session_records import FOLDER, read_records
@@ -166,9 +169,9 @@ def _histories(asked: Invocation) -> Iterator[Finding]:
         if not isinstance(agent, SessionsAgent) or finding is None:
             continue
         if finding.is_readable:
-            yield Finding("history", "ok", f"{name}: the history of its sessions is read from {finding.words}")
+            yield Finding("history", "ok", f"{name}: session history is read from {finding.words}")
             continue
-        words = f"{name}: the history of its sessions cannot be read: {finding.words}"
+        words = f"{name}: session history cannot be read: {finding.words}"
         runs = "runs that go idle succeed without a reply" if agent.proves == "idle" else "its runs are unconfirmed"
         cure = f"set history_file or history_path under [agents.{name}], or let the agent post receipts"
         yield Finding("history", "warning", f"{words}; {runs}", cure)
@@ -179,7 +182,9 @@ def _zone(asked: Invocation) -> Iterator[Finding]:
     now = times.now()
     yield Finding("zone", "ok", f"your zone is {name}, and it is {times.wall(now)}")
     if now.year < 2024:
-        yield Finding("clock", "wrong", f"this machine believes it is {now.year}", "set its clock: nothing rings by it")
+        yield Finding(
+            "clock", "wrong", f"this machine's clock says {now.year}", "set the clock: schedules do not fire by it"
+        )
 
 
 def _daemon(asked: Invocation) -> Iterator[Finding]:
@@ -192,13 +197,13 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "warning", str(ended), ended.hint)
         return
     if found is None:
-        words = "none is running: nothing rings"
+        words = "not running: no schedule fires"
         yield Finding("daemon", "warning", words, f"start one: {start_command(asked.home)}")
         yield from _agents(agents_of_settings(asked.home))
         return
     daemon = Daemon(found, asked.home)
     try:
-        yield Finding("daemon", "ok", f"process {found.pid} answers at {found.url}")
+        yield Finding("daemon", "ok", f"process {found.pid} responds at {found.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
         yield _nodes(daemon)
@@ -212,12 +217,12 @@ def _daemon(asked: Invocation) -> Iterator[Finding]:
 
 
 def _nodes(daemon: Daemon) -> Finding:
-    """Who ticks on this store: this daemon, and those of other machines."""
+    """The nodes that tick on this store: this daemon, and those of other machines."""
     nodes = daemon.get("/api/nodes")["nodes"]
     alive = [one for one in nodes if one["isAlive"]]
     if not alive:
         return Finding(
-            "nodes", "wrong", "no process is ticking: nothing rings", "look into server.log, then start it anew"
+            "nodes", "wrong", "no node is ticking: no schedule fires", "look into server.log, then restart the daemon"
         )
     named = [f"process {one['pid']} on {one['host']}" for one in alive[:NAMED_MAX]]
     more = f" and {len(alive) - NAMED_MAX} more" if len(alive) > NAMED_MAX else ""
@@ -225,18 +230,18 @@ def _nodes(daemon: Daemon) -> Finding:
 
 
 def _slots(daemon: Daemon) -> Iterator[Finding]:
-    """Quota slots in trouble, each with its cause; without slots there is nothing to say."""
+    """Quota slots with problems, each with its cause; no finding if there are no slots."""
     slots = daemon.get("/api/slots")["slots"]
     troubled = [one for one in slots if one["statusReason"]]
     for one in troubled:
         is_over = one["disabled"] or one["wakeDisabled"] or one["status"] == "invalid"
         yield Finding("slots", "wrong" if is_over else "warning", one["statusReason"], one["cure"])
     if slots and not troubled:
-        yield Finding("slots", "ok", f"{len(slots)}, none of them in trouble")
+        yield Finding("slots", "ok", f"{len(slots)}, no problems")
 
 
 def _agents(states: list[AgentState]) -> Iterator[Finding]:
-    """Agents whose program is missing; and a home without any agent but the echo."""
+    """Agents whose program is missing, and a home with only the echo agent."""
     for one in states:
         if one.problem is not None:
             yield Finding("agents", "wrong", f"{one.name}: {one.problem}")
@@ -247,30 +252,30 @@ def _agents(states: list[AgentState]) -> Iterator[Finding]:
 
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
-    """What is written in the file and does not hold in the daemon, for whatever reason."""
+    """Settings in the file that are not in effect in the daemon, with the reason."""
     told = daemon.get("/api/config")
     if told["refused"]:
-        words = f"the daemon goes on with the old ones, because of {len(told['refused'])} faults in wakeful.toml"
+        words = f"the daemon keeps the previous settings because of {len(told['refused'])} errors in wakeful.toml"
         yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
     for one in told["restart"]:
-        words = f"{one['name']} is written as {one['written']}, and the daemon still has {one['now']}"
-        yield Finding("settings", "warning", words, f"start it anew: wakeful down, then {start_command(home)}")
+        words = f"{one['name']} is {one['written']} in the file, but the daemon still uses {one['now']}"
+        yield Finding("settings", "warning", words, f"restart it: wakeful down, then {start_command(home)}")
     for failure in told["failed"]:
-        yield Finding("settings", "wrong", f"not taken over: {failure}", "look into server.log, then start it anew")
+        yield Finding("settings", "wrong", f"not applied: {failure}", "look into server.log, then restart the daemon")
 
 
 def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
-    """A daemon that lives in another zone than its user reads `09:00` as another time. It is asked by a rehearsal."""
+    """Warn if the daemon's default zone is not the user's: `09:00` then means another time. Uses a dry run."""
     probe = {"schedule": {"type": "times", "times": ["09:00"]}, "command": {"argv": ["true"]}}
     view = daemon.ask("PUT", "/api/schedule/doctor", query={"dryRun": True}, body=probe).body
     theirs, ours = view["schedule"]["timezone"], times.user_zone()[0]
     if theirs != ours:
-        words = f"schedules written without a zone get {theirs}, and yours is {ours}"
+        words = f"schedules without a zone use {theirs}, and yours is {ours}"
         yield Finding("zone", "warning", words, "give --tz, or write timezone under [schedules] in wakeful.toml")
 
 
 def _schedules(daemon: Daemon) -> Iterator[Finding]:
-    """Those whose health is failing or late, each with its cause."""
+    """Schedules whose health is failing or late, each with its cause."""
     schedules = daemon.pages("/api/schedule", "schedules", troubled=True, limit=TROUBLED_MAX)
     invalid = [one for one in schedules if one["status"] == "invalid"]
     disabled = [one for one in schedules if one["status"] == "disabled"]
@@ -279,7 +284,7 @@ def _schedules(daemon: Daemon) -> Iterator[Finding]:
     if invalid:
         yield Finding("schedules", "wrong", f"invalid: {_named(invalid)}", "correct them: wakeful edit SLUG")
     if disabled:
-        words = f"disabled by their errors: {_named(disabled)}"
+        words = f"disabled after repeated errors: {_named(disabled)}"
         yield Finding("schedules", "warning", words, "correct the cause, then: wakeful resume SLUG")
     for one in failing[:NAMED_MAX]:
         words = f"{one['slug']} {one.get('lastOutcome') or 'failed'}: {one.get('lastError') or 'no error text'}"

@@ -1,4 +1,4 @@
-"""Changing a schedule: by options, or as a whole in an editor."""
+"""Change a schedule with options, or edit the whole definition in an editor."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CHANGED_MEANWHILE = 412
 @slug_argument
 @definition_options
 def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
-    """Change some of a schedule, or all of it in an editor.
+    """Change fields of a schedule, or edit all of it in an editor.
 
-    What is not given stays as it is. Without any option the definition is opened in VISUAL or EDITOR; what was changed
-    by somebody else in the meantime is not overwritten.
+    Fields that are not given keep their values. Without options the definition is opened in VISUAL or EDITOR; changes
+    made elsewhere in the meantime are not overwritten.
     """
     changes = definition_of(given, is_edit=True)
-    daemon = asked.daemon(what="so there is nothing to change")
+    daemon = asked.daemon(what="so the schedule cannot be changed")
     path = schedule_path(slug)
     try:
         answer = daemon.ask("PATCH", path, body=changes) if changes else _in_editor(daemon, path, slug)
@@ -36,7 +36,7 @@ def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
         misused.faults = tuple(in_options(misused.faults, given))
         raise
     if answer is None:
-        note(f"{slug} is left as it was")
+        note(f"{slug} is unchanged")
         return
     upcoming = daemon.get(f"{path}/next", count=TIMES_SHOWN)["times"]
     if asked.is_json:
@@ -47,7 +47,7 @@ def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
 
 
 def _in_editor(daemon: Daemon, path: str, slug: str) -> Answer | None:
-    """Let the user edit the definition; None if nothing was changed."""
+    """Open the definition in the editor; None if nothing was changed."""
     before = daemon.ask("GET", path)
     written = _definition_of(before.body)
     text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
@@ -57,14 +57,14 @@ def _in_editor(daemon: Daemon, path: str, slug: str) -> Answer | None:
     try:
         changed = json.loads(edited)
     except ValueError as error:
-        raise Misused("not accepted", [("", f"what was edited is not JSON ({error}); nothing was changed")]) from error
+        raise Misused("not accepted", [("", f"the edited text is not JSON ({error}); nothing was changed")]) from error
     try:
         return daemon.ask("PUT", path, body=changed, headers={"If-Match": before.tag} if before.tag else None)
     except Refused as refused:
         if refused.status == CHANGED_MEANWHILE:
             raise Ended(
-                f"{slug} was changed by somebody else in the meantime; nothing was written",
-                hint=f"look at it again: wakeful edit {slug}",
+                f"{slug} was changed elsewhere in the meantime; nothing was written",
+                hint=f"start again from the current version: wakeful edit {slug}",
             ) from refused
         raise
 
@@ -73,7 +73,7 @@ def _edited(text: str, slug: str) -> str | None:
     try:
         return click.edit(text, extension=f".{slug}.json", require_save=True)
     except click.ClickException as error:
-        raise Ended(f"the editor failed: {error.message}", hint="name another one in EDITOR, or use options") from error
+        raise Ended(f"the editor failed: {error.message}", hint="set EDITOR to another one, or use options") from error
 
 
 def _definition_of(view: dict[str, Any]) -> dict[str, Any]:

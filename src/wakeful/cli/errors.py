@@ -1,4 +1,4 @@
-"""Why a command ends without success, and with which exit code."""
+"""The errors that end a command, each with its exit code."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +9,11 @@ USAGE: Final = 2
 NO_DAEMON: Final = 3
 
 Fault = tuple[str, str]
-"""A field (or an option), and what is wrong with it and how to put it right."""
+"""A field (or an option), and what is wrong with it and how to fix it."""
 
 
 class Ended(Exception):
-    """The command cannot do what was asked; `str()` is what the user is told, `faults` one line each."""
+    """The command failed; `str()` is the message to print, `faults` adds one line each."""
 
     code = FAILED
 
@@ -24,25 +24,25 @@ class Ended(Exception):
 
 
 class Misused(Ended):
-    """What was typed cannot be meant: the user corrects it."""
+    """A usage error: the user must correct the command line."""
 
     code = USAGE
 
 
 class NoDaemon(Ended):
-    """Nobody is there to ask."""
+    """No daemon is running."""
 
     code = NO_DAEMON
 
 
 def no_daemon(home: Path, what: str = "") -> NoDaemon:
-    """No daemon runs for this home; the cure is to start one."""
+    """No daemon is running for this home; the hint says how to start one."""
     because = f", {what}" if what else ""
     return NoDaemon(f"no daemon is running for {home}{because}", hint=f"start one: {start_command(home)}")
 
 
 def start_command(home: Path) -> str:
-    """What to type to start the daemon of this home."""
+    """The command that starts the daemon of this home."""
     import shlex
 
     is_usual = home == Path.home() / ".wakeful"

@@ -1,4 +1,4 @@
-"""Whether the clock of a daemon is alive, as the daemon itself tells it."""
+"""The daemon's health, as reported by `/healthz`."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ BESIDES: Final = (
     *("channels", "deliveries", "heartbeat", "slots", "workflows"),
     *("alerts", "nodes", "settings", "overdue", "lag"),
 )
-"""What `/healthz` knows besides the clock, and nobody else asks for."""
+"""Checks of `/healthz` besides the clock that `doctor` does not make itself."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
-"""How it is, what was looked at, what was found, and the cure."""
+"""Severity, what was checked, what was found, and the cure."""
 
 
 def health_of(daemon: Daemon) -> Mapping[str, Any]:
-    """What `/healthz` says; a daemon that is not well says so with an answer that is no success."""
+    """The body of `/healthz`; an unhealthy daemon returns it with an error status."""
     body = daemon.look("/healthz", timeout=PATIENCE).body
     if not isinstance(body, Mapping):
-        return {"status": "failing", "problems": ["it does not say how it is"]}
-    # Beside a problem `status` is a number, and the word goes by another name.
+        return {"status": "failing", "problems": ["the daemon does not report its health"]}
+    # In a problem response `status` is the HTTP status, and the health is in another field.
     facts = {name: value for name, value in body.items() if name not in PROBLEM}
     return {"status": body.get("health") or body.get("status"), **facts}
 
 
 def why_idle(daemon: Daemon) -> str | None:
-    """Why nothing would ring at the moment; None if it would."""
+    """Why no schedule would fire at the moment; None if they would."""
     try:
         health = health_of(daemon)
     except Ended as ended:
         return str(ended)
     if health.get("status") in ("ok", "degraded"):
         return None
-    return "; ".join(map(str, health.get("problems") or ["the daemon says it is not well"]))
+    return "; ".join(map(str, health.get("problems") or ["the daemon reports that it is unhealthy"]))
 
 
 def findings_of(daemon: Daemon) -> Iterator[Found]:
-    """The same, one by one, for the doctor."""
+    """The same as single findings, for `doctor`."""
     health = health_of(daemon)
     problems = health.get("problems") or []
     for problem in problems:
@@ -54,12 +54,12 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
             yield "warning", one["name"], one["sentence"], one.get("cure")
     stuck = health.get("stuckRuns") or []
     if stuck:
-        words = f"the end of run {', '.join(map(str, stuck))} could not be proven"
-        yield "warning", "runs", words, "end what it started by hand; until then it keeps its lane"
+        words = f"could not confirm that run {', '.join(map(str, stuck))} has ended"
+        yield "warning", "runs", words, "end the processes it started by hand; until then it blocks its lane"
 
 
 def _tick(health: Mapping[str, Any]) -> str:
     tick = times.parse(health.get("lastTick"))
-    ticked = "not looked at it yet" if tick is None else f"last looked at {times.relative(tick, times.now())}"
+    ticked = "no tick yet" if tick is None else f"last tick {times.relative(tick, times.now())}"
     lag = health.get("lagMs")
     return ticked if not lag else f"{ticked}, {times.milliseconds(lag)} behind"

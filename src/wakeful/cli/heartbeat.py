@@ -1,4 +1,4 @@
-"""The heartbeat: asking for a turn, how it stands, and what waits to be told."""
+"""The heartbeat: request a turn, show its state, list the queued events."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ _RECEIPT: Final = re.compile(r"/api/runs/([0-9]+)/receipt\?token=([A-Za-z0-9_-]+
 
 
 @command("wake")
-@click.option("--reason", type=click.Choice(REASONS), default="manual", show_default=True, help="Why it is woken.")
-@click.option("--text", metavar="TEXT", help="What the agent is to be told.")
-@click.option("--key", metavar="CONTEXT", help="A newer text of the same key takes the place of an older one.")
+@click.option(
+    "--reason", type=click.Choice(REASONS), default="manual", show_default=True, help="The reason for the wake."
+)
+@click.option("--text", metavar="TEXT", help="Text for the agent.")
+@click.option("--key", metavar="CONTEXT", help="A newer text replaces an older one with the same key.")
 def wake_command(asked: Invocation, reason: str, text: str | None, key: str | None) -> None:
-    """Ask for a turn of the heartbeat."""
+    """Request a turn of the heartbeat."""
     body: dict[str, Any] = {"reason": reason, "text": text, "contextKey": key, **_asking_run()}
     given = {name: value for name, value in body.items() if value is not None}
     answer = asked.daemon().ask("POST", "/api/wake", body=given).body
     if asked.is_json:
         json_out(answer)
     elif answer["coalesced"]:
-        click.echo("a turn was asked for already, and this goes with it; see it with: wakeful heartbeat")
+        click.echo("merged into a turn that was already requested; see it with: wakeful heartbeat")
     else:
-        click.echo("a turn follows; see it with: wakeful heartbeat")
+        click.echo("turn requested; see it with: wakeful heartbeat")
     if not asked.is_json and (evicted := answer.get("evicted")):
-        click.echo(f"{len(evicted)} older event was dropped unheard, because too many wait for a turn", err=True)
+        click.echo(f"{len(evicted)} older event was dropped because the queue is full", err=True)
 
 
 @command("heartbeat")
 def heartbeat_command(asked: Invocation) -> None:
-    """Show the heartbeat, and its last turns."""
+    """Show the heartbeat and its last turns."""
     answer = asked.daemon().get("/api/heartbeat")
     if asked.is_json:
         json_out(answer)
@@ -54,13 +56,13 @@ def heartbeat_command(asked: Invocation) -> None:
 
 @command("events")
 def events_command(asked: Invocation) -> None:
-    """List the system events that wait for the next turn, oldest first."""
+    """List the system events queued for the next turn, oldest first."""
     answer = asked.daemon().get("/api/system-events")
     if asked.is_json:
         json_out(answer)
         return
     if not answer["events"]:
-        note("nothing waits for the next turn")
+        note("no events are queued for the next turn")
         return
     from wakeful.cli.tables import Column, table
 
@@ -80,7 +82,7 @@ def events_command(asked: Invocation) -> None:
 
 
 def _asking_run() -> dict[str, str]:
-    """A command that an agent runs in its turn was given the address for its receipt: it says whose turn asks."""
+    """The run id from the receipt address that an agent's turn passes to its commands, if any."""
     found = _RECEIPT.search(os.environ.get(RECEIPT_VARIABLE, ""))
     return {} if found is None else {"runId": found[1], "token": found[2]}
 
@@ -90,7 +92,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
     budget = answer["budget"]
     used = f"{budget['turnsInLastHour']} of {budget['turnsPerHourMax']} turns in the last hour"
     if budget["heldUntil"]:
-        used += f"; used up, waits until {times.when(budget['heldUntil'], since)}"
+        used += f"; limit reached, waits until {times.when(budget['heldUntil'], since)}"
     hours = answer["activeHours"]
     pending = ", ".join(one["reason"] for one in answer["pending"]) or times.NONE
     return [
@@ -109,11 +111,11 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 def _status(answer: Mapping[str, Any], since: Any) -> str:
     if not answer["enabled"]:
-        return f"{answer['status']} (beats are switched off; it can be woken)"
+        return f"{answer['status']} (beats are off; wakes still work)"
     if answer["pausedAt"] is None:
         return str(answer["status"])
-    ends = times.when(answer["resumeAt"], since) if answer["resumeAt"] else "you say: wakeful resume heartbeat"
-    paused = f"paused until {ends}; it can be woken"
+    ends = times.when(answer["resumeAt"], since) if answer["resumeAt"] else "you run: wakeful resume heartbeat"
+    paused = f"paused until {ends}; wakes still work"
     return paused if answer["status"] == "paused" else f"{answer['status']}, {paused}"
 
 

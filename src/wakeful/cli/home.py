@@ -1,4 +1,4 @@
-"""The home folder, and the daemon that holds it."""
+"""The home folder, and the daemon that holds its lock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from wakeful.cli.errors import Ended, NoDaemon
 from wakeful.server.daemon import holder_of
 
-# A daemon that listens everywhere is asked here.
+# A daemon that listens on all interfaces is reached here.
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A daemon that is alive: its process, since when, and where it answers."""
+    """A running daemon: its process, start time and address."""
 
     pid: int
     started_at: int
@@ -30,7 +30,7 @@ class Running:
 
 
 def running(home: Path) -> Running | None:
-    """The daemon that holds this home; None if nobody does. One that is not open yet is refused as no daemon."""
+    """The daemon that holds this home; None if there is none. One that is still starting raises `NoDaemon`."""
     holder = holder_of(home)
     if holder is None:
         return None
@@ -42,27 +42,27 @@ def running(home: Path) -> Running | None:
 
 
 def make_home(home: Path) -> None:
-    """Make the folder, readable by its owner only; one that exists is left as it is."""
+    """Create the folder, readable only by its owner; an existing one is not changed."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def database_of(home: Path) -> Path:
-    """The file in which everything of this home is kept; refused if it is kept elsewhere."""
+    """The SQLite file of this home; refused if the store is PostgreSQL."""
     url = _store_of_daemon(home) or _store_of_settings(home)
     if url.startswith(("postgresql:", "postgres:")):
-        raise Ended("everything is kept in PostgreSQL", hint="copy it with PostgreSQL's own tool: pg_dump")
+        raise Ended("the store of this home is PostgreSQL", hint="back it up with pg_dump")
     return home / url.removeprefix("sqlite:///")
 
 
 def _store_of_daemon(home: Path) -> str | None:
-    """Where a running daemon keeps it: an option of `up` counts more than the settings."""
+    """The store of a running daemon: an option of `up` overrides the settings."""
     from wakeful.cli.client import find
 
     try:
         url = find(home).get("/api/config")["settings"]["store"]["url"]
-    except (Ended, KeyError, TypeError):  # it need not run, and need not answer, for its file to be copied
+    except (Ended, KeyError, TypeError):  # the daemon need not respond for its file to be copied
         return None
-    return url if isinstance(url, str) and ":" in url else None  # a masked one tells nothing
+    return url if isinstance(url, str) and ":" in url else None  # a masked URL is of no use
 
 
 def _store_of_settings(home: Path) -> str:

@@ -1,4 +1,4 @@
-"""`wakeful init`: a commented wakeful.toml, with the agents that are installed on this machine."""
+"""`wakeful init`: write a commented wakeful.toml with the agents installed on this machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def init_command(asked: Invocation) -> None:
     """Write a commented wakeful.toml into the home folder, with the agents found on the PATH.
 
-    The first agent becomes the default. What an existing file says is never changed: if it configures no agent, those
-    that were found are added at its end.
+    The first agent becomes the default. Existing lines are never changed: if the file configures no agent, the agents
+    found are appended.
     """
     from wakeful.integrations.agents.programs import installed
 
@@ -36,12 +36,12 @@ def init_command(asked: Invocation) -> None:
         listed = [{"adapter": one.adapter, "program": one.path} for one in found]
         json_out({"file": str(file), "created": is_new, "agents": listed})
         return
-    say(f"{file} written; every line in it is optional" if is_new else f"{file}: agents added at its end")
+    say(f"{file} written; every line in it is optional" if is_new else f"{file}: agents appended")
     _tell_agents(found)
 
 
 def _write(file: Path, found: Sequence[Installed]) -> bool:
-    """Whether the file is new; one that is there only grows, and only if it configures no agent yet."""
+    """Whether the file is new; an existing one is only appended to, and only if it configures no agent yet."""
     from wakeful.cli.template import settings_template
 
     try:
@@ -59,15 +59,15 @@ def _add(file: Path, found: Sequence[Installed]) -> None:
 
     check = f"check it: wakeful check {file}"
     if not found:
-        raise Ended(f"{file} exists already, and is left as it is", hint=check)
+        raise Ended(f"{file} already exists and is unchanged", hint=check)
     text = file.read_text(encoding="utf-8", errors="replace")
     named = _agents_in(text)
     if named is None:
-        raise Ended(f"{file} exists already and cannot be read as TOML; it is left as it is", hint=check)
+        raise Ended(f"{file} already exists and is not valid TOML; it is unchanged", hint=check)
     if named:
         others = ", ".join(one.adapter for one in found)
         raise Ended(
-            f"{file} exists already and configures {', '.join(named)}; it is left as it is",
+            f"{file} already exists and configures {', '.join(named)}; it is unchanged",
             hint=f'installed here: {others}; add one with [agents.NAME] and adapter = "…"',
         )
     with file.open("a", encoding="utf-8") as opened:
@@ -75,7 +75,7 @@ def _add(file: Path, found: Sequence[Installed]) -> None:
 
 
 def _agents_in(text: str) -> list[str] | None:
-    """The agents that a file names; None: it is no TOML."""
+    """The agents that a file configures; None if it is not TOML."""
     import tomllib
 
     try:
@@ -89,8 +89,8 @@ def _tell_agents(found: Sequence[Installed]) -> None:
     if not found:
         folders = os.environ.get("PATH", os.defpath)
         note(f"  no agent was found on the PATH ({folders})")
-        note("  install one (claude, codex, gemini, …) and add it to the file; until then prompts go to an echo")
+        note("  install one (claude, codex, gemini, …) and add it to the file; until then prompts go to the echo agent")
         return
     for number, one in enumerate(found):
         say(f"  {'default' if number == 0 else one.adapter:<9} {one.adapter}, {one.path}")
-    note("  start with: wakeful up; then try one: wakeful agents test default")
+    note("  next: wakeful up, then test one: wakeful agents test default")

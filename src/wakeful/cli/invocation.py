@@ -1,6 +1,6 @@
-"""What every command has: a home folder, a form of output, and one way to end without success.
+"""What all commands share: the home folder, the output format, and error handling.
 
-Nothing heavy is imported here: this file is read for every `--help`.
+Import nothing heavy here: this file is loaded for every `--help`.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ HOME_VARIABLE: Final = "WAKEFUL_HOME"
 
 @dataclass(slots=True)
 class Invocation:
-    """One call of `wakeful`: filled in while its options are read, the innermost one counting."""
+    """One invocation of `wakeful`: filled in while options are parsed; the innermost option wins."""
 
     home: Path
     is_json: bool = False
     is_home_named: bool = False
-    """Whether --home said which."""
+    """Whether --home was given."""
 
     def daemon(self, *, what: str = "") -> Daemon:
-        """The daemon of this home; raises `NoDaemon` if there is none, `what` saying what that means here."""
+        """The daemon of this home; raises `NoDaemon` if there is none; `what` adds the consequence."""
         from wakeful.cli.client import find
 
         return find(self.home, what=what)
 
     def source(self) -> Source:
-        """The daemon of this home, or its store if there is none; for questions alone."""
+        """The daemon of this home, or its store if there is none; read-only."""
         from wakeful.cli.stored import source_of
 
         return source_of(self.home)
 
 
 def invocation_of(context: click.Context) -> Invocation:
-    """The invocation this context belongs to (made on the first call: options are read before any command runs)."""
+    """The invocation of this context (created on first use: options are parsed before any command runs)."""
     root = context.find_root()
     if root.obj is None:
         root.obj = Invocation(full_path(os.environ.get(HOME_VARIABLE) or "~/.wakeful"))
@@ -54,7 +54,7 @@ def invocation_of(context: click.Context) -> Invocation:
 
 
 def common_options() -> list[click.Parameter]:
-    """The options that stand before the command or after it, as the user likes."""
+    """The options that may come before or after the command."""
     return [
         click.Option(
             ["--home"],
@@ -71,7 +71,7 @@ def common_options() -> list[click.Parameter]:
             expose_value=False,
             is_eager=True,
             callback=_set_output,
-            help="text for people (default), json for programs.",
+            help="text (default) or json.",
         ),
     ]
 
@@ -84,7 +84,7 @@ class HomeCommand(click.Command):
         self.params.extend(common_options())
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; the ways to fail that we know end with their words and their exit code."""
+        """Run the command; known errors print their message and exit with their code."""
         inner = self.callback
         if inner is None:
             return None
@@ -99,7 +99,7 @@ class HomeCommand(click.Command):
 
 
 class HomeCommandGroup(click.Group):
-    """A command with commands under it; called alone, it runs its own function."""
+    """A command group; without a subcommand it runs its own function."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "invoke_without_command": True})
@@ -108,13 +108,13 @@ class HomeCommandGroup(click.Group):
         self.callback = self._alone
 
     def _alone(self) -> None:
-        """Its own function, when no command under it was named."""
+        """Run the group's own function if no subcommand was given."""
         context = click.get_current_context()
         if context.invoked_subcommand is None:
             self._own.invoke(click.Context(self._own, parent=context, info_name=self.name))
 
     def asked(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommand]:
-        """Decorate a function to be the command of that name under this one."""
+        """Decorate a function to be the subcommand of that name."""
 
         def decorate(function: Callable[..., Any]) -> HomeCommand:
             made = command(name, **settings)(function)
@@ -125,7 +125,7 @@ class HomeCommandGroup(click.Group):
 
 
 def group(name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommandGroup]:
-    """Decorate a function to be the command of that name, with commands under it."""
+    """Decorate a function to be the command group of that name."""
 
     def decorate(function: Callable[..., Any]) -> HomeCommandGroup:
         return click.command(name, cls=HomeCommandGroup, **settings)(function)
@@ -143,7 +143,7 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCo
 
 
 def end(code: int = FAILED) -> None:
-    """Stop here; what there is to say was said."""
+    """Exit; everything has been printed already."""
     click.get_current_context().exit(code)
 
 
@@ -159,5 +159,5 @@ def _set_output(context: click.Context, _option: click.Parameter, value: str | N
 
 
 def full_path(text: str) -> Path:
-    """A folder as a person writes it: `~` is their own."""
+    """Expand a folder as typed: `~` is the user's home."""
     return Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - pathlib fails without a user's home

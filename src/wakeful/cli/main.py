@@ -1,4 +1,4 @@
-"""The root of the command line. Commands are imported when they are called: `wakeful --help` reads only this file."""
+"""The root command. Commands are imported when called: `wakeful --help` loads only this file."""
 
 import sys
 from importlib import import_module
@@ -8,19 +8,19 @@ import click
 
 from wakeful.cli.invocation import common_options
 
-# Section, command, module, and the line `--help` shows for it.
+# Section, command, module, and the line shown by `--help`.
 COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "The daemon": {
         "up": ("daemon", "Start the daemon in the foreground."),
-        "status": ("daemon", "Show whether the daemon runs, and its health."),
+        "status": ("daemon", "Show whether the daemon is running, and its health."),
         "down": ("daemon", "Stop the daemon; runs in progress may finish."),
-        "init": ("init", "Write a commented wakeful.toml; find the agents installed."),
+        "init": ("init", "Write a commented wakeful.toml; find installed agents."),
         "open": ("open", "Open the page in the browser, logged in."),
-        "service": ("service", "Say whether the daemon is a service; install or remove it."),
+        "service": ("service", "Show whether the daemon is a service; install or remove it."),
     },
     "Schedules": {
         "add": ("add", "Add a schedule, and show its next five times."),
-        "edit": ("edit", "Change some of a schedule, or all of it in an editor."),
+        "edit": ("edit", "Change fields of a schedule, or edit all of it in an editor."),
         "ls": ("schedules", "List the schedules."),
         "show": ("schedules", "Show one schedule."),
         "rm": ("schedules", "Remove a schedule; its ledger stays."),
@@ -29,19 +29,19 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "run": ("schedules", "Run a schedule once, now."),
     },
     "Agents": {
-        "agents": ("agents", "List the agents, show one, or ask one for real."),
+        "agents": ("agents", "List the agents, show one, or test one with a real prompt."),
     },
     "What will happen, and what did": {
         "next": ("upcoming", "Show what will fire, in order."),
         "runs": ("runs", "List the runs, newest first; show one in full."),
         "log": ("runs", "Print what happened, oldest first."),
-        "stats": ("runs", "Show the record of one schedule."),
-        "why": ("runs", "Say in one sentence why it ran, or did not."),
+        "stats": ("runs", "Show the statistics of one schedule."),
+        "why": ("runs", "Explain in one sentence why it ran, or did not."),
     },
     "The heartbeat": {
-        "wake": ("heartbeat", "Ask for a turn of the heartbeat."),
-        "heartbeat": ("heartbeat", "Show the heartbeat, and its last turns."),
-        "events": ("heartbeat", "List the system events that wait for the next turn."),
+        "wake": ("heartbeat", "Request a turn of the heartbeat."),
+        "heartbeat": ("heartbeat", "Show the heartbeat and its last turns."),
+        "events": ("heartbeat", "List the system events queued for the next turn."),
     },
     "Workflows": {
         "workflows": ("workflows", "List the workflows, or manage one."),
@@ -50,24 +50,24 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "slots": ("slots", "List the quota slots, or manage one."),
     },
     "People": {
-        "outbox": ("outbox", "List the deliveries; show one, try it now, or discard it."),
-        "channels": ("channels", "List the channels; try one out, or add a Telegram bot."),
+        "outbox": ("outbox", "List the deliveries; show one, retry it now, or discard it."),
+        "channels": ("channels", "List the channels; test one, or add a Telegram bot."),
         "inbox": ("outbox", "Read the inbox."),
-        "alerts": ("alerts", "List what is wrong, and what was; acknowledge it."),
+        "alerts": ("alerts", "List open and recent alerts; acknowledge them."),
     },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Restore the database from a copy."),
-        "doctor": ("doctor", "Look for problems, and say how to fix them."),
+        "doctor": ("doctor", "Check for problems and show how to fix them."),
         "check": ("check", "Check a wakeful.toml or a definition.json."),
-        "completion": ("completion", "Print the completion script of a shell."),
+        "completion": ("completion", "Print the completion script for a shell."),
     },
 }
 _MODULES: Final = {name: row for section in COMMANDS.values() for name, row in section.items()}
 
 
 class Root(click.Group):
-    """`wakeful`: knows its commands by name and imports them when they are called."""
+    """`wakeful`: lists its commands by name and imports each one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_MODULES)
@@ -128,7 +128,7 @@ def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A terminal that cannot show a character must not cost the answer.
+            # A terminal that cannot show a character must not make the command fail.
             stream.reconfigure(errors="replace")
     root(prog_name="wakeful")
 

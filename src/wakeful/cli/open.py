@@ -1,4 +1,4 @@
-"""`wakeful open`: the page in the browser, logged in by a one-time link."""
+"""`wakeful open`: open the page in the browser, logged in by a one-time link."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from wakeful.cli.render import json_out, say
 
 @command("open")
 @click.option("--print", "only_print", is_flag=True, help="Print the link; do not start a browser.")
-@click.option("--log-out-all", is_flag=True, help="End every session of the page first, and void unused links.")
+@click.option("--log-out-all", is_flag=True, help="First end every page session and void unused links.")
 def open_command(asked: Invocation, only_print: bool, log_out_all: bool) -> None:
-    """Open the page in the browser, logged in. The link works once, within a quarter of an hour."""
+    """Open the page in the browser, logged in. The link works once, within 15 minutes."""
     from wakeful.cli.client import find
 
     daemon = find(asked.home)
@@ -30,7 +30,7 @@ def open_command(asked: Invocation, only_print: bool, log_out_all: bool) -> None
 
 
 def _browse(link: str) -> bool:
-    """Whether a browser took it. Without a display there is none to take it."""
+    """Whether a browser was opened; False without a display."""
     import os
     import sys
     import webbrowser

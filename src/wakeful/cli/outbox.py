@@ -1,4 +1,4 @@
-"""What is said to people: the outbox, and the inbox."""
+"""The outbox (deliveries) and the inbox."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ LIMIT: Final = 50
 @click.argument("action", type=click.Choice(OUTBOX_ACTIONS), required=False)
 @click.argument("delivery_id", metavar="[ID]", required=False)
 @click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Show at most this many."
+)
 def outbox_command(
     asked: Invocation, action: str | None, delivery_id: str | None, status: str | None, limit: int
 ) -> None:
-    """List the deliveries, newest first; show one, try it now, or discard it."""
+    """List the deliveries, newest first; show one, retry it now, or discard it."""
     if action is None:
         _list_outbox(asked, status, limit)
         return
@@ -42,7 +44,7 @@ def outbox_command(
     if asked.is_json:
         json_out(answer)
     elif action == "retry":
-        click.echo(f"{answer['id']} is tried now; see it with: wakeful outbox show {answer['id']}")
+        click.echo(f"{answer['id']} will be retried now; see it with: wakeful outbox show {answer['id']}")
     else:
         _show(answer)
 
@@ -50,10 +52,12 @@ def outbox_command(
 @command("inbox")
 @click.argument("action", type=click.Choice(INBOX_ACTIONS), required=False)
 @click.argument("item_id", metavar="[ID]", required=False)
-@click.option("--unread", is_flag=True, help="Only what nobody has read.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="How many at most.")
+@click.option("--unread", is_flag=True, help="Show only unread items.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Show at most this many."
+)
 def inbox_command(asked: Invocation, action: str | None, item_id: str | None, unread: bool, limit: int) -> None:
-    """Read the inbox, newest first; say that an item was read, or take it away."""
+    """Read the inbox, newest first; mark an item as read, or remove it."""
     if action is not None:
         path = f"/api/inbox/{_id(action, item_id)}"
         if action == "rm":
@@ -63,20 +67,20 @@ def inbox_command(asked: Invocation, action: str | None, item_id: str | None, un
         if asked.is_json:
             json_out({action: item_id})
         else:
-            click.echo(f"{item_id} is {'taken away' if action == 'rm' else action}")
+            click.echo(f"{item_id} is {'removed' if action == 'rm' else action}")
         return
     answer = asked.daemon().get("/api/inbox", unread="true" if unread else "false", limit=limit)
     if asked.is_json:
         json_out(answer)
     elif not answer["items"]:
-        note("the inbox is empty" if not unread else "nothing is unread")
+        note("the inbox is empty" if not unread else "no unread items")
     else:
         _items(answer["items"])
 
 
 def _id(action: str, given: str | None) -> str:
     if given is None:
-        raise click.UsageError(f"{action} needs an ID; see the list for those there are")
+        raise click.UsageError(f"{action} needs an ID; the list shows the ids")
     return quote(given, safe="")
 
 
@@ -87,7 +91,7 @@ def _list_outbox(asked: Invocation, status: str | None, limit: int) -> None:
         json_out(answer)
         return
     if not answer["deliveries"]:
-        note("nothing was delivered yet" if status is None else f"nothing is {status}")
+        note("no deliveries yet" if status is None else f"no deliveries are {status}")
         return
     from wakeful.cli.tables import Column, table
 

@@ -1,6 +1,6 @@
-"""What a command says: the answer on stdout, remarks and complaints on stderr, JSON for programs.
+"""Output of a command: the result on stdout, notes and errors on stderr, JSON for programs.
 
-All text goes through `inert` on its way out.
+All text is made harmless by `inert` before it is printed.
 """
 
 from typing import Any
@@ -12,30 +12,30 @@ from wakeful.cli.errors import Ended
 
 
 def json_out(value: Any) -> None:
-    """The answer for a program, and nothing else."""
+    """Print the result as JSON, and nothing else."""
     click.echo(inert.as_json(value))
 
 
 def json_line(value: Any) -> None:
-    """One of several answers, each on a line of its own."""
+    """Print one of several results, one JSON object per line."""
     click.echo(inert.as_json_line(value))
 
 
 def say(text: str) -> None:
-    """A line of the answer for a person."""
+    """Print a line of the result."""
     click.echo(inert.block(text))
 
 
 def note(text: str) -> None:
-    """A remark beside the answer: on stderr, so that a pipe gets only the answer."""
+    """Print a note on stderr, so that a pipe gets only the result."""
     click.echo(inert.block(text), err=True)
 
 
 def complain(ended: Ended) -> None:
-    """Why it did not work: in one line if there is one fault, one more line for each of several, and what to do."""
+    """Print an error: one line for a single fault, a list for several, then the hint."""
     lines = [f"{field}: {message}" if field else message for field, message in ended.faults]
     if len(lines) > 1:
-        click.echo(f"wakeful: {len(lines)} things to put right:", err=True)
+        click.echo(f"wakeful: {len(lines)} errors:", err=True)
         for text in lines:
             click.echo(f"  {inert.block(text)}", err=True)
     else:

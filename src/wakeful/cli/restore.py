@@ -1,4 +1,4 @@
-"""Putting a copy back in the place of the database."""
+"""Restore the database from a copy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wakeful.engine.clock import SystemClock
 from wakeful.server.daemon import holder_of
 
 BESIDE: Final = ("", "-wal", "-shm")
-"""A database that is in use is three files; a copy under the others' leftovers would be read as damaged."""
+"""A SQLite database in use is three files; a copy beside old -wal and -shm files would look damaged."""
 
-# Whether it is one of ours.
+# Whether it is a Wakeful database.
 LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('schedules', 'cadences', 'runs', 'meta')"
 
 
@@ -32,8 +32,8 @@ LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('sc
 def restore_command(asked: Invocation, file: Path) -> None:
     """Restore the database from a copy; the daemon must be stopped.
 
-    The database as it is now is kept beside it under another name. Whatever the copy had planned or begun and may have
-    ended since is not done again: `wakeful why` calls it restored.
+    The current database is kept beside it under another name. Work that the copy had planned or started, and that may
+    have finished since, is not repeated: `wakeful why` calls it restored.
     """
     holder = holder_of(asked.home)
     if holder is not None:
@@ -45,22 +45,25 @@ def restore_command(asked: Invocation, file: Path) -> None:
         kept = _put_aside(database)
         unborn.replace(database)
     except OSError as error:
-        raise Ended(f"{file} could not be put back: {error.strerror}") from error
+        raise Ended(f"{file} could not be restored: {error.strerror}") from error
     finally:
         with suppress(OSError):
             unborn.unlink()
     if asked.is_json:
         json_out({"database": str(database), "from": str(file), "kept": None if kept is None else str(kept)})
         return
-    say(f"{database} is the copy {file} now" + ("" if kept is None else f"; what was there is kept as {kept.name}"))
-    say("start the daemon: what happened since the copy was made is not done again")
+    say(
+        f"{database} was restored from {file}"
+        + ("" if kept is None else f"; the previous database is kept as {kept.name}")
+    )
+    say("start the daemon: work done since the copy was made is not repeated")
 
 
 def _prepare(file: Path, unborn: Path) -> None:
-    """A copy of the copy, looked through, marked, and on the disk."""
+    """Copy the file beside the database, check it, mark it as a copy, and sync it to disk."""
     os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if not file.is_file():
-        raise Ended(f"{file} is not a plain file", hint="choose a file made by wakeful backup")
+        raise Ended(f"{file} is not a regular file", hint="choose a file made by wakeful backup")
     shutil.copyfile(file, unborn)
     try:
         with closing(sqlite3.connect(unborn)) as connection:
@@ -68,7 +71,7 @@ def _prepare(file: Path, unborn: Path) -> None:
             if damage is not None:
                 raise Ended(f"{file} is damaged ({damage})", hint="choose another copy")
             if connection.execute(LOOK).fetchone() != (4,):
-                raise Ended(f"{file} is not a database of Wakeful", hint="choose a file made by wakeful backup")
+                raise Ended(f"{file} is not a Wakeful database", hint="choose a file made by wakeful backup")
             mark_as_copy(connection)
     except sqlite3.DatabaseError as error:
         raise Ended(f"{file} is not a database ({error})", hint="choose a file made by wakeful backup") from error
@@ -77,7 +80,7 @@ def _prepare(file: Path, unborn: Path) -> None:
 
 
 def _put_aside(database: Path) -> Path | None:
-    """Give the database that is there another name, with what belongs to it."""
+    """Rename the current database and the files that belong to it."""
     if not database.exists():
         return None
     stamp = format_instant(SystemClock().read().now).replace(":", "").replace(".", "")

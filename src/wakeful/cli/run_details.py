@@ -1,4 +1,4 @@
-"""One past run in full: how it ended and why, its attempts, what it said, what it used, and who was told."""
+"""One run in full: outcome and reason, attempts, output, usage and deliveries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fact = tuple[str, object]
 
 
 def show_run(run: Mapping[str, Any]) -> None:
-    """The facts in two columns, then everything the run said."""
+    """Print the facts in two columns, then the run's output."""
     from wakeful.cli.tables import facts
 
     facts(list(_facts(run)))
@@ -26,7 +26,7 @@ def show_run(run: Mapping[str, Any]) -> None:
         click.echo(f"\n--- {name} ---")
         click.echo(inert.block(text.rstrip("\n")))
     if not said and run.get("startedAt"):
-        note("it said nothing")
+        note("no output")
 
 
 def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
@@ -42,7 +42,10 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
     yield "planned", times.when(run["plannedAt"], since)
     if run.get("plannedUntil"):
         yield "until", times.when(run["plannedUntil"], since)
-    yield "asked by", ", ".join(run["reasons"]) if run.get("reasons") else _TRIGGERS.get(run["trigger"], run["trigger"])
+    yield (
+        "requested by",
+        ", ".join(run["reasons"]) if run.get("reasons") else _TRIGGERS.get(run["trigger"], run["trigger"]),
+    )
     if run.get("startedAt"):
         yield "started", times.when(run["startedAt"], since)
         yield "took", times.length(times.parse(run["startedAt"]), times.parse(run.get("endedAt")))
@@ -64,19 +67,19 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 _TRIGGERS: Final = {
-    "schedule": "its schedule",
-    "catchUp": "its schedule, caught up",
+    "schedule": "schedule",
+    "catchUp": "schedule, catch-up",
     "manual": "a person",
     "wake": "a wake",
 }
 
 
 def _cure(run: Mapping[str, Any]) -> Iterator[Fact]:
-    """What to do about a run that went wrong."""
+    """What to do about a run that did not succeed."""
     if run.get("stuck"):
-        yield "cure", "end what it started by hand; until then it keeps its lane"
+        yield "cure", "end the processes it started by hand; until then it blocks its lane"
     elif run["outcome"] in BAD and ":" not in run["slug"] and run["slug"] != "heartbeat":
-        yield "cure", f"see the cause: wakeful why {run['slug']}; try it again: wakeful run {run['slug']} --wait"
+        yield "cure", f"see the cause: wakeful why {run['slug']}; run it again: wakeful run {run['slug']} --wait"
     elif run["outcome"] in BAD:
         yield "cure", f"see the cause: wakeful why {run['slug']}"
 
@@ -101,10 +104,10 @@ def _usage(run: Mapping[str, Any]) -> Iterator[Fact]:
 
 _WORDS: Final = {
     "input": "in",
-    "cachedInput": "of them cached",
+    "cachedInput": "cached",
     "output": "out",
-    "reasoning": "of them reasoning",
-    "total": "in all",
+    "reasoning": "reasoning",
+    "total": "total",
 }
 
 
@@ -113,5 +116,5 @@ def _delivery(one: Mapping[str, Any]) -> str:
         return f"none: {one['reason']}"
     where = "/".join(part for part in (one["channel"], one["to"]) if part)
     error = f": {one['lastError']}" if one["lastError"] and one["status"] != "delivered" else ""
-    dead = f"; try it again: wakeful outbox retry {one['id']}" if one["status"] == "dead" else ""
+    dead = f"; retry it: wakeful outbox retry {one['id']}" if one["status"] == "dead" else ""
     return f"{where}, {one['status']}{error}{dead}"

@@ -1,4 +1,4 @@
-"""What happened: runs, the log of them, the record of a schedule, and why."""
+"""`runs`, `log`, `stats` and `why`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OUTCOMES: Final = (
 
 @command("runs")
 @click.argument("words", nargs=-1, metavar="[SLUG | show ID]", shell_complete=complete_slug)
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most this many.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Show at most this many.")
 @click.option(
-    "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Only those that ended like this, e.g. failed."
+    "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Show only runs with this outcome, e.g. failed."
 )
 def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
-    """List the runs, newest first; of one schedule, or of all.
+    """List the runs of one schedule or of all, newest first.
 
-    SLUG may also be that of a schedule that was removed, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
+    SLUG may also be a removed schedule, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
     in full: its output, attempts, usage and deliveries.
     """
     match words:
@@ -54,17 +54,17 @@ def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome:
     if asked.is_json:
         json_out({"runs": found, "next": None})
     elif not found:
-        note("nothing has run yet")
+        note("no runs yet")
     else:
         _list(found)
 
 
 @command("log")
 @optional_slug_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens from now; ends with Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new runs; stop with Ctrl-C.")
 @click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
 def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -> None:
-    """Print what happened, oldest first, one line each; with -f also what happens from now on.
+    """Print past runs, oldest first, one line each; with -f also new ones as they happen.
 
     With -o json each line is one JSON object.
     """
@@ -73,7 +73,7 @@ def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -
         return
     daemon = asked.daemon()
     try:
-        # Followed before looked back: what happens in between is then told twice at most, and that is noticed.
+        # Subscribe before reading the past: a run in between then shows up twice at most, and duplicates are dropped.
         with daemon.following("/api/stream", streams="runs") as events:
             told = _look_back(asked, daemon, slug, limit, known=REREAD)
             _follow(asked, daemon, events, slug, told)
@@ -84,9 +84,9 @@ def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -
 
 @command("stats")
 @slug_argument
-@click.option("--since", metavar="T", help="From this time, or a length back such as 7d; default: all that is kept.")
+@click.option("--since", metavar="T", help="Start at this time, or this long ago, such as 7d; default: all history.")
 def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
-    """Show the record of one schedule: how often, how well, how long.
+    """Show the statistics of one schedule: counts, success rate, durations.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
@@ -102,9 +102,11 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
 
 @command("why")
 @slug_argument
-@click.option("--at", metavar="T", help="About this time: 9:00 (today), 'yesterday 9:00', a time, or 2h (ago).")
+@click.option(
+    "--at", metavar="T", help="The time in question: 9:00 (today), 'yesterday 9:00', a date and time, or 2h (ago)."
+)
 def why_command(asked: Invocation, slug: str, at: str | None) -> None:
-    """Say in one sentence why it ran, did not, or will not.
+    """Explain in one sentence why it ran, did not run, or will not run.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
@@ -115,14 +117,14 @@ def why_command(asked: Invocation, slug: str, at: str | None) -> None:
         return
     from wakeful.cli.tables import paragraph
 
-    # The sentence of a schedule is on its own clock; the heartbeat, slots and workflows have none.
+    # A schedule's sentence uses its own zone; the heartbeat, slots and workflows have none.
     is_plain = slug != "heartbeat" and ":" not in slug
     paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
 
 
 def _show(asked: Invocation, run_id: str) -> None:
     if not run_id.isascii() or not run_id.isdecimal() or len(run_id) > RUN_ID_MAX:
-        words = f"{run_id!r} is not the id of a run; the ids are in the first column of: wakeful runs"
+        words = f"{run_id!r} is not a run id; the ids are in the first column of: wakeful runs"
         raise Misused(words)
     run = asked.source().get(f"/api/runs/{run_id}")
     if asked.is_json:
@@ -134,7 +136,7 @@ def _show(asked: Invocation, run_id: str) -> None:
 
 
 def _moment_of(source: Source, slug: str, text: str) -> str:
-    """The instant that `--at` names; a time of day is read on the schedule's own clock."""
+    """The instant given by `--at`; a time of day is read in the schedule's zone."""
     from wakeful.cli.time_options import about
 
     is_schedule = slug != "heartbeat" and ":" not in slug
@@ -143,7 +145,7 @@ def _moment_of(source: Source, slug: str, text: str) -> str:
 
 
 def outcome_of(run: Mapping[str, Any]) -> str:
-    """`succeeded`, `skipped (paused), 12 times`: the outcome, its reason, and how many times it stands for."""
+    """`succeeded`, `skipped (paused), 12 times`: the outcome, its reason, and how many instants the row covers."""
     reason = f" ({run['reason']})" if run.get("reason") else ""
     count = f", {run['count']} times" if run.get("count", 1) > 1 else ""
     return f"{run['outcome']}{reason}{count}"
@@ -191,7 +193,7 @@ def name_of(run: Mapping[str, Any]) -> str:
 
 
 def _remark(run: Mapping[str, Any]) -> str:
-    """Its error, else the tools that its agent was not allowed to use."""
+    """Its error, or else the tools that its agent was not allowed to use."""
     if run.get("error"):
         return str(run["error"])
     refused = run.get("refusedTools")
@@ -210,15 +212,15 @@ def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
 
 
 Told = tuple[str, int, str, str | None, int]
-"""A run, its attempt, and how it stood; a row of several instants may grow."""
+"""A run, its attempt and its outcome; a row that covers several instants may grow."""
 
 REREAD: Final = 200
-"""How many of the last runs are looked through when the stream says that something is missing in it."""
+"""How many recent runs are read again when the stream reports a gap."""
 KNOWN_MAX: Final = 10_000
 
 
 def _look_back(asked: Invocation, source: Source, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
-    """The last runs, oldest first; answers what is known by now, at least so many runs of it."""
+    """Print the last runs, oldest first; returns the runs seen so far."""
     runs = source.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
     for run in reversed(runs[:limit]):
         _log_run(asked, run)
@@ -233,21 +235,21 @@ def _follow(asked: Invocation, daemon: Daemon, events: Iterator[Any], slug: str 
     for event in events:
         if event.get("what") == "reset":
             _reread(asked, daemon, slug, told)
-        # Rungs and other small steps have no outcome; they are for the page, not for the log.
+        # Rungs and other small steps have no outcome; they are for the page.
         elif event.get("outcome") and (slug is None or event.get("slug") == slug):
             _log_new(asked, event, told)
 
 
 def _reread(asked: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
-    """The stream does not tell everything: read in the ledger what it left out."""
+    """The stream has a gap: read the missing runs from the ledger."""
     runs = daemon.pages(_runs_path(slug), "runs", limit=REREAD)
     news = [_log_new(asked, run, told) for run in reversed(runs)]
     if all(news) and len(news) == REREAD:
-        note("wakeful: some of what happened is not told here; see it with: wakeful runs")
+        note("wakeful: some runs are missing here; list them with: wakeful runs")
 
 
 def _log_new(asked: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
-    """Tell it, unless it was told already."""
+    """Print the run unless it was printed already."""
     mark = _told(run)
     if mark in told:
         return False
@@ -270,7 +272,7 @@ def _record(slug: str, answer: Mapping[str, Any]) -> None:
     facts(
         [
             ("schedule", slug),
-            ("since", times.wall(start) if start else "the beginning of the ledger"),
+            ("since", times.wall(start) if start else "all history"),
             ("runs", listed),
             ("success rate", times.NONE if rate is None else f"{rate:.1%}"),
             ("took", _took(answer)),

@@ -1,4 +1,4 @@
-"""A schedule in a few words: when, and what."""
+"""Short descriptions of a schedule: when it fires and what it does."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from wakeful.cli import times
 
 
 def when(view: Mapping[str, Any]) -> str:
-    """Its timing in a sentence, with moments as everywhere: on the user's clock."""
+    """Its timing in a sentence, with times in the user's zone."""
     return times.localised(_sentence(view))
 
 

@@ -1,4 +1,4 @@
-"""Schedules as they stand, and what one can tell them to do."""
+"""`ls`, `show`, `rm`, `pause`, `resume` and `run`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ LOOK_MAX: Final = 1.0
 
 
 @command("ls")
-@click.option("--status", type=click.Choice(STATUSES), help="Show only those of this status.")
-@click.option("--health", type=click.Choice(HEALTHS), help="Show only those of this health.")
-@click.option("--like", metavar="TEXT", help="Only those with this text in their slug.")
-@click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="At most this many.")
-@click.option("--all", "is_all", is_flag=True, help="One-shots that have succeeded too.")
+@click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
+@click.option("--health", type=click.Choice(HEALTHS), help="Show only this health.")
+@click.option("--like", metavar="TEXT", help="Show only slugs that contain this text.")
+@click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="Show at most this many.")
+@click.option("--all", "is_all", is_flag=True, help="Also show one-shots that have succeeded.")
 def ls_command(
     asked: Invocation, status: str | None, health: str | None, like: str | None, limit: int, is_all: bool
 ) -> None:
-    """List the schedules, the one that fires next first; one-shots that have succeeded only with --all."""
+    """List the schedules by next fire time; one-shots that have succeeded only with --all."""
     source = asked.source()
     chosen = {"status": status, "health": health, "q": like}
     finished = None if is_all or status == "done" else False
@@ -48,9 +48,9 @@ def ls_command(
     if found:
         _list(found)
         if is_cut:
-            note(f"only the first {limit:,} by name; see more with --limit, or fewer with --like")
+            note(f"only the first {limit:,} by name are shown; raise --limit, or filter with --like")
     else:
-        note("no such schedules" if is_chosen else "no schedules")
+        note("no matching schedules" if is_chosen else "no schedules")
         if not is_chosen and not hidden:
             note("  add one: wakeful add hello --every 1h --command 'echo hello'")
     if hidden:
@@ -75,7 +75,7 @@ def show_command(asked: Invocation, slug: str) -> None:
 @command("rm")
 @slug_argument
 def rm_command(asked: Invocation, slug: str) -> None:
-    """Remove a schedule; a run in progress finishes, and its ledger stays."""
+    """Remove a schedule. A run in progress finishes; past runs stay in the ledger."""
     asked.daemon().ask("DELETE", schedule_path(slug))
     if asked.is_json:
         json_out({"slug": slug, "removed": True})
@@ -89,9 +89,9 @@ def rm_command(asked: Invocation, slug: str) -> None:
     "--until", metavar="T", help="Until this time: 2h, 'tomorrow 9:00', or a date and time; default: until resumed."
 )
 def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
-    """Pause a schedule. What falls into the pause is skipped, and not caught up.
+    """Pause a schedule. Times within the pause are skipped, not caught up.
 
-    SLUG may also be heartbeat: it has no beats then, and a wake still turns it.
+    SLUG may also be heartbeat: its beats pause, but a wake still starts a turn.
     """
     from wakeful.cli.time_options import ahead
 
@@ -110,7 +110,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 @command("resume")
 @slug_argument
 def resume_command(asked: Invocation, slug: str) -> None:
-    """Resume a paused or disabled schedule from now on; its errors are counted from zero again.
+    """Resume a paused or disabled schedule from now on; resets its error count.
 
     SLUG may also be heartbeat.
     """
@@ -125,15 +125,15 @@ def resume_command(asked: Invocation, slug: str) -> None:
 
 @command("run")
 @slug_argument
-@click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it did not succeed.")
-@click.option("--timeout", metavar="DUR", help="With --wait: stop waiting after this long; the run goes on.")
+@click.option("--wait", is_flag=True, help="Wait until the run has ended; exit code 1 if it did not succeed.")
+@click.option("--timeout", metavar="DUR", help="With --wait: stop waiting after this long; the run continues.")
 def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -> None:
-    """Run a schedule once, now: one attempt, without touching its times or its errors."""
+    """Run a schedule once, now: one attempt; its next times and error count do not change."""
     from wakeful.cli.time_options import duration
 
     limit = None if timeout is None else duration(timeout, "--timeout") / 1000
     if limit is not None and not wait:
-        raise click.UsageError("--timeout belongs to --wait; give both or neither")
+        raise click.UsageError("--timeout needs --wait; give both or neither")
     daemon = asked.daemon()
     started = daemon.ask("POST", schedule_path(slug, "/run"), body={}).body
     if not wait:
@@ -152,12 +152,12 @@ def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -
 
 
 def _halted_at(slug: str, question: str) -> str:
-    """Where a schedule, or the heartbeat, is paused and resumed."""
+    """The API path at which a schedule, or the heartbeat, is paused and resumed."""
     return f"/api/heartbeat{question}" if slug == HEARTBEAT else schedule_path(slug, question)
 
 
 def _ended(daemon: Daemon, run_id: str, limit: float | None) -> dict[str, Any]:
-    """The run when it has ended, or as it is when nobody wants to wait any longer."""
+    """The run once it has ended, or as it is when the wait times out."""
     begun, pause = time.monotonic(), LOOK_FIRST  # a stopwatch: how long a person waits
     while True:
         run: dict[str, Any] = daemon.get(f"/api/runs/{run_id}")
@@ -197,7 +197,7 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("LAST", drop=3),
         Column("RESULT", drop=2),
     ]
-    # Those without a time to come stand at the end, in the order of their names.
+    # Schedules without a next time come last, sorted by name.
     found = sorted(found, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"]))
     table(columns, [_row(view, since) for view in found])
 
@@ -255,7 +255,7 @@ def _with_reason(status: str, reason: str | None) -> str:
 
 
 def _both(text: str | None, since: Any, zone_name: str | None) -> str:
-    """A time in the user's zone, how far away it is, and in the schedule's own zone where that differs."""
+    """A time in the user's zone, how far away it is, and in the schedule's zone if that differs."""
     at = times.parse(text)
     if at is None:
         return times.NONE

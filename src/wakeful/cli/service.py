@@ -1,4 +1,4 @@
-"""`wakeful service`: the daemon as a service of its user, started at login and again after a crash."""
+"""`wakeful service`: run the daemon as a user service, started at login and restarted after a crash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wakeful.cli.service_files import (
 )
 
 WITHIN: Final = 120.0
-"""Seconds that a service manager may take; it waits until the daemon answers."""
+"""Seconds that a service manager may take; it waits until the daemon is ready."""
 _GRACE: Final = 30_000
 
 
@@ -41,7 +41,7 @@ class Manager:
     kind: str
     file: Path
     text: str
-    is_there: bool  # whether the manager of this user can be asked now
+    is_there: bool  # whether the user's service manager is reachable now
     reload: tuple[Sequence[str], ...]
     enable: Sequence[str]
     start: Sequence[str]
@@ -51,7 +51,7 @@ class Manager:
 
 @group("service")
 def service_command(asked: Invocation) -> None:
-    """Say whether the daemon is a service; install or remove it."""
+    """Show whether the daemon is a service; install or remove it."""
     manager = _manager(_service(asked.home))
     is_installed = manager.file.exists()
     if asked.is_json:
@@ -59,18 +59,18 @@ def service_command(asked: Invocation) -> None:
     elif is_installed:
         say(f"{asked.home} is a service: {manager.file}")
     else:
-        say(f"{asked.home} is no service; to make it one: wakeful service install")
+        say(f"{asked.home} is not a service; to make it one: wakeful service install")
     if not is_installed:
         end()
 
 
 @service_command.asked("install")
-@click.option("--dry-run", is_flag=True, help="Print the file; write and start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the file without writing or starting anything.")
 def install_command(asked: Invocation, dry_run: bool) -> None:
-    """Make the daemon of this home a service of yours: a systemd user unit, or a launchd agent.
+    """Install the daemon of this home as a user service: a systemd user unit, or a launchd agent.
 
-    It gets the PATH of this shell and the absolute path of this program, starts when you log in, and is started again
-    after a crash. Install it again when the PATH or the program has moved.
+    It uses the PATH of this shell and the absolute path of this program, starts when you log in, and restarts after a
+    crash. Install it again when the PATH changes or the program moves.
     """
     service = _service(asked.home)
     manager = _manager(service)
@@ -88,16 +88,16 @@ def install_command(asked: Invocation, dry_run: bool) -> None:
         return
     say(f"{manager.file} written" + (f"; {service.name} is running" if is_running else ""))
     if is_running and manager.kind == "systemd":
-        note("  so that it also runs while you are not logged in: loginctl enable-linger")
+        note("  to keep it running while you are logged out: loginctl enable-linger")
 
 
 @service_command.asked("uninstall")
 def uninstall_command(asked: Invocation) -> None:
-    """Stop the service of this home and remove its file. The home folder stays as it is."""
+    """Stop the service of this home and remove its file. The home folder is not touched."""
     service = _service(asked.home)
     manager = _manager(service)
     if not manager.file.exists():
-        raise Ended(f"{asked.home} is no service: {manager.file} does not exist")
+        raise Ended(f"{asked.home} is not a service: {manager.file} does not exist")
     _check_ours(manager.file, asked.home)
     if manager.is_there:
         _ask(manager.stop, is_needed=manager.kind == "systemd")
@@ -110,7 +110,7 @@ def uninstall_command(asked: Invocation) -> None:
     if asked.is_json:
         json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "removed": True})
     else:
-        say(f"{manager.file} removed; {asked.home} stays as it is")
+        say(f"{manager.file} removed; {asked.home} is unchanged")
 
 
 def _service(home: Path) -> Service:
@@ -124,13 +124,13 @@ def _service(home: Path) -> Service:
 
 
 def _manager(service: Service) -> Manager:
-    """The one of this system; refused where there is neither."""
+    """The service manager of this system; refused where there is none."""
     if sys.platform == "darwin":
         return _launchd(service)
     if sys.platform == "linux":
         return _systemd(service)
     raise Ended(
-        f"services are installed with systemd or launchd, and this system is {sys.platform}",
+        f"services need systemd or launchd, and this system is {sys.platform}",
         hint=f"let your own service manager run this in the foreground: {shlex.join(service.command)}",
     )
 
@@ -168,14 +168,14 @@ def _launchd(service: Service) -> Manager:
 
 
 def _check(service: Service, manager: Manager) -> None:
-    """Refuse what would make a service that does not start, or lose what someone else wrote."""
+    """Refuse to write a service that would not start, or to overwrite a foreign file."""
     if is_passing(sys.prefix):
         raise Ended(
-            f"this installation is in a cache ({sys.prefix}), from where it may vanish",
+            f"this installation is in a cache ({sys.prefix}) and may be deleted",
             hint="install it first, e.g. with pipx install or uv tool install, and use that program",
         )
     if not all(word.isprintable() for word in service.command):
-        raise Ended("the path of the home or of the program has a control character in it; choose another")
+        raise Ended("the path of the home or of the program contains a control character; choose another")
     if manager.file.exists():
         _check_ours(manager.file, service.home)
 
@@ -187,18 +187,18 @@ def _check_ours(file: Path, home: Path) -> None:
         written = None
     if written is None:
         raise Ended(
-            f"{file} was not written by wakeful service install, and is left as it is",
+            f"{file} was not written by wakeful service install, and is unchanged",
             hint="stop that service, and move the file away",
         )
     if written != home:
         raise Ended(
             f"{file} is the service of another home, {written}",
-            hint="uninstall that one first, or rename the folder of this home: the service is named after it",
+            hint="uninstall that one first, or rename this home's folder: the service is named after it",
         )
 
 
 def _write(manager: Manager) -> None:
-    """Beside it and into place, so that no half of it is ever read."""
+    """Write to a temporary file and rename, so that a partial file is never read."""
     draft = manager.file.with_name(f".{manager.file.name}.new")
     try:
         manager.file.parent.mkdir(parents=True, exist_ok=True)
@@ -209,22 +209,20 @@ def _write(manager: Manager) -> None:
 
 
 def _start(service: Service, manager: Manager) -> bool:
-    """Whether the service runs now. Where it cannot be started, the commands for it are shown."""
+    """Start the service; returns whether it runs. If it cannot be started, print the commands for it."""
     for words in _troubles(service.home, manager.kind):
         note(f"  {words}")
     commands = (*manager.reload, manager.start)
     if not manager.is_there:
-        note(f"  {manager.kind} does not run for this user here; when it does: {_joined(commands)}")
+        note(f"  {manager.kind} is not running for this user; once it is: {_joined(commands)}")
         note(f"  another service manager can run this in the foreground: {shlex.join(service.command)}")
         return False
     if _is_held(service.home):
         for command in (*manager.reload, manager.enable):
             _ask(command)
-        note(
-            "  a daemon runs for this home, and goes on as it is. If it is the service, restart it to use the new file:"
-        )
+        note("  a daemon already runs for this home. If it is the service, restart it to use the new file:")
         note(f"    {shlex.join(manager.restart)}")
-        note(f"  otherwise let the service take over: wakeful down && {shlex.join(manager.start)}")
+        note(f"  otherwise switch to the service: wakeful down && {shlex.join(manager.start)}")
         return False
     for command in commands:
         _ask(command)
@@ -232,13 +230,13 @@ def _start(service: Service, manager: Manager) -> bool:
 
 
 def _troubles(home: Path, kind: str) -> Iterator[str]:
-    """What keeps the daemon from starting as a service although it may start in this shell."""
+    """Warn about what prevents the daemon from starting as a service although it starts in this shell."""
     from wakeful.config import SettingsRefused, load
 
     try:
         load(home)
     except SettingsRefused as refused:
-        yield f"the settings are refused, and so the service will not start until they are corrected: {refused}"
+        yield f"the settings are invalid, so the service will not start until they are corrected: {refused}"
     names = sorted(set(_variables(_written(home))))
     if names:
         listed = ", ".join(names)
@@ -248,7 +246,7 @@ def _troubles(home: Path, kind: str) -> Iterator[str]:
 
 
 def _grace(home: Path) -> int:
-    """How long runs may go on after a stop, in milliseconds."""
+    """How long runs may continue after a stop, in milliseconds."""
     from wakeful.config import SettingsRefused, load
 
     try:
@@ -267,7 +265,7 @@ def _written(home: Path) -> Any:
 
 
 def _variables(written: Any) -> Iterator[str]:
-    """The variables that secrets of a settings file name."""
+    """The environment variables that a settings file uses for secrets."""
     match written:
         case {"env": str(name)} if len(written) == 1:
             yield name
@@ -286,7 +284,7 @@ def _is_held(home: Path) -> bool:
 
 
 def _links_to(file: Path) -> list[Path]:
-    """What `enable` made, in case systemd cannot be asked to remove it."""
+    """The symlink that `enable` creates, in case systemd is not reachable to remove it."""
     return [link for link in file.parent.glob(f"*.wants/{file.name}") if link.is_symlink()]
 
 
@@ -297,9 +295,7 @@ def _ask(command: Sequence[str], *, is_needed: bool = True) -> None:
         raise Ended(f"{shlex.join(command)} failed: {error}") from error
     if ended.returncode != 0 and is_needed:
         said = (ended.stderr or ended.stdout).strip()
-        raise Ended(
-            f"{shlex.join(command)} failed: {said}", hint="the daemon's own words are in server.log of the home"
-        )
+        raise Ended(f"{shlex.join(command)} failed: {said}", hint="see server.log in the home folder")
 
 
 def _succeeds(command: Sequence[str]) -> bool:

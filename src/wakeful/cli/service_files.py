@@ -1,4 +1,4 @@
-"""The files that make the daemon a service of its user: a systemd unit, or a launchd agent.
+"""The files that make the daemon a user service: a systemd unit, or a launchd agent.
 
 Both start the program by its absolute path with the `PATH` of the shell that installed them: a service manager's own
 `PATH` would not have the agents in it.
@@ -19,14 +19,14 @@ OUTPUT_FILE: Final = "service.log"
 RESTART_AFTER: Final = 5
 """Seconds."""
 STOP_MARGIN: Final = 30
-"""Seconds after `limits.shutdown_grace` that a stop may take before the daemon is killed."""
+"""Seconds that a stop may take beyond `limits.shutdown_grace` before the daemon is killed."""
 _HOME: Final = "# Home: "
 _NO_NAME: Final = re.compile(r"[^a-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the service manager is told."""
+    """The parameters of the service."""
 
     name: str
     home: Path
@@ -40,7 +40,7 @@ class Service:
 
 
 def name_of(home: Path) -> str:
-    """The service of a home: `wakeful` for the usual one, otherwise with the name of its folder."""
+    """The service name of a home: `wakeful` for the default one, otherwise with the folder's name."""
     if home == Path.home() / ".wakeful":
         return "wakeful"
     folder = _NO_NAME.sub("-", home.name.lower()).strip("-._")
@@ -50,19 +50,19 @@ def name_of(home: Path) -> str:
 
 
 def program_of(executable: str) -> tuple[str, ...]:
-    """How to start this very installation: its console script, or else its interpreter with the module."""
+    """The command that starts this installation: its console script, or else `python -m`."""
     script = Path(executable).with_name("wakeful")
     return (str(script),) if os.access(script, os.X_OK) else (executable, "-P", "-m", "wakeful.cli.main")
 
 
 def is_passing(prefix: str) -> bool:
-    """Whether an environment is one of those that `uvx` and `pipx run` keep in a cache and remove again."""
+    """Whether an environment is a temporary one of `uvx` or `pipx run`."""
     parts = set(Path(prefix).parts)
     return bool(parts & {"archive-v0", "environments-v2"}) or {"pipx", ".cache"} <= parts
 
 
 def search_path(text: str) -> str:
-    """A `PATH` for a service: each folder once, without those that depend on the folder one is in."""
+    """A `PATH` for a service: each folder once, without relative ones."""
     folders = [folder for folder in text.split(os.pathsep) if folder.startswith("/") and folder.isprintable()]
     return os.pathsep.join(dict.fromkeys(folders)) or os.defpath
 
@@ -85,9 +85,9 @@ Environment={_quoted(f"PATH={service.path}")}
 EnvironmentFile=-{_escaped(service.home / ENVIRONMENT_FILE)}
 Restart=on-failure
 RestartSec={RESTART_AFTER}
-# A wrong command line does not become right by trying again.
+# Exit code 2 is a usage error; a restart would not help.
 RestartPreventExitStatus=2
-# The daemon ends its runs itself: only it gets SIGTERM, what is left is killed at last.
+# The daemon ends its runs itself: only it gets SIGTERM; remaining processes are killed at the end.
 KillMode=mixed
 TimeoutStopSec={service.stop_within}
 
@@ -118,7 +118,7 @@ def launchd_agent(service: Service) -> str:
 
 
 def home_in(text: str) -> Path | None:
-    """The home of a file that one of the above wrote; None: neither did."""
+    """The home named in a file written by one of the above; None if the file is foreign."""
     if MARK not in text:
         return None
     if text.startswith("<?xml"):
@@ -128,7 +128,7 @@ def home_in(text: str) -> Path | None:
 
 
 def _quoted(text: str) -> str:
-    """One word of a line that systemd splits."""
+    """Quote one word for systemd."""
     text = _escaped(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"' if re.search(r"[\s\"'\\;]", text) else text
 

@@ -1,4 +1,4 @@
-"""Shell syntax in `--command`: no shell runs it, so a pipe would reach the program as an argument.
+"""Detect shell syntax in `--command`: no shell runs it, so a pipe would reach the program as an argument.
 
 The text is read as the argv splitter reads it (POSIX quoting). Only characters outside quotes count: what is quoted or
 escaped is an argument. A URL may hold `?`, `&`, `*`, `[` and `~` unquoted.
@@ -17,15 +17,15 @@ _NAMES: Final = {
     ";": "a second command",
     "&": "a second command or the background",
     "`": "a command substitution",
-    "*": "a pattern of file names",
-    "?": "a pattern of file names",
-    "[": "a pattern of file names",
+    "*": "a file name pattern",
+    "?": "a file name pattern",
+    "[": "a file name pattern",
 }
 _FINE_IN_URL: Final = "?*[~"
 
 
 def shell_syntax(text: str) -> str | None:
-    """What only a shell would understand, in words (`| (a pipe)`); None if there is nothing of the kind."""
+    """The first shell syntax found, in words (`| (a pipe)`); None if there is none."""
     assigned = _ASSIGNMENT.match(text.lstrip())
     if assigned is not None:
         return f"{assigned[0]} (a variable before the program)"
@@ -47,16 +47,16 @@ def shell_syntax(text: str) -> str | None:
 
 
 def shell_form(text: str) -> str:
-    """The option that lets a shell run the same text, to be copied into a terminal."""
+    """The option that runs the same text in a shell, to be copied into a terminal."""
     line = f"sh -c {shlex.quote(text)}"
-    if "!" in line:  # within double quotes an interactive bash would look into its history
+    if "!" in line:  # within double quotes an interactive bash would expand ! from its history
         return f"--command {shlex.quote(line)}"
     escaped = re.sub(r'([\\"$`])', r"\\\1", line)
     return f'--command "{escaped}"'
 
 
 def _outside_quotes(text: str, index: int, word: str) -> str | None:
-    """What this character would mean to a shell, after the part of its word before it."""
+    """What this character means to a shell at its position in the word."""
     char, following = text[index], text[index + 1 : index + 2]
     is_in_url = "://" in word
     if char == "$":

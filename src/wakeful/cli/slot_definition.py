@@ -1,4 +1,4 @@
-"""`wakeful slots add` and `edit`: slots that live in the store, written by options."""
+"""`wakeful slots add` and `edit`: slots kept in the store, defined by options."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from wakeful.cli.slot_details import slot_path, tell
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Option, JSON name, help; texts as they are.
+# Option, JSON name, help; values are passed on as text.
 _TEXTS: Final = (
     ("--provider", "provider", "glm (default), http or command."),
-    ("--base-url", "baseUrl", "The provider's address (glm)."),
-    ("--model", "model", "The model a wake is sent to (glm)."),
-    ("--quota-url", "quotaUrl", "GET tells the quota (http)."),
-    ("--wake-url", "wakeUrl", "POST is the wake (http)."),
-    ("--wake-body", "wakeBody", "JSON that is posted (http)."),
-    ("--percentage-key", "percentageKey", "Where the percentage stands in the JSON."),
-    ("--reset-key", "resetKey", "Where the next reset stands in the JSON."),
-    ("--interval", "interval", "Wake this long after the last wake, as in 5h."),
-    ("--after-reset", "afterReset", "Wake this long after each reset, as in 1m."),
-    ("--tz", "timezone", "The zone of --times."),
+    ("--base-url", "baseUrl", "Base URL of the provider (glm)."),
+    ("--model", "model", "Model that wakes are sent to (glm)."),
+    ("--quota-url", "quotaUrl", "URL that returns the quota on GET (http)."),
+    ("--wake-url", "wakeUrl", "URL that a wake POSTs to (http)."),
+    ("--wake-body", "wakeBody", "JSON body of the wake (http)."),
+    ("--percentage-key", "percentageKey", "Key of the percentage in the JSON."),
+    ("--reset-key", "resetKey", "Key of the next reset in the JSON."),
+    ("--interval", "interval", "Wake this long after the last wake, e.g. 5h."),
+    ("--after-reset", "afterReset", "Wake this long after each reset, e.g. 1m."),
+    ("--tz", "timezone", "Time zone of --times."),
     ("--poll", "poll", "How often the quota is read; default 30m."),
-    ("--retry-window", "retryWindow", "How long a wake is looked for before it is sent once more."),
+    ("--retry-window", "retryWindow", "How long to wait for a wake to show before sending it again."),
     ("--backoff-cap", "backoffCap", "The longest pause between failing polls."),
 )
 
@@ -40,14 +40,16 @@ def definition_options(function: F) -> F:
     for option, name, says in reversed(_TEXTS):
         function = click.option(option, name, help=says)(function)
     others = [
-        click.option("--key-env", metavar="NAME", help="The key is in this variable of the daemon's environment."),
-        click.option("--key-file", metavar="PATH", help="The key is in this file."),
-        click.option("--key-stdin", is_flag=True, help="Read the key from standard input; it is stored, never shown."),
+        click.option("--key-env", metavar="NAME", help="Environment variable of the daemon that holds the key."),
+        click.option("--key-file", metavar="PATH", help="File that holds the key."),
+        click.option(
+            "--key-stdin", is_flag=True, help="Read the key from standard input; it is stored and never shown."
+        ),
         click.option("--quota-command", metavar="LINE", help="The program that prints the quota (command)."),
-        click.option("--wake-command", metavar="LINE", help="The program that is the wake (command)."),
-        click.option("--times", metavar="09:00,13:00", help="Wake at these times of day, at most five."),
-        click.option("--errors-max", type=int, help="Errors in a row that switch waking or the slot off."),
-        click.option("--enabled/--disabled", default=None, help="Whether it is woken and polled."),
+        click.option("--wake-command", metavar="LINE", help="The program that sends the wake (command)."),
+        click.option("--times", metavar="09:00,13:00", help="Wake at these times of day; at most five."),
+        click.option("--errors-max", type=int, help="Consecutive errors after which waking or the slot is disabled."),
+        click.option("--enabled/--disabled", default=None, help="Whether the slot is woken and polled."),
         click.option("--set", "fields", metavar="FIELD=VALUE", multiple=True, help="Any other field, as JSON."),
     ]
     for add in reversed(others):
@@ -59,32 +61,32 @@ def definition_options(function: F) -> F:
 @click.argument("name", metavar="NAME")
 @definition_options
 def add_command(asked: Invocation, name: str, **given: Any) -> None:
-    """Add a slot; it lives in the store. Of several nodes, each must find its key."""
+    """Add a slot to the store. With several nodes, every node needs access to the key."""
     daemon = asked.daemon()
     if any(slot["name"] == name for slot in daemon.get("/api/slots")["slots"]):
-        raise Ended(f"there is a slot {name!r} already; change it: wakeful slots edit {name}")
+        raise Ended(f"slot {name!r} already exists; change it: wakeful slots edit {name}")
     tell(asked, daemon.ask("PUT", slot_path(name), body=_fields(given)).body)
 
 
 @command("edit")
 @click.argument("name", metavar="NAME")
 @definition_options
-@click.option("--unset", metavar="FIELD", multiple=True, help="Take a field back to its default, as in afterReset.")
+@click.option("--unset", metavar="FIELD", multiple=True, help="Reset a field to its default, e.g. afterReset.")
 def edit_command(asked: Invocation, name: str, unset: Sequence[str], **given: Any) -> None:
-    """Change some of a slot that was added by command or over REST."""
+    """Change a slot that was added by command or over REST."""
     changes = {**_fields(given), **dict.fromkeys(unset)}
     if not changes:
-        raise Misused("nothing is changed; say what: wakeful slots edit --help")
+        raise Misused("no change given; see: wakeful slots edit --help")
     tell(asked, asked.daemon().ask("PATCH", slot_path(name), body=changes).body)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
-    """What was said, in JSON names."""
+    """The given options, by JSON name."""
     found: dict[str, Any] = {name: given[name] for _, name, _ in _TEXTS if given[name] is not None}
     keys = {"env": given["key_env"], "file": given["key_file"], "stdin": given["key_stdin"] or None}
     named = [name for name, value in keys.items() if value is not None]
     if len(named) > 1:
-        raise Misused("the key is named twice; use one of --key-env, --key-file and --key-stdin")
+        raise Misused("more than one key given; use one of --key-env, --key-file and --key-stdin")
     if named:
         found["apiKey"] = _key_from_stdin() if named == ["stdin"] else {named[0]: keys[named[0]]}
     for option, name in (("quota_command", "quotaArgv"), ("wake_command", "wakeArgv")):
@@ -102,7 +104,7 @@ def _fields(given: dict[str, Any]) -> dict[str, Any]:
 def _key_from_stdin() -> str:
     key = sys.stdin.readline().strip()
     if not key:
-        raise Misused("--key-stdin: standard input is empty; as in: wakeful slots add main --key-stdin < key.txt")
+        raise Misused("--key-stdin: standard input is empty; for example: wakeful slots add main --key-stdin < key.txt")
     return key
 
 

@@ -1,4 +1,4 @@
-"""One slot: where it is asked for, in a line, and in full with its window, its limits and what was used of it."""
+"""One quota slot: its API path, its one-line summary, and its details with window, limits and usage."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TOOLS: Final = {"networkSearch": "network search", "webRead": "web read", "zrea
 
 
 def slot_path(name: str, question: str = "") -> str:
-    """Where a slot is; a text that no slot can have as its name is not even asked for."""
+    """The API path of a slot; an impossible name is refused without a request."""
     if not name.isascii() or not all(char.isalnum() or char in "._-" for char in name):
         raise Ended(f"there is no slot {name!r}")
     return f"/api/slots/{name}{question}"
 
 
 def tell(asked: Invocation, slot: Mapping[str, Any]) -> None:
-    """How a slot stands, in a line, and what is wrong with it."""
+    """Print the state of a slot in one line, and its problem if it has one."""
     if asked.is_json:
         json_out(slot)
         return
@@ -36,13 +36,13 @@ def tell(asked: Invocation, slot: Mapping[str, Any]) -> None:
 
 
 def tell_trouble(slot: Mapping[str, Any]) -> None:
-    """What is wrong with a slot, and its cure."""
+    """The problem of a slot, and the cure."""
     if slot["statusReason"]:
         note(f"  {times.localised(slot['statusReason'])}" + (f"; {slot['cure']}" if slot["cure"] else ""))
 
 
 def show(slot: Mapping[str, Any]) -> None:
-    """Print it."""
+    """Print the details."""
     from wakeful.cli.tables import facts
 
     facts([(name, text) for name, text in _lines(slot) if text])
@@ -79,7 +79,7 @@ def _errors(slot: Mapping[str, Any]) -> str:
 
 
 def limit_words(limit: Mapping[str, Any], since: datetime) -> str:
-    """A limit as the provider tells it: `tool calls per month: 10 of 1000 used, reset in 20 d`."""
+    """A limit as reported by the provider: `tool calls per month: 10 of 1000 used, reset in 20 d`."""
     kind = str(limit.get("type") or "limit")
     number, unit = limit.get("number"), _UNITS.get(limit.get("unit") or 0)
     per = "" if unit is None else f" per {unit}" if number in (None, 1) else f" per {number} {unit}"
@@ -109,7 +109,7 @@ def _statistics(stats: Any) -> Iterator[tuple[str, str]]:
 
 
 def _instant(told: Any) -> datetime | None:
-    """What a provider calls a time: milliseconds since 1970."""
+    """A provider's timestamp: milliseconds since 1970."""
     try:
         return datetime.fromtimestamp(told / 1000, UTC)
     except (TypeError, ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Quota slots: how they stand, and what one can tell them to do."""
+"""`wakeful slots`: list, show and manage quota slots."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from wakeful.cli.slot_details import show, slot_path, tell, tell_trouble
 OPEN: Final = ("running", "waiting")
 POLLED: Final = 35.0
 CONFIRMED: Final = 10.0
-"""How long a wake is waited for: the reading that follows it at once usually shows it."""
+"""How long to wait for a wake: the poll right after it usually confirms it."""
 LOOK_EVERY: Final = 0.1
 _name = click.argument("name", metavar="NAME")
 
 
 class _SlotsGroup(HomeCommandGroup):
-    """`wakeful slots NAME` shows a slot: whatever is no command is a name."""
+    """`wakeful slots NAME` shows a slot: anything that is not a subcommand is a name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,7 +63,7 @@ def show_command(asked: Invocation, name: str) -> None:
 @slots_command.asked("wake")
 @_name
 def wake_command(asked: Invocation, name: str) -> None:
-    """Send a wake now, and wait a moment for its confirmation."""
+    """Send a wake now and wait briefly for its confirmation."""
     daemon = asked.daemon()
     run_id = daemon.ask("POST", slot_path(name, "/wake"), body={}).body["runId"]
     run = _until(lambda: daemon.get(f"/api/runs/{run_id}"), lambda run: run["outcome"] not in OPEN, within=CONFIRMED)
@@ -72,10 +72,10 @@ def wake_command(asked: Invocation, name: str) -> None:
     elif run["outcome"] == "succeeded":
         say(f"{name} woken and confirmed, run {run_id}")
     elif run["outcome"] in OPEN and run.get("error"):
-        say(f"{name} not woken yet, run {run_id}; it is sent again by itself: wakeful why slot:{name}")
+        say(f"{name} not woken yet, run {run_id}; the wake is retried automatically: wakeful why slot:{name}")
         note(f"  {run['error']}")
     elif run["outcome"] in OPEN:
-        say(f"{name} woken, not confirmed yet, run {run_id}; it is looked for every minute: wakeful slots")
+        say(f"{name} woken, not confirmed yet, run {run_id}; the quota is polled every minute: wakeful slots")
     else:
         say(f"{name} not woken: {run['outcome']}, run {run_id}")
         note(f"  {run.get('error') or run.get('reason') or ''}")
@@ -98,14 +98,14 @@ def poll_command(asked: Invocation, name: str) -> None:
 @slots_command.asked("resume")
 @_name
 def resume_command(asked: Invocation, name: str) -> None:
-    """Let a slot go on that was disabled by its errors; send a wake that waits."""
+    """Resume a slot that was disabled after errors; send its waiting wake."""
     tell(asked, asked.daemon().ask("POST", slot_path(name, "/resume"), body={}).body)
 
 
 @slots_command.asked("rm")
 @_name
 def rm_command(asked: Invocation, name: str) -> None:
-    """Take a slot away that was added by command or over REST; its ledger stays."""
+    """Remove a slot that was added by command or over REST; its past runs stay in the ledger."""
     asked.daemon().ask("DELETE", slot_path(name))
     json_out({"name": name, "isRemoved": True}) if asked.is_json else say(f"{name} removed")
 
@@ -142,7 +142,7 @@ def _row(slot: Mapping[str, Any], since: Any) -> list[str]:
 
 
 def _until(look: Callable[[], Any], is_there: Callable[[Any], bool], within: float) -> Any:
-    """What is looked at, once it is there or the wait is over."""
+    """Poll until there is a result or the wait is over."""
     begun = time.monotonic()  # a stopwatch: how long a person waits
     while True:
         found = look()

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 PATIENCE: Final = 1.0
-"""Seconds: a person is holding the tab key."""
+"""Seconds; a person is waiting after pressing Tab."""
 OFFERED_MAX: Final = 200
 
 
 def complete_slug(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The slugs the daemon knows that begin like this."""
+    """The daemon's slugs with this prefix."""
     from click.shell_completion import CompletionItem
 
     from wakeful.cli.terminal_text import line
@@ -26,7 +26,7 @@ def complete_slug(context: click.Context, _parameter: click.Parameter, incomplet
         daemon = invocation_of(context).daemon()
         page = daemon.get("/api/schedule", q=incomplete or None, limit=OFFERED_MAX, timeout=PATIENCE)
         found = [(one["slug"], one["status"]) for one in page["schedules"]]
-    except Exception:  # completion offers nothing when it cannot; a complaint would end up in the line being typed
+    except Exception:  # no completions on errors; a message would end up in the line being typed
         return []
     return [CompletionItem(line(slug), help=line(status)) for slug, status in found if slug.startswith(incomplete)]
 

@@ -1,6 +1,6 @@
-"""The questions that can be put to the store itself while no daemon runs, by the paths the daemon answers them at.
+"""Read-only queries against the store while no daemon runs, under the daemon's own API paths.
 
-Reading shows what was recorded; nothing is written, and nothing rings until a daemon is started.
+They show what was recorded; nothing is written, and no schedule fires until a daemon is started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEARTBEAT: Final = "heartbeat"
 
 
 class Source(Protocol):
-    """Where `ls`, `show`, `runs`, `log`, `stats` and `why` read: a daemon, or the store of a home without one."""
+    """What `ls`, `show`, `runs`, `log`, `stats` and `why` read from: a daemon, or the store of a home without one."""
 
     def get(self, path: str, **query: Any) -> Any: ...
 
@@ -32,12 +32,12 @@ class Source(Protocol):
 
 
 def source_of(home: Path) -> Source:
-    """The daemon of this home; if there is none, its store, and a remark that says so."""
+    """The daemon of this home; if there is none, its store, with a note on stderr."""
     try:
         return find(home)
     except NoDaemon as missing:
         if not _is_free(home):
-            raise  # it is starting, or holds the home and does not answer
+            raise  # starting, or not responding
         stored = StoredHome(home, missing)
     note(f"wakeful: no daemon is running{stored.meaning}; read from {stored.where}")
     note(f"  start one: {start_command(home)}")
@@ -51,7 +51,7 @@ def _is_free(home: Path) -> bool:
 
 
 class StoredHome:
-    """The store of a home that no daemon holds."""
+    """The store of a home without a running daemon."""
 
     def __init__(self, home: Path, missing: NoDaemon) -> None:
         from wakeful.config import SettingsRefused, load
@@ -69,16 +69,16 @@ class StoredHome:
 
     @property
     def where(self) -> str:
-        """The place, without its secrets."""
+        """The location of the store, without secrets."""
         return self._url if self._is_file else "its PostgreSQL store"
 
     @property
     def meaning(self) -> str:
-        """What it means that no daemon runs here: on PostgreSQL other nodes may be at work."""
+        """The consequence of no daemon running here: on PostgreSQL other nodes may be active."""
         return ", so nothing will fire" if self._is_file else " for this home"
 
     def get(self, path: str, **query: Any) -> Any:
-        """What the daemon would say at this path."""
+        """What the daemon would return for this path."""
         with self._looking() as look:
             for pattern, answer in _ANSWERS:
                 if (named := pattern.fullmatch(path)) is not None:
@@ -108,7 +108,7 @@ class StoredHome:
             raise Ended(str(missing)) from missing
 
     def why(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
-        """A sentence and the facts, by the settings of the home."""
+        """The `why` sentence and its facts, using the settings of the home."""
         from wakeful.core.time.instants import parse_instant
         from wakeful.features.schedules.why import Why, why
 
@@ -125,7 +125,7 @@ class StoredHome:
         return why(tx, name, at=at, now=now, terms=terms, ledger_days=days).to_json()
 
     def stats(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
-        """The record of a schedule, or of the heartbeat."""
+        """The statistics of a schedule, or of the heartbeat."""
         from wakeful.app.heartbeat import with_next_beat
         from wakeful.core.time.instants import parse_instant
         from wakeful.features.schedules import queries
@@ -221,7 +221,7 @@ _LEDGERS: Final = re.compile(r"/api/(schedule|slots|workflows)/([^/]+)/runs")
 
 
 def _owner_of(path: str) -> str | None:
-    """Whose rows of the ledger a path lists; None: everybody's."""
+    """The owner whose ledger rows a path lists; None for all."""
     named = _LEDGERS.fullmatch(path)
     if named is None:
         return None

@@ -1,7 +1,7 @@
 """Tables that fit, and facts in two columns.
 
-A table is cut to the terminal: first the columns that may be cut, the one with most to spare first; if that is not
-enough, columns that can be missed are left out. What is piped is not cut, unless COLUMNS says how wide it may be.
+A table is fitted to the terminal: columns that may be cut shrink first, the widest before the others; if that is not
+enough, optional columns are dropped. Piped output is not cut unless COLUMNS sets a width.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STYLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading. `least`: how far it may be cut (None: not at all). `drop`: 1 is left out first, 0 never."""
+    """A column. `least`: its minimum width (None: never cut). `drop`: 1 is dropped first, 0 never."""
 
     title: str
     least: int | None = None
@@ -55,7 +55,7 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
-    """A table without lines, cut to the terminal."""
+    """Print a table without borders, fitted to the terminal."""
     cells = [[inert.line(value) for value in row] for row in rows]
     natural = [max([cell_len(column.title), *(cell_len(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     widths = _fitted(columns, natural, width())
@@ -67,7 +67,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> None:
-    """Names and values in two columns; a value that needs several lines goes on under its beginning."""
+    """Print names and values in two columns; further lines of a value are aligned below its first."""
     room = max([cell_len(name) for name, _ in pairs], default=0)
     indent = room + GAP
     for name, value in pairs:
@@ -78,7 +78,7 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
 
 
 def paragraph(text: object, *, label: str = "") -> None:
-    """A text that may be long, broken between words only (one of them may be a command to copy), beside a label."""
+    """Print a labelled text, wrapped between words only (a word may be part of a command to copy)."""
     indent, room = len(label), width() - len(label)
     lines = [
         piece
@@ -90,7 +90,7 @@ def paragraph(text: object, *, label: str = "") -> None:
 
 
 def width() -> int:
-    """How wide a line may be: COLUMNS, the terminal, or endless into a pipe."""
+    """The line width: COLUMNS, the terminal's, or unlimited into a pipe."""
     if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
         return max(WIDTH_MIN, shutil.get_terminal_size((80, 24)).columns)
     return ENDLESS
@@ -103,7 +103,7 @@ def _pieces(text: str, room: int) -> list[str]:
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> dict[int, int]:
-    """The width of each column that is shown."""
+    """The width of each visible column."""
     widths = dict(enumerate(natural))
     while True:
         cut = _cut(columns, widths, room)
@@ -140,5 +140,5 @@ def _style(text: str) -> str:
 
 
 def _console() -> Console:
-    """Colours on a terminal, plain text anywhere else; nothing in what is printed is interpreted."""
+    """A console with colours on a terminal and plain text elsewhere; markup in values is not interpreted."""
     return Console(width=ENDLESS, markup=False, highlight=False, emoji=False)

@@ -1,4 +1,4 @@
-"""A `wakeful.toml` to begin with: every setting with its default, commented out, made from the models themselves."""
+"""A starting `wakeful.toml`: every setting with its default, commented out, generated from the models."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from wakeful.config.model import ENTRIES, Settings
 from wakeful.integrations.agents.programs import Installed
 
 _HEAD: Final = """\
-# Settings of Wakeful. Every line is optional: what stands behind a # is the default.
+# Wakeful settings. Every line is optional: the commented values are the defaults.
 # The file is read again when it changes; check it with: wakeful check wakeful.toml
 """
-# What is unset by default has no line of its own to show; these are examples of it.
+# Examples for settings that are unset by default.
 _EXAMPLES: Final = {
     "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
@@ -24,17 +24,17 @@ _EXAMPLES: Final = {
 }
 _ENTRY_EXAMPLES: Final = {
     "tokens": """\
-# [tokens.grafana]                    # a further token for the API, with a role
+# [tokens.grafana]                    # an additional API token with a role
 # token = {env = "GRAFANA_TOKEN"}
 # role = "read"                       # read | operate | admin | agent
 """,
     "hooks": """\
-# An address that wakes the agent, POST /api/hooks/door:
-# [hooks.door]
-# token = {env = "DOOR_TOKEN"}
+# A webhook that wakes the agent, POST /api/hooks/doorbell:
+# [hooks.doorbell]
+# token = {env = "DOORBELL_TOKEN"}
 """,
     "channels": """\
-# Where answers go:
+# Where replies and alerts are delivered:
 # [channels.phone]
 # type = "telegram"                   # telegram | webhook | console | inbox | apprise
 # token = {env = "TELEGRAM_TOKEN"}
@@ -50,19 +50,19 @@ _ENTRY_EXAMPLES: Final = {
 }
 
 
-_AGENTS_HEAD: Final = "# Whom prompts are for. A schedule asks the agent named default unless it names another one."
+_AGENTS_HEAD: Final = "# Agents that run prompts. A schedule uses the agent named default unless it names another one."
 _NO_AGENT: Final = """\
-# None was found on the PATH, so default is an echo: it replies with the prompt. For example:
+# No agent was found on the PATH, so default is the echo agent, which replies with the prompt. For example:
 # [agents.default]
 # adapter = "claude"                  # or codex | gemini | opencode | qwen | copilot | aider | goose | cursor | amp
 """
 _OTHER_AGENTS: Final = """\
 # Any other program, run once for each prompt: it reads the prompt and prints the reply.
-# [agents.clerk]
+# [agents.script]
 # adapter = "command"
 # argv = ["sh", "-c", "echo \\"I was asked: $(cat)\\""]
 
-# A chat endpoint; others are: sessions | anthropic | call | echo
+# A chat endpoint; other adapters: sessions | anthropic | call | echo
 # [agents.chat]
 # adapter = "openai"
 # url = "http://127.0.0.1:8000/v1"
@@ -72,12 +72,12 @@ _OTHER_AGENTS: Final = """\
 
 
 def settings_template(found: Sequence[Installed] = ()) -> str:
-    """The text of the file, with these agents in it, the first as default."""
+    """The text of the file with these agents, the first as default."""
     return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section, found))])
 
 
 def agents_template(found: Sequence[Installed]) -> str:
-    """The tables of these agents, the first as default, and examples of others."""
+    """The tables of these agents, the first as default, and examples for others."""
     tables = [_agent_table(one, is_first=number == 0) for number, one in enumerate(found)]
     return "\n".join([_AGENTS_HEAD, *(tables or [_NO_AGENT]), _OTHER_AGENTS])
 
@@ -86,7 +86,7 @@ def _agent_table(one: Installed, *, is_first: bool) -> str:
     name = "default" if is_first else one.adapter
     adapter = f'adapter = "{one.adapter}"'
     cwd = '# cwd = "/home/me/project"'
-    return f"[agents.{name}]\n{adapter:<38}# found at {one.path}\n{cwd:<38}# where it works\n"
+    return f"[agents.{name}]\n{adapter:<38}# found at {one.path}\n{cwd:<38}# its working directory\n"
 
 
 def _section(section: str, found: Sequence[Installed]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Text that others wrote, made harmless for a terminal.
+"""Make untrusted text harmless for a terminal.
 
-A prompt, a reply or an error may hold escape sequences (which move the cursor, change the title, paste), characters
-that nobody sees, and marks that turn the reading direction and with it the meaning of a line. None of them is dropped:
-each is shown as something visible, so that a reader sees that it was there.
+A prompt, a reply or an error may contain escape sequences (which move the cursor, change the title, paste), invisible
+characters, and marks that reverse the reading direction. None of them is dropped: each is shown as a visible
+character, so that the reader sees it was there.
 """
 
 import json
@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 # C0 and C1 controls, DEL, invisible and direction-changing format characters, line separators, half characters, tags.
-# The two joiners (U+200C, U+200D) stay: scripts and emoji are written with them, and they move nothing.
+# The two joiners (U+200C, U+200D) stay: scripts and emoji need them, and they are harmless.
 _ACTIVE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -20,18 +20,18 @@ _DELETE: Final = 0x7F
 
 
 def line(text: object) -> str:
-    """One line of it: line breaks and tabs too are only shown."""
+    """The text as one line: line breaks and tabs are shown as symbols too."""
     return _ACTIVE.sub(_visible, str(text))
 
 
 def block(text: object) -> str:
-    """Several lines of it: line breaks and tabs count, everything else is shown."""
+    """The text with its line breaks and tabs; everything else is shown as symbols."""
     parts = str(text).replace("\r\n", "\n").expandtabs(4).split("\n")
     return "\n".join(line(part) for part in parts)
 
 
 def as_json(value: Any) -> str:
-    """JSON in which every active character is escaped: nothing is lost, and printing it does nothing."""
+    """JSON with every active character escaped: lossless, and harmless to print."""
     written = json.dumps(value, ensure_ascii=False, indent=2)
     return "\n".join(_ACTIVE.sub(_escaped, part) for part in written.split("\n"))
 

@@ -1,4 +1,4 @@
-"""Times as a person reads them: on the clock of their own zone, and how far away they are."""
+"""Times for display: in the user's zone, and how far away they are."""
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -14,24 +14,24 @@ _ONLY_DAYS: Final = 14 * 86_400
 
 @cache
 def user_zone() -> tuple[str, tzinfo]:
-    """The zone of the person at this terminal (TZ, or the system's), found the way the daemon finds its own."""
+    """The zone of this terminal's user (TZ, or the system's), determined as the daemon determines its own."""
     try:
         import tzlocal
 
         name = tzlocal.get_localzone_name()
         return name, ZoneInfo(name)
-    except Exception:  # whatever is wrong with this machine's zone, times can still be shown by its offset
+    except Exception:  # if the zone of this machine is broken, its UTC offset still works
         here = datetime.now(UTC).astimezone()
         return here.strftime("%Z"), here.tzinfo or UTC
 
 
 def now() -> datetime:
-    """This moment, in UTC, by the clock of this terminal: it says how far off times are, and decides nothing."""
+    """The current time in UTC, by this machine's clock; only used to show how far away times are."""
     return datetime.now(UTC)
 
 
 def parse(text: str | None) -> datetime | None:
-    """An instant as the daemon writes it; None for none, and for what nobody can read."""
+    """Parse an instant as the daemon writes it; None if it is missing or unreadable."""
     if not text:
         return None
     try:
@@ -42,41 +42,41 @@ def parse(text: str | None) -> datetime | None:
 
 
 def wall(at: datetime | None, zone: tzinfo | None = None) -> str:
-    """`Fri 2026-01-30 09:00 CET`, in the user's zone unless another is given; seconds only where they count."""
+    """`Fri 2026-01-30 09:00 CET`, in the user's zone unless another is given; seconds only if not zero."""
     if at is None:
         return NONE
     local = _in_zone(at, user_zone()[1] if zone is None else zone)
     clock = "%H:%M:%S" if local.second else "%H:%M"
-    # The names of days and zones stay English whatever the locale: scripts and people read the same.
+    # Day names stay English whatever the locale, so that scripts can parse them.
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[local.weekday()]
     return f"{day} {local.strftime(f'%Y-%m-%d {clock}')} {local.tzname() or ''}".rstrip()
 
 
 def when(text: str | None, since: datetime) -> str:
-    """An instant as the daemon writes it, on the user's clock, and how far away it is."""
+    """An instant as the daemon writes it, in the user's zone, and how far away it is."""
     at = parse(text)
     return NONE if at is None else f"{wall(at)} ({relative(at, since)})"
 
 
 def localised(sentence: str) -> str:
-    """A sentence of the daemon with its instants on the user's clock."""
+    """A sentence from the daemon with its instants in the user's zone."""
     return _INSTANT.sub(lambda found: wall(parse(found[0])), sentence)
 
 
 def relative(at: datetime | None, since: datetime) -> str:
-    """`in 2h 5min`, `3min ago`, `now`: the two greatest units, rounded down."""
+    """`in 2h 5min`, `3min ago`, `now`: the two largest units, rounded down."""
     if at is None:
         return NONE
     seconds = (at - since) / timedelta(seconds=1)
     if abs(seconds) < 1:
         return "now"
-    # A time ahead is rounded up: what was just planned in five minutes is not four minutes and 59 seconds away.
+    # A future time is rounded up: one just planned five minutes ahead must not show as four minutes and 59 seconds.
     length = spelt(int(-seconds) if seconds < 0 else int(seconds + 0.999))
     return f"{length} ago" if seconds < 0 else f"in {length}"
 
 
 def spelt(seconds: int) -> str:
-    """A length in its two greatest units: `2h 5min`; beyond two weeks days are exact enough."""
+    """A duration in its two largest units: `2h 5min`; only days beyond two weeks."""
     if seconds >= _ONLY_DAYS:
         return f"{seconds // 86_400}d"
     parts: list[str] = []
@@ -85,7 +85,7 @@ def spelt(seconds: int) -> str:
         if amount:
             parts.append(f"{amount}{name}")
         elif parts:
-            break  # `1h 5s` would say that the minutes were looked at and the seconds matter
+            break  # only adjacent units: not `1h 5s`
     return " ".join(parts[:2]) or "0s"
 
 
@@ -105,7 +105,7 @@ def milliseconds(amount: float | None) -> str:
 
 
 def zone_named(name: str | None) -> tzinfo | None:
-    """The zone of that name, if this machine knows it."""
+    """The zone of that name, or None if it is unknown to this machine."""
     if not name:
         return None
     try:
@@ -117,5 +117,5 @@ def zone_named(name: str | None) -> tzinfo | None:
 def _in_zone(at: datetime, zone: tzinfo) -> datetime:
     try:
         return at.astimezone(zone)
-    except (OverflowError, ValueError):  # at the very ends of the calendar a local date may not exist
+    except (OverflowError, ValueError):  # at the ends of the calendar a local date may not exist
         return at.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Times to come, as `add`, `edit` and `next` show them: in the user's zone, how far away, and in the schedule's own."""
+"""The next times, as `add`, `edit` and `next` show them: in the user's zone, how far away, in the schedule's zone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from wakeful.cli.tables import Column, table
 
 
 def show_times(instants: Sequence[str], schedule: Mapping[str, Any]) -> None:
-    """A table of the times; with one more column if the schedule lives by another clock than the user."""
+    """Print a table of the times; with one more column if the schedule's zone is not the user's."""
     zone_name, zone = schedule.get("timezone"), times.zone_named(schedule.get("timezone"))
     since = times.now()
     columns = [Column("TIME"), Column("LEFT")]
@@ -25,13 +25,13 @@ def show_times(instants: Sequence[str], schedule: Mapping[str, Any]) -> None:
 
 
 def say_when_none(view: Mapping[str, Any]) -> None:
-    """Why a schedule has no time to come."""
+    """Print why a schedule has no next time."""
     kind = view.get("schedule", {}).get("type")
     if view.get("enabled") is False:
-        say("It is disabled, and fires after: wakeful resume " + str(view.get("slug")))
+        say("It is disabled; enable it with: wakeful resume " + str(view.get("slug")))
     elif kind == "manual":
-        say("It fires only when asked: wakeful run " + str(view.get("slug")))
+        say("It runs only on request: wakeful run " + str(view.get("slug")))
     elif kind == "afterReset":
         say("It fires after the next reset of its slot, which is not known yet.")
     else:
-        say("No time lies ahead of it.")
+        say("It has no future times.")

@@ -1,4 +1,4 @@
-"""When: the options that say it, and the `schedule` of a definition they stand for."""
+"""The options of `add` and `edit` that describe a timing, and the `schedule` field they set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wakeful.cli.errors import Fault, Misused
 
 TIMINGS: Final = ("cron", "every", "at", "in", "times", "after_reset", "manual")
 WORDS: Final = "--cron, --every, --at, --in, --times, --after-reset and --manual"
-# Which option a field of the schedule was written with, for complaints in the user's own words.
+# The option behind each field of the schedule, so that errors can name the option.
 FIELDS: Final[Mapping[str, str]] = {
     "schedule.expression": "--cron",
     "schedule.every": "--every",
@@ -29,34 +29,34 @@ _COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _OPTIONS: Final = (
     click.option("--cron", metavar="EXPR", help="Five or six cron fields, e.g. '0 9 * * 1-5'."),
-    click.option("--every", metavar="DUR", help="A fixed distance: 90s, 30m, 2h, 1d."),
+    click.option("--every", metavar="DUR", help="A fixed interval: 90s, 30m, 2h, 1d."),
     click.option("--at", metavar="T", help="Once: 'tomorrow 9:00', 'monday 9:00', 9:00, or 2026-01-30T09:00:00+01:00."),
     click.option("--in", "in", metavar="DUR", help="Once, this long from now."),
-    click.option("--times", metavar="HH:MM,…", help="Times of day, every day, e.g. 09:00,18:00."),
-    click.option("--after-reset", metavar="SLOT", help="After each reset of a quota slot."),
-    click.option("--manual", is_flag=True, default=None, help="Only when asked."),
-    click.option("--tz", metavar="ZONE", help="The zone of --cron, --times and --at, e.g. Europe/Berlin."),
-    click.option("--anchor", metavar="T", help="Where the grid of --every begins."),
-    click.option("--offset", metavar="DUR", help="How long after the reset."),
+    click.option("--times", metavar="HH:MM,…", help="Daily at these times, e.g. 09:00,18:00."),
+    click.option("--after-reset", metavar="SLOT", help="After each reset of this quota slot."),
+    click.option("--manual", is_flag=True, default=None, help="Only on request."),
+    click.option("--tz", metavar="ZONE", help="Time zone of --cron, --times and --at, e.g. Europe/Berlin."),
+    click.option("--anchor", metavar="T", help="Starting point of --every."),
+    click.option("--offset", metavar="DUR", help="Delay after the reset."),
 )
 
 
 def timing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command with them."""
+    """Add these options to a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any] | None, list[Fault]]:
-    """The `schedule` these options describe (None: they say nothing about it), and what is wrong with them.
+    """The `schedule` that these options set (None if none was given), and what is wrong with them.
 
-    An edit may give a companion alone: `--tz` of a schedule that is a cron already.
+    An edit may give a dependent option alone: `--tz` for a schedule that already has a cron expression.
     """
     chosen = [name for name in TIMINGS if given[name] is not None]
     if len(chosen) > 1:
         words = " and ".join(map(flag, chosen))
-        return None, [(flag(chosen[-1]), f"{words} exclude one another; give exactly one of {WORDS}")]
+        return None, [(flag(chosen[-1]), f"{words} cannot be combined; give exactly one of {WORDS}")]
     faults = _lonely(given, chosen, is_edit)
     if not chosen:
         return (_companions_alone(given, faults) if is_edit else None), faults
@@ -72,7 +72,7 @@ def flag(name: str) -> str:
 
 
 def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[Fault]:
-    """Options without the one they belong to."""
+    """Errors for options given without the one they depend on."""
     return [
         (flag(name), f"belongs to {' or '.join(map(flag, owners))}; leave it out, or give that too")
         for name, owners in _COMPANIONS.items()
@@ -130,7 +130,7 @@ def _with_words(words: str) -> str:
 def _in(value: str, _given: Mapping[str, Any]) -> dict[str, Any]:
     from wakeful.cli import time_options as moments
 
-    moments.duration(value, "--in")  # a time is refused here: that is --at
+    moments.duration(value, "--in")  # a time is refused here: that is for --at
     return {"type": "once", "at": moments.ahead(value, "--in")}
 
 

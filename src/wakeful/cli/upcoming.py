@@ -1,4 +1,4 @@
-"""What will fire."""
+"""`wakeful next`: what will fire."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ ASKED_MAX: Final = 1000
     type=click.FloatRange(min=0, min_open=True, max=3653),
     default=7,
     show_default=True,
-    help="How far to look.",
+    help="How far ahead to look.",
 )
-@click.option("--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="At most this many.")
+@click.option(
+    "--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="Show at most this many."
+)
 def next_command(asked: Invocation, slug: str | None, days: float, limit: int) -> None:
-    """Show what will fire, in order, in your zone; of one schedule, or of everything.
+    """Show what will fire, in order and in your time zone, for one schedule or for all.
 
-    That is schedules, retries, beats of the heartbeat, producers and wakeAts of workflows, and wakes of quota slots.
+    Includes schedules, retries, heartbeats, workflow producers and wakeAts, and quota slot wakes.
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
     until = times.now() + timedelta(days=days)
@@ -46,7 +48,7 @@ def next_command(asked: Invocation, slug: str | None, days: float, limit: int) -
 
 def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int, owner: str | None) -> None:
     if owner is not None:
-        daemon.get(owner_path(owner, "/why"))  # whether there is one of that name
+        daemon.get(owner_path(owner, "/why"))  # raises if it does not exist
     answer = daemon.get("/api/upcoming", until=until, limit=limit if owner is None else ASKED_MAX)
     fires: list[dict[str, Any]] = answer["upcoming"]
     if owner is not None:
@@ -67,11 +69,11 @@ def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int,
         rows.append([times.wall(at), times.relative(at, since), fire["slug"], _what(fire)])
     table([Column("TIME"), Column("LEFT"), Column("SLUG", least=10), Column("WHAT", drop=1)], rows)
     if answer.get("isCut"):
-        note(f"only the first {len(fires)}; see more with --limit")
+        note(f"only the first {len(fires)} are shown; raise --limit")
 
 
 def _what(fire: Mapping[str, Any]) -> str:
-    """What it is, if it is no plain instant of a schedule."""
+    """What kind of fire it is, unless it is an ordinary instant of a schedule."""
     kind = "" if fire["kind"] == "schedule" else fire["kind"]
     return f"{kind} {fire['handler']}" if fire.get("handler") else kind
 
@@ -86,7 +88,7 @@ def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, 
     view = daemon.get(path)
     reason = f" ({view['statusReason']})" if view.get("statusReason") else ""
     if view["status"] in ("paused", "disabled", "invalid", "done") and view.get("nextRun") is None:
-        note(f"{slug} is {view['status']}{reason}: of these times nothing will start")
+        note(f"{slug} is {view['status']}{reason}: nothing will start at these times")
     elif view["status"] == "paused":
         note(f"{slug} is paused{reason}: nothing starts before {times.wall(times.parse(view['nextRun']))}")
     if not found:
@@ -96,4 +98,4 @@ def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, 
 
     show_times(found, view.get("schedule", {}))
     if len(found) == limit:
-        note(f"only the first {limit}; see more with --limit")
+        note(f"only the first {limit} are shown; raise --limit")

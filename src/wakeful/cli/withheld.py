@@ -1,4 +1,4 @@
-"""Which variables of this environment are kept from which programs, for `wakeful check`."""
+"""Which environment variables are withheld from which programs, for `wakeful check`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """What one kind of program gets of the variables that hold secrets."""
+    """Which secret variables one kind of program gets."""
 
     to: str
     withheld: list[str]
@@ -24,7 +24,7 @@ class Withheld:
 
 
 def withheld_by(loaded: Loaded) -> list[Withheld]:
-    """Commands first, then every agent and quota slot that starts a program."""
+    """Commands, then every agent and quota slot that starts a program."""
     from wakeful.config.slots import CommandSlot
     from wakeful.integrations.agents.from_settings import environment_of
 

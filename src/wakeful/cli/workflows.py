@@ -17,7 +17,7 @@ NAME: Final = "ID"
 STATUSES: Final = ("pending", "reserved", "consumed", "skipped")
 SKIP_STEP: Final = 1_000
 DEPLOY_TIMEOUT: Final = 600.0
-"""Deploying asks every handler once, and each has its own time."""
+"""Deploying calls every handler once, each with its own timeout."""
 
 
 @group("workflows")
@@ -27,14 +27,16 @@ def workflows_command(asked: Invocation) -> None:
     if asked.is_json:
         json_out({"workflows": found})
     elif not found:
-        say("there are no workflows; deploy one: wakeful workflows deploy FILE")
+        say("no workflows; deploy one: wakeful workflows deploy FILE")
     else:
         _list(found)
 
 
 @workflows_command.asked("show")
 @click.argument("name", metavar=NAME)
-@click.option("--sessions", type=click.IntRange(1, 500), default=5, show_default=True, help="How many to look back.")
+@click.option(
+    "--sessions", type=click.IntRange(1, 500), default=5, show_default=True, help="How many past sessions to show."
+)
 def show_command(asked: Invocation, name: str, sessions: int) -> None:
     """Show one workflow: handlers, topics, and its last sessions."""
     daemon = asked.daemon()
@@ -47,14 +49,14 @@ def show_command(asked: Invocation, name: str, sessions: int) -> None:
 
 @workflows_command.asked("deploy")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--force", is_flag=True, help="Deploy although a handler cannot be reached.")
-@click.option("--dry-run", is_flag=True, help="Check it and try it out, and change nothing.")
+@click.option("--force", is_flag=True, help="Deploy even if a handler cannot be reached.")
+@click.option("--dry-run", is_flag=True, help="Check the workflow and call its handlers; change nothing.")
 def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> None:
     """Deploy a workflow from a JSON file, or from stdin with -."""
     data = _read(file)
     name = data.get("id")
     if not isinstance(name, str):
-        raise Misused(f'{file} names no workflow; write "id": "…" into it')
+        raise Misused(f'{file} has no workflow id; add "id": "…"')
     query = {"force": force or None, "dryRun": dry_run or None}
     answer = asked.daemon().ask("PUT", workflow_path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
     if dry_run:
@@ -71,26 +73,26 @@ def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> 
 @workflows_command.asked("run")
 @click.argument("name", metavar=NAME)
 def run_command(asked: Invocation, name: str) -> None:
-    """Begin a manual session: all producers, then what follows."""
+    """Start a manual session: all producers, then their consumers."""
     started = asked.daemon().ask("POST", workflow_path(name, "/run"), body={}).body
     if asked.is_json:
         json_out(started)
     else:
-        say(f"{name} runs as session {started['sessionId']}; see how it goes: wakeful workflows show {name}")
+        say(f"{name} runs as session {started['sessionId']}; follow it with: wakeful workflows show {name}")
 
 
 @workflows_command.asked("pause")
 @click.argument("name", metavar=NAME)
 def pause_command(asked: Invocation, name: str) -> None:
-    """Let nothing of it start until it is resumed."""
+    """Pause a workflow: nothing of it starts until it is resumed."""
     _tell(asked, asked.daemon().ask("POST", workflow_path(name, "/pause"), body={}).body)
 
 
 @workflows_command.asked("resume")
 @click.argument("name", metavar=NAME)
-@click.option("--force", is_flag=True, help="Of a draft: although a handler cannot be reached.")
+@click.option("--force", is_flag=True, help="For a draft: resume even if a handler cannot be reached.")
 def resume_command(asked: Invocation, name: str, force: bool) -> None:
-    """Let it go on, after a pause or an error."""
+    """Resume a workflow after a pause or an error."""
     answer = asked.daemon().ask(
         "POST", workflow_path(name, "/resume"), query={"force": force or None}, body={}, timeout=DEPLOY_TIMEOUT
     )
@@ -100,7 +102,7 @@ def resume_command(asked: Invocation, name: str, force: bool) -> None:
 @workflows_command.asked("rm")
 @click.argument("name", metavar=NAME)
 def rm_command(asked: Invocation, name: str) -> None:
-    """Take a workflow away; its ledger stays."""
+    """Remove a workflow; its past runs stay in the ledger."""
     asked.daemon().ask("DELETE", workflow_path(name))
     json_out({"id": name, "removed": True}) if asked.is_json else say(f"{name} removed")
 
@@ -109,7 +111,7 @@ def rm_command(asked: Invocation, name: str) -> None:
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.argument("message", metavar="JSON")
-@click.option("--id", "message_id", metavar="TEXT", help="The id of the message; without one it gets one.")
+@click.option("--id", "message_id", metavar="TEXT", help="The message id; default: generated.")
 def publish_command(asked: Invocation, name: str, topic: str, message: str, message_id: str | None) -> None:
     """Publish a message: its payload, or {"id", "payload"}."""
     try:
@@ -128,8 +130,10 @@ def publish_command(asked: Invocation, name: str, topic: str, message: str, mess
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
-@click.option("--consumer", metavar="NAME", help="Show only those of this consumer.")
-@click.option("--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
+@click.option("--consumer", metavar="NAME", help="Show only messages for this consumer.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Show at most this many."
+)
 def messages_command(
     asked: Invocation, name: str, topic: str, status: str | None, consumer: str | None, limit: int
 ) -> None:
@@ -148,12 +152,12 @@ def messages_command(
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.argument("messages", metavar="MESSAGE...", nargs=-1)
-@click.option("--consumer", metavar="NAME", help="Only for this consumer of the topic; default: for all.")
-@click.option("--all", "is_all", is_flag=True, help="Every pending message of the topic.")
+@click.option("--consumer", metavar="NAME", help="Skip only for this consumer of the topic; default: all.")
+@click.option("--all", "is_all", is_flag=True, help="Skip every pending message of the topic.")
 def skip_command(
     asked: Invocation, name: str, topic: str, messages: tuple[str, ...], consumer: str | None, is_all: bool
 ) -> None:
-    """Skip pending messages: they are not shown to a consumer again."""
+    """Skip pending messages: consumers no longer see them."""
     if is_all == bool(messages):
         raise Misused("name the messages to skip, or give --all")
     daemon, path = asked.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
@@ -172,7 +176,7 @@ def skip_command(
 @click.argument("run", metavar="RUN")
 @click.argument("choice", type=click.Choice(["retry", "didNotHappen", "skip"]))
 def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None:
-    """Say what became of a side effect nobody was sure of."""
+    """Resolve a run whose side effect is uncertain."""
     if not run.isascii() or not run.isdigit():
         raise Ended(f"there is no run {run!r}")
     view = asked.daemon().ask("POST", workflow_path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
@@ -180,7 +184,7 @@ def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None
 
 
 def workflow_path(name: str, question: str = "") -> str:
-    """Where a workflow is; a text that no workflow can have as its name is not even asked for."""
+    """The API path of a workflow; an impossible name is refused without a request."""
     from wakeful.core.schedule.definition import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(name):
@@ -205,7 +209,7 @@ def _read(file: str) -> dict[str, Any]:
     except ValueError as error:
         raise Misused(f"{file} is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise Misused(f"{file} holds no workflow; write a JSON object")
+        raise Misused(f"{file} is not a workflow; write a JSON object")
     return data
 
 
@@ -276,11 +280,11 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
     limited = times.parse(view.get("limitedUntil"))
     if limited:
         pairs.append(
-            ("rate limit", f"its consumers publish to themselves; they go on {times.relative(limited, since)}")
+            ("rate limit", f"its consumers publish to their own topics; they continue {times.relative(limited, since)}")
         )
     run = view.get("openRun")
     if run:
-        awaits = f", waits for a person ({run['awaits']})" if run.get("awaits") else ""
+        awaits = f", needs a person ({run['awaits']})" if run.get("awaits") else ""
         pairs.append(("now", f"run {run['runId']}: {run['handler']}, {run['phase']}, {run['outcome']}{awaits}"))
     for name, producer in view["producers"].items():
         at = times.parse(producer.get("nextRun"))
@@ -288,7 +292,7 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
         pairs.append((f"producer {name}", f"next {times.relative(at, since)}{queued}{_held(producer, since)}"))
     for name, consumer in view["consumers"].items():
         wake = times.parse(consumer.get("wakeAt"))
-        dirty = "to be looked at" if consumer.get("dirty") else "nothing new"
+        dirty = "new messages" if consumer.get("dirty") else "nothing new"
         wakes = f", wakes {times.relative(wake, since)}" if wake else ""
         pairs.append((f"consumer {name}", f"{dirty}{wakes}{_held(consumer, since)}"))
     for name, counts in view["topics"].items():
@@ -315,7 +319,7 @@ def _held(handler: Mapping[str, Any], since: Any) -> str:
     until = times.parse(handler.get("heldUntil"))
     if until is None:
         return ""
-    return f", cannot be reached, tried again {times.relative(until, since)} ({handler.get('lastError')})"
+    return f", unreachable, next try {times.relative(until, since)} ({handler.get('lastError')})"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

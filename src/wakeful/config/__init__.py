@@ -1,4 +1,4 @@
-"""Settings: `wakeful.toml`, read whole or refused whole, followed while it changes, and never telling a secret."""
+"""Settings: `wakeful.toml` is accepted or refused as a whole, reloaded when it changes, and never reveals a secret."""
 
 from wakeful.config.faults import LocatedError, SettingsRefused
 from wakeful.config.load import Loaded, Source, load

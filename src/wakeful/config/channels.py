@@ -1,4 +1,4 @@
-"""`[channels.NAME]`: the ways to a person."""
+"""`[channels.NAME]`: how messages reach a person."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wakeful.config.kinds import Kind, setting
 from wakeful.config.secrets import Secret, SecretReader, SecretUrl
 from wakeful.config.table import NamedTables, Table
 
-_TYPE_SAYS: Final = "what kind of channel it is"
+_TYPE_SAYS: Final = "the kind of channel"
 _CHAT: Final = kinds.matching(
     "a chat", re.compile(r"-?\d+|@\w+", re.ASCII), 'write its number or @name, like "12345"', example='"12345"'
 )
 
 
 def _chat() -> Kind:
-    """Telegram writes chats as numbers, so a number without quotes is understood too."""
+    """Telegram chat ids are numbers, so a number without quotes is accepted too."""
 
     def read(value: Any, reader: SecretReader | None) -> str:
         is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
@@ -34,23 +34,25 @@ class TelegramChannel(Table):
     """A Telegram bot."""
 
     type: Literal["telegram"] = setting(says=_TYPE_SAYS)
-    token: Annotated[Secret, kinds.secret()] = setting(says="the bot's token")
-    chat: Annotated[str, _chat()] = setting(says="who gets what is delivered without a recipient")
-    inbound: Annotated[bool, kinds.flag()] = setting(False, says="whether messages to the bot give the agent a turn")
+    token: Annotated[Secret, kinds.secret()] = setting(says="token of the bot")
+    chat: Annotated[str, _chat()] = setting(says="chat for deliveries without a recipient")
+    inbound: Annotated[bool, kinds.flag()] = setting(False, says="whether a message to the bot gives the agent a turn")
     senders: Annotated[tuple[str, ...], kinds.listed(_chat(), "list of chats", most=100, distinct=True)] = setting(
-        (), says="whose messages count besides those of chat; all others are ignored"
+        (), says="senders accepted besides chat; all others are ignored"
     )
-    base_url: Annotated[str, kinds.url(https=True)] = setting("https://api.telegram.org", says="where the bot's API is")
+    base_url: Annotated[str, kinds.url(https=True)] = setting(
+        "https://api.telegram.org", says="base URL of the Bot API"
+    )
 
 
 class WebhookChannel(Table):
-    """A POST to an address."""
+    """A POST to a URL."""
 
     type: Literal["webhook"] = setting(says=_TYPE_SAYS)
-    url: Annotated[SecretUrl, kinds.secret_web_address()] = setting(says="where deliveries are posted")
+    url: Annotated[SecretUrl, kinds.secret_web_address()] = setting(says="URL that deliveries are posted to")
     token: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
     allow_private: Annotated[bool, kinds.flag()] = setting(
-        False, says="whether the address may lie on this machine or in a private network"
+        False, says="whether the URL may point to this machine or a private network"
     )
 
     @field_validator("allow_private")
@@ -63,29 +65,29 @@ class WebhookChannel(Table):
             and kinds.is_private(urlsplit(found.reveal()).hostname or "")
         ):
             raise refusal(
-                "lies on this machine or in a private network; if that is meant, write allow_private = true",
+                "points to this machine or a private network; if that is intended, write allow_private = true",
                 at=("url",),
             )
         return allow_private
 
 
 class ConsoleChannel(Table):
-    """The daemon's own output."""
+    """The daemon's standard output."""
 
     type: Literal["console"] = setting(says=_TYPE_SAYS)
 
 
 class InboxChannel(Table):
-    """The page."""
+    """The inbox on the page."""
 
     type: Literal["inbox"] = setting(says=_TYPE_SAYS)
 
 
 class AppriseChannel(Table):
-    """Any of the services the apprise library knows."""
+    """Any service supported by the apprise library."""
 
     type: Literal["apprise"] = setting(says=_TYPE_SAYS)
-    url: Annotated[Secret, kinds.secret()] = setting(says="apprise's address of the service; it holds the credentials")
+    url: Annotated[Secret, kinds.secret()] = setting(says="apprise URL of the service, including credentials")
 
 
 CHANNELS: Final = NamedTables(
@@ -106,7 +108,7 @@ def _type(written: Any) -> str | None:
 
 
 AnyChannel: TypeAlias = TelegramChannel | WebhookChannel | ConsoleChannel | InboxChannel | AppriseChannel
-"""What a value of `Settings.channels` is, for a `match` over all of them."""
+"""Any value of `Settings.channels`, for an exhaustive `match`."""
 
 Channel: TypeAlias = Annotated[
     Annotated[TelegramChannel, Tag("telegram")]

@@ -1,9 +1,9 @@
-"""A TOML text read as far as it can be, with the place of everything in it and every fault of its writing.
+"""Parse a TOML text as far as possible, with the position of every key and every syntax error.
 
-tomllib stops at the first mistake. The commonest ones, though, spoil a single line (`every = 30m`, `timezone =
-Asia/Shanghai`: a text without quotes), and a person who made one has often made several. Such a line is taken out and
-the rest is read again, so that all of them and the faults of the values are reported together. Where a mistake may
-reach further (an open quote, an open bracket), nothing behind it can be trusted, and reading ends.
+tomllib stops at the first error. The most common ones, though, affect a single line (`every = 30m`, `timezone =
+Asia/Shanghai`: a string without quotes), and a person who made one has often made several. Such a line is removed and
+the rest is parsed again, so that all of them are reported together with invalid values. Where an error may reach
+further (an open quote or bracket), nothing after it can be trusted, and parsing stops.
 """
 
 from __future__ import annotations
@@ -17,43 +17,46 @@ from wakeful.config.faults import LocatedError
 from wakeful.config.places import DEPTH_MAX, Path, Places, dotted, find_places
 
 SPOILT_MAX: Final = 20
-"""More broken lines than this, and it is not a settings file."""
+"""With more broken lines than this, it is not a settings file."""
 
 _POSITION: Final = re.compile(r"(?s)(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 _BARE_PAIR: Final = re.compile(r"""\s*[A-Za-z0-9_.-]+\s*(?:=\s*(?P<value>[^"'\[\]{}#\n]*?))?\s*(?:#.*)?""")
 _UNQUOTED: Final = re.compile(r"[^\W\d][\w/.:+-]*|\d+[\w:.+-]*[a-zA-Z]\w*|\d\d?:\d\d")
 _CURES: Final = (
-    ("Invalid value", "there is no value TOML knows here; write one, texts in quotes, and close every [ and {"),
-    ("Expected newline", "something stands after the value"),
+    ("Invalid value", "this is not a TOML value; put strings in quotes, and close every [ and {"),
+    ("Expected newline", "unexpected text after the value"),
     ("Expected '='", "a key has no value; write key = value"),
-    ("Invalid statement", "a line begins with something that is not a key; write key = value, or # before a comment"),
-    ("Invalid initial character", "a key is missing or begins with a wrong character; put unusual keys in quotes"),
-    ("Expected ']", "a table's header is not closed; write it like [server]"),
-    ("Unterminated string", "a text is not closed; add the quote at its end"),
-    ("Illegal character '\\n'", "a text is not closed on its line; add the quote at its end"),
-    ("Illegal character", "a character is not allowed in a text; remove it, or write it as \\uXXXX"),
+    ("Invalid statement", "the line does not start with a key; write key = value, or # before a comment"),
+    ("Invalid initial character", "a key is missing or starts with an invalid character; put unusual keys in quotes"),
+    ("Expected ']", "the table header is not closed; write it like [server]"),
+    ("Unterminated string", "a string is not closed; add the closing quote"),
+    ("Illegal character '\\n'", "a string is not closed on its line; add the closing quote"),
+    ("Illegal character", "a character is not allowed in a string; remove it, or write it as \\uXXXX"),
     ("Found invalid character", "a control character is not allowed here; remove it"),
-    ("Expected \"'''\"", "a text that began with ''' is not closed; add ''' at its end"),
-    ("Expected", 'a text is not closed; add the quote (or """) at its end'),
-    ("Unescaped '\\", "a \\ in double quotes begins an escape; write \\\\, or put the text in single quotes"),
-    ("Invalid hex value", "an escape needs its digits: \\uXXXX or \\UXXXXXXXX"),
-    ("Escaped character is not", "an escape names no character; write another \\uXXXX"),
-    ("Unclosed array", "a list is not closed; add ] at its end, commas between its items, quotes around texts"),
-    ("Unclosed inline table", "a table in braces is not closed; add } at its end, and commas between its pairs"),
-    ("Invalid date", "there is no such date or time; if a text is meant, put it in quotes"),
-    ("Cannot declare", "a table is there twice; keep one"),
-    ("Cannot overwrite", "a key is there twice; keep one"),
-    ("Duplicate inline", "a key is there twice in the braces; keep one"),
-    ("Cannot redefine", "a table is there twice, once by dotted keys; keep one"),
-    ("Cannot mutate", "a table in braces or a list cannot be added to; write all of it in one place"),
+    ("Expected \"'''\"", "a string that starts with ''' is not closed; add ''' at its end"),
+    ("Expected", 'a string is not closed; add the closing quote (or """)'),
+    (
+        "Unescaped '\\",
+        "a \\ in double quotes starts an escape sequence; write \\\\, or put the string in single quotes",
+    ),
+    ("Invalid hex value", "an escape sequence needs its digits: \\uXXXX or \\UXXXXXXXX"),
+    ("Escaped character is not", "an escape sequence is not a valid character; write another \\uXXXX"),
+    ("Unclosed array", "a list is not closed; add ] at its end, commas between its items, quotes around strings"),
+    ("Unclosed inline table", "an inline table is not closed; add } at its end, and commas between its pairs"),
+    ("Invalid date", "no such date or time; if it is a string, put it in quotes"),
+    ("Cannot declare", "a table is defined twice; keep one"),
+    ("Cannot overwrite", "a key is defined twice; keep one"),
+    ("Duplicate inline", "a key is defined twice in the inline table; keep one"),
+    ("Cannot redefine", "a table is defined twice, once by dotted keys; keep one"),
+    ("Cannot mutate", "an inline table or a list cannot be extended; write all of it in one place"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a text says, where, and what is wrong with its writing.
+    """The parsed values, their positions and the syntax errors.
 
-    If `is_whole` is False only `faults` mean anything. `spoilt` are the keys of lines that were taken out.
+    If `is_whole` is False only `faults` is meaningful. `spoilt` are the keys of removed lines.
     """
 
     data: dict[str, Any]
@@ -68,7 +71,7 @@ def read_document(text: str) -> Document:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     places = find_places(text)
     if places.too_deep is not None:
-        deep = LocatedError("", f"is nested deeper than {DEPTH_MAX} levels; make it flatter", places.too_deep)
+        deep = LocatedError("", f"is nested deeper than {DEPTH_MAX} levels; reduce the nesting", places.too_deep)
         return Document({}, places, (deep,), is_whole=False)
     faults: dict[int, LocatedError] = {}
     spoilt: set[Path] = set()
@@ -88,11 +91,11 @@ def read_document(text: str) -> Document:
 
 
 def _fault(error: Exception, text: str, places: Places) -> tuple[LocatedError, bool]:
-    """The mistake tomllib stopped at, and whether it spoils no more than its line."""
+    """The error tomllib stopped at, and whether it affects only its line."""
     if isinstance(error, tomllib.TOMLDecodeError):
         message, line, column = _position(error, places)
         cure = _cure(message, _line(text, line))
-    else:  # a number of thousands of digits, which Python refuses to read; it does not say where
+    else:  # a number of thousands of digits, which Python refuses to parse without a position
         line, column = _longest_number(text)
         cure = "a number has too many digits; write a smaller one"
     path = places.at_line(line)
@@ -101,10 +104,10 @@ def _fault(error: Exception, text: str, places: Places) -> tuple[LocatedError, b
 
 
 def _twice(places: Places, last: LocatedError) -> list[LocatedError]:
-    """What is written twice, as far as the text can be trusted: all of it, if that is what reading ended at."""
+    """Duplicate keys, as far as the text can be trusted: all of it, if parsing stopped at one."""
     is_whole = "twice" in last.message
     return [
-        LocatedError(dotted(twice.path), f"is there twice, first in line {twice.first}; keep one", twice.again)
+        LocatedError(dotted(twice.path), f"is defined twice, first in line {twice.first}; keep one", twice.again)
         for twice in places.twice
         if is_whole or twice.again < (last.line or 1)
     ]
@@ -128,17 +131,17 @@ def _longest_number(text: str) -> tuple[int, int]:
 
 
 def _cure(message: str, line: str) -> str:
-    """What tomllib found, in words that say what to do."""
+    """tomllib's error as a message that says what to do."""
     pair = _BARE_PAIR.fullmatch(line)
     value = (pair["value"] or "") if pair else ""
     if message.startswith(("Invalid value", "Expected newline")) and pair:
         if value in ("True", "False"):
             return f"{value} is written {value.lower()} in TOML"
         if _UNQUOTED.fullmatch(value):  # not quoted in the message: it may be a secret
-            return f'is a text without quotes; write {line.partition("=")[0].strip()} = "…"'
+            return f'is a string without quotes; write {line.partition("=")[0].strip()} = "…"'
         if not value:
             return "has no value; write one after the =, or remove the line"
     for beginning, cure in _CURES:
         if message.startswith(beginning):
             return cure
-    return f"TOML cannot read this ({message[:200]}); correct it"
+    return f"invalid TOML ({message[:200]}); correct it"

@@ -1,4 +1,4 @@
-"""How the settings say that what was written cannot be accepted: every fault at once, each with its line and cure."""
+"""Errors in the settings: all reported at once, each with its line and cure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from pydantic_core import PydanticCustomError
 
 REFUSED = "refused"
-"""The type pydantic gives to an error whose message is already ours."""
+"""The pydantic error type of errors whose message is already ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedError:
-    """One fault: the line, the setting, what is wrong with its value and what to write instead.
+    """One error: the line, the setting, what is wrong with its value and what to write instead.
 
-    A value that was not in the file (an option of the command line) has no line.
+    A value that is not from the file (a command line option) has no line.
     """
 
     field: str
@@ -30,9 +30,9 @@ class LocatedError:
 
 
 class SettingsRefused(ValueError):
-    """The settings cannot be used. `errors` holds every fault, in the order of the file.
+    """The settings are invalid. `errors` holds every error, in the order of the file.
 
-    `files` are those the result depended on: as soon as one of them changes, another attempt may succeed.
+    `files` are those the result depended on: when one of them changes, loading may succeed.
     """
 
     def __init__(self, file: Path, errors: tuple[LocatedError, ...], files: frozenset[Path] = frozenset()) -> None:
@@ -47,17 +47,17 @@ class SettingsRefused(ValueError):
 
 
 def refusal(message: str, *, at: tuple[str, ...] | None = None) -> PydanticCustomError:
-    """What a reader of one value raises.
+    """Raised when reading one value.
 
-    `at` moves the fault from the field being read to another one of the same table: a check of two fields together is
-    made when the later one is read, and may be about the earlier one.
+    `at` moves the error from the field being read to another one of the same table: a check that involves two fields
+    runs when the later one is read, and may concern the earlier one.
     """
-    # The text goes in as a value: in a template, the braces of a cure such as {env = "NAME"} would be filled in.
+    # Passed as a value: in a template, the braces of a cure such as {env = "NAME"} would be interpolated.
     return PydanticCustomError(REFUSED, "{message}", {"message": message, "at": at, "inner": ()})
 
 
 def refusal_inside(faults: list[tuple[str | int, str]]) -> PydanticCustomError:
-    """What a reader of a list or a table raises: all faults of its items, each with the item's place."""
+    """Raised when reading a list or a table: all errors of its items, each with the item's position."""
     message = "; ".join(f"{place}: {text}" for place, text in faults)
     return PydanticCustomError(REFUSED, "{message}", {"message": message, "at": None, "inner": tuple(faults)})
 

@@ -1,7 +1,7 @@
-"""What a single value may be: read from TOML, refused in the user's words, described in the reference.
+"""The kinds of values in the settings: how each is read, validated and described in the reference.
 
-A `Kind` stands in the annotation of a field (`Annotated[int, duration("1s", "1h")]`) and does three things: it tells
-pydantic how to read the value, tells the reference how to describe it, and gives messages an example to show.
+A `Kind` annotates a field (`Annotated[int, duration("1s", "1h")]`) and does three things: it reads the value for
+pydantic, describes it in the reference, and provides an example for error messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a value is read with: whoever resolves secrets, and the agents the file names anywhere."""
+    """The context for reading values: the resolver of secrets, and all agents named in the file."""
 
     secrets: SecretReader
     agents: frozenset[str]
@@ -54,7 +54,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one value is read; `words` and `example` are for people."""
+    """How one value is read; `words` and `example` are for messages and the reference."""
 
     words: str
     example: str
@@ -62,7 +62,7 @@ class Kind:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def read(value: Any, info: core_schema.ValidationInfo[Any]) -> Any:
-            if value is None:  # TOML has no such value: it is a default, "not set"
+            if value is None:  # TOML has no null: this is a default, "not set"
                 return None
             reading: Reading | None = info.context
             try:
@@ -79,18 +79,18 @@ UNUSED: Final = "unused"
 
 
 def setting(default: Any = ..., *, says: str) -> Any:
-    """A field: its default as it would be written in the file, and what it means."""
+    """A field: its default as written in the file, and its description."""
     return Field(default, validate_default=True, description=says)
 
 
 def unused(default: Any) -> Any:
-    """A field that other tables of its kind have and that does nothing here. Files that set it load, with a warning."""
-    says = "has no effect with this adapter; a file that sets it loads, with a warning"
+    """A field of similar tables that has no effect here. A file that sets it loads with a warning."""
+    says = "has no effect with this adapter; setting it gives a warning"
     return Field(default, validate_default=True, description=says, json_schema_extra={UNUSED: True})
 
 
 def masked(value: Any) -> Any:
-    """The value as it may be shown."""
+    """The value as shown to people."""
     match value:
         case Secret() | SecretUrl():
             return str(value)
@@ -103,7 +103,7 @@ def masked(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """The value as a message quotes it: as TOML writes it, shortened."""
+    """The value as quoted in messages: in TOML syntax, shortened."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -118,7 +118,7 @@ def shown(value: Any) -> str:
 
 
 def short(message: str) -> str:
-    """A message that quotes something huge keeps its beginning and its cure."""
+    """Shorten a message that quotes a huge value; its start and its cure stay."""
     return message if len(message) <= 400 else f"{message[:200]} … {message[-200:]}"
 
 
@@ -128,7 +128,7 @@ def short(message: str) -> str:
 def flag() -> Kind:
     def read(value: Any, _: object) -> bool:
         if not isinstance(value, bool):
-            raise refusal(f"{shown(value)} is neither true nor false; write one of them without quotes")
+            raise refusal(f"{shown(value)} is not true or false; write one of them without quotes")
         return value
 
     return Kind("true or false", "true", read)
@@ -137,7 +137,7 @@ def flag() -> Kind:
 def count(least: int, most: int) -> Kind:
     def read(value: Any, _: object) -> int:
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-            raise refusal(f"{shown(value)} is not a whole number; write it without the point")
+            raise refusal(f"{shown(value)} is not a whole number; write it without a decimal point")
         if not isinstance(value, int) or isinstance(value, bool):
             raise refusal(f"{shown(value)} is not a whole number; write one from {least} to {most}, without quotes")
         if value < least:
@@ -159,7 +159,7 @@ def duration(least: str, most: str) -> Kind:
             ms = parse_duration(value)
         except Invalid:
             raise
-        except ValueError:  # more digits than Python is willing to read
+        except ValueError:  # more digits than Python is willing to parse
             raise refusal(f"{shown(value)} is too long; give at most {most}") from None
         if ms < low:
             raise refusal(f"{shown(value)} is too short; give at least {least}")
@@ -193,7 +193,7 @@ def _bytes(value: Any) -> int | None:
     return int(found[1]) * _UNITS[(found[2] or "").lower()] if found else None
 
 
-# Texts
+# Strings
 
 
 def text(words: str = "text", *, most: int = TEXT_MAX, example: str = '"…"') -> Kind:
@@ -204,15 +204,15 @@ def text(words: str = "text", *, most: int = TEXT_MAX, example: str = '"…"') -
 
 
 def plain_text(value: Any, most: int = TEXT_MAX, *, may_be_empty: bool = False) -> str:
-    """A text that says something and can be stored and passed to a program."""
+    """A non-empty string that can be stored and passed to a program."""
     if not isinstance(value, str):
-        raise refusal(f"{shown(value)} is not a text; put it in quotes")
+        raise refusal(f"{shown(value)} is not a string; put it in quotes")
     if not may_be_empty and not value.strip():
-        raise refusal("is empty; write something, or remove the line")
+        raise refusal("is empty; write a value, or remove the line")
     if len(value) > most:
         raise refusal(f"has {len(value)} characters; give at most {most}")
     if "\0" in value:
-        raise refusal("holds a NUL character, which cannot be stored; remove it")
+        raise refusal("contains a NUL character, which cannot be stored; remove it")
     return value
 
 
@@ -225,11 +225,11 @@ def json_text() -> Kind:
             raise refusal('is not JSON; write it in single quotes, like \'{"model": "…"}\'') from None
         return found
 
-    return Kind("JSON as text", "'{…}'", read)
+    return Kind("JSON as a string", "'{…}'", read)
 
 
 def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, most: int = 200) -> Kind:
-    """A text of a certain form."""
+    """A string that matches a pattern."""
 
     def read(value: Any, _: object) -> str:
         found = plain_text(value, most)
@@ -241,7 +241,7 @@ def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, m
 
 
 def name(most: int = 64, *, reserved: Mapping[str, str] = MappingProxyType({})) -> Kind:
-    """A name that also stands in URLs and log lines; a reserved one means something else, and says what."""
+    """A name that also appears in URLs and log lines; a reserved name is refused with its meaning."""
     plain = matching("a name", _NAME, "use letters, digits, and . _ - after the first", example="name", most=most)
 
     def read(value: Any, reader: SecretReader | None) -> Any:
@@ -273,13 +273,13 @@ def folder() -> Kind:
         try:
             return _reader(reader).home / Path(plain_text(value, 4_096)).expanduser()
         except RuntimeError:
-            raise refusal(f"{shown(value)} begins with nobody's home; write the path in full") from None
+            raise refusal(f"{shown(value)} starts with an unknown user's home; write the path in full") from None
 
     return Kind("folder, relative to the home folder", '"PATH"', read)
 
 
 def regex(groups: int = 1) -> Kind:
-    """A pattern; with one group that is the part that is taken."""
+    """A regular expression; with a group, that is the part that is used."""
 
     def read(value: Any, _: object) -> re.Pattern[str]:
         try:
@@ -288,7 +288,7 @@ def regex(groups: int = 1) -> Kind:
             raise refusal(f"{shown(value)} is not a regular expression ({error}); correct it") from None
         if groups and pattern.groups != groups:
             raise refusal(
-                f"{shown(value)} has {pattern.groups} groups; put (…) around the one part to take, (?:…) elsewhere"
+                f"{shown(value)} has {pattern.groups} groups; put (…) around the one part to use, (?:…) elsewhere"
             )
         return pattern
 
@@ -298,21 +298,21 @@ def regex(groups: int = 1) -> Kind:
 
 
 def naming(place: str, words: str, *, example: str, begins: str = "") -> Kind:
-    """A text with a place in it that is filled in later."""
+    """A string with a placeholder."""
 
     def read(value: Any, _: object) -> str:
         found = plain_text(value, 2_000)
         if place not in found:
-            raise refusal(f"{shown(found)} does not say where; put {place} where the id belongs")
+            raise refusal(f"{shown(found)} has no placeholder; put {place} where the id belongs")
         if not found.startswith(begins):
-            raise refusal(f"{shown(found)} is no path; let it begin with {begins}")
+            raise refusal(f"{shown(found)} is not a path; start it with {begins}")
         return found
 
     return Kind(words, example, read)
 
 
 def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, distinct: bool = False) -> Kind:
-    """A list; every fault of an item names its place."""
+    """A list; every error of an item names its position."""
 
     def read(value: Any, reader: SecretReader | None) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
@@ -331,7 +331,7 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
                 faults.append((index, error.message()))
             else:
                 if distinct and one in found:
-                    faults.append((index, f"{shown(written)} is there twice; keep one"))
+                    faults.append((index, f"{shown(written)} is listed twice; keep one"))
                 found.append(one)
         if faults:
             raise refusal_inside(faults)
@@ -342,7 +342,7 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
 
 def argv() -> Kind:
     word = Kind("text", '"PROGRAM", "ARGUMENT"', lambda value, _: plain_text(value, may_be_empty=True))
-    words = listed(word, "list of texts: a program and its arguments", least=1)
+    words = listed(word, "list of strings: a program and its arguments", least=1)
 
     def read(value: Any, reader: SecretReader | None) -> Any:
         found = words.read(value, reader)
@@ -361,14 +361,14 @@ def zone(*, local: bool) -> Kind:
         found = plain_text(value, 100)
         return found if local and found == "local" else check_zone(found)
 
-    words = "IANA zone or local" if local else "IANA zone"
+    words = "IANA time zone or local" if local else "IANA time zone"
     return Kind(words, '"Europe/Berlin"', read)
 
 
 def time_of_day(*, end: bool = False) -> Kind:
     def read(value: Any, _: object) -> str:
         if isinstance(value, time):
-            raise refusal(f'{shown(value)} is not a text; write it in quotes, like "{value:%H:%M}"')
+            raise refusal(f'{shown(value)} is not a string; write it in quotes, like "{value:%H:%M}"')
         found = plain_text(value, 100)
         parse_time_of_day(found, "time", end=end)
         return found
@@ -389,7 +389,7 @@ def host() -> Kind:
         except ValueError:
             if not _HOST_NAME.fullmatch(found) or re.fullmatch(r"[\d.]+", found):
                 raise refusal(
-                    f"{shown(found)} is not an address to listen on; write a host alone, like 127.0.0.1"
+                    f"{shown(found)} is not an address to listen on; write a host without a port, like 127.0.0.1"
                 ) from None
         return found
 
@@ -411,7 +411,7 @@ def network() -> Kind:
 
 
 def is_private(name: str) -> bool:
-    """Whether the host, as written, lies on this machine or in a private network."""
+    """Whether the host, as written, is this machine or in a private network."""
     name = plain_name(name)
     try:
         ipaddress.ip_address(name.partition("%")[0])
@@ -426,22 +426,22 @@ def url(*, https: bool = False) -> Kind:
         check_web_address(found, https=https)
         return found
 
-    words = "https address (http only on this machine)" if https else "http or https address"
+    words = "https URL (http only on this machine)" if https else "http or https URL"
     return Kind(words, '"https://…"', read)
 
 
 def check_web_address(found: str, *, https: bool = False, password: bool = False) -> None:
-    """Refuse what no client could open. The address is quoted only once it is known to hold no password."""
+    """Refuse an unusable URL. It is quoted only once it is known to contain no password."""
     try:
         parts = urlsplit(found)
         port, server, has_user = parts.port, parts.hostname, "@" in parts.netloc
     except ValueError:
-        raise refusal("is not an address that can be read; write it like https://host:port/path") from None
+        raise refusal("is not a valid URL; write it like https://host:port/path") from None
     if has_user and not password:
-        raise refusal("carries a user or password, which would be shown; remove it from the address")
+        raise refusal("contains a user or password, which would be shown; remove it from the URL")
     if parts.scheme not in ("http", "https") or not server or port == 0 or not found.isprintable() or " " in found:
         quoted = "" if password or has_user or parts.query else f"{shown(found)} "
-        raise refusal(f"{quoted}is not a web address; write it like https://host:port/path")
+        raise refusal(f"{quoted}is not an http URL; write it like https://host:port/path")
     if https and parts.scheme == "http" and not is_loopback(server):
         raise refusal("sends the key unencrypted; write https:// (http:// is for this machine only)")
 
@@ -457,16 +457,16 @@ def secret() -> Kind:
 
 
 def secrets_by_name() -> Kind:
-    """Environment variables for a program; any of them may be a key, so all are masked."""
+    """Environment variables for a program; any of them may be a secret, so all are masked."""
 
     def wrong(variable: str, _: Secret | None) -> str | None:
-        return None if _VARIABLE.fullmatch(variable) else "is not the name of a variable; use letters, digits and _"
+        return None if _VARIABLE.fullmatch(variable) else "is not a variable name; use letters, digits and _"
 
     return _table_of_secrets("table of secrets", "NAME", wrong)
 
 
 def variables() -> Kind:
-    """Environment variables for a program; one that is a secret is written as one."""
+    """Environment variables for a program; a value may be written as a secret."""
 
     def read(value: Any, reader: SecretReader | None) -> dict[str, str | Secret]:
         if not isinstance(value, Mapping):
@@ -479,24 +479,24 @@ def variables() -> Kind:
             except Refusal as error:
                 faults.append((key, error.message()))
             if not _VARIABLE.fullmatch(key):
-                faults.append((key, "is not the name of a variable; use letters, digits and _"))
+                faults.append((key, "is not a variable name; use letters, digits and _"))
         if faults:
             raise refusal_inside(faults)
         return found
 
-    return Kind("table of texts and secrets", '{NAME = "value"}', read)
+    return Kind("table of strings and secrets", '{NAME = "value"}', read)
 
 
 def _variable(written: Any, reader: SecretReader | None) -> str | Secret:
     if isinstance(written, Mapping):
         return _reader(reader).secret(written)
-    if not isinstance(written, str):  # not quoted: it may be a secret in the wrong shape
-        raise refusal('is no text; write a text in quotes, or {env = "NAME"} or {file = "PATH"} for a secret')
+    if not isinstance(written, str):  # not quoted: it may be a malformed secret
+        raise refusal('is not a string; write it in quotes, or {env = "NAME"} or {file = "PATH"} for a secret')
     return plain_text(written, may_be_empty=True)
 
 
 def path_in_json() -> Kind:
-    """Where something stands in JSON: keys with dots between them, or a list of keys."""
+    """A path in JSON: keys separated by dots, or a list of keys."""
 
     def read(value: Any, _: object) -> str | tuple[str, ...]:
         if isinstance(value, list | tuple):
@@ -507,15 +507,15 @@ def path_in_json() -> Kind:
 
 
 def headers() -> Kind:
-    """Headers for every request to a server; any of them may be a key, so all are masked."""
+    """Headers for every request to a server; any of them may be a secret, so all are masked."""
 
     def wrong(name: str, value: Secret | None) -> str | None:
         if not _HEADER.fullmatch(name):
-            return "is not the name of a header; use letters, digits and -"
+            return "is not a header name; use letters, digits and -"
         if name.lower() in _OWN_HEADERS:
-            return "belongs to the connection itself; remove it"
+            return "is set by the connection itself; remove it"
         is_sendable = value is None or (value.reveal().isprintable() and value.reveal().isascii())
-        return None if is_sendable else "has a value that cannot be sent; write it in one line of ASCII"
+        return None if is_sendable else "has a value that cannot be sent; write it as one line of ASCII"
 
     return _table_of_secrets("table of headers", "X-Name", wrong)
 
@@ -549,7 +549,7 @@ def store_url() -> Kind:
             return found
         if re.match(r"postgres(?:ql)?://.", address):
             return found
-        # Not quoted: whatever it is, there may be a password in it.
+        # Not quoted: it may contain a password.
         raise refusal("is not a store; write sqlite:///FILE or postgresql://user@host/database")
 
     return Kind("sqlite:///FILE or postgresql://…", '"sqlite:///wakeful.db"', read)
@@ -561,7 +561,7 @@ def secret_web_address() -> Kind:
         check_web_address(found.reveal(), password=True)
         return found
 
-    return Kind("http or https address, or a secret", '"https://…"', read)
+    return Kind("http or https URL, or a secret", '"https://…"', read)
 
 
 def _reader(reader: SecretReader | None) -> SecretReader:

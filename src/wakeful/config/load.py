@@ -1,7 +1,7 @@
-"""From the file to settings, or to everything that is wrong with it.
+"""Load the settings from the file, or report everything that is wrong with it.
 
-Nothing but `SettingsRefused` comes out of here, whatever the file is: a folder, a pipe, a photograph. It is raised
-outside of every handler, so that no exception that still holds what was written (and with it a secret) hangs on it.
+The only exception is `SettingsRefused`, even if the file is a folder, a pipe or a photo. It is raised outside of every
+handler, so that no chained exception can carry the file's content (and with it a secret).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ From: TypeAlias = Literal["default", "file", "environment", "secretFile", "optio
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a value came from: the line of the file, and for a secret the variable or file the line names."""
+    """The source of a value: the line of the file, and for a secret the variable or file it names."""
 
     origin: From
     line: int | None = None
@@ -46,11 +46,10 @@ DEFAULT: Final = Source("default")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings as they were read.
+    """Loaded settings.
 
-    `written` has every value as the file writes it, secrets masked; `sources` tells where each came from; both by
-    path. `secrets` are the values a log must not show. `files` are those the settings depend on, whether they exist or
-    not.
+    `written` has every value as written in the file, secrets masked; `sources` where each came from; both by path.
+    `secrets` are the values that logs must not show. `files` are those the settings depend on, existing or not.
     """
 
     settings: Settings
@@ -63,7 +62,7 @@ class Loaded:
 
     @property
     def secret_variables(self) -> frozenset[str]:
-        """The environment variables that the file names as secrets."""
+        """The environment variables that the file uses for secrets."""
         return frozenset(one.name for one in self.sources.values() if one.origin == "environment" and one.name)
 
 
@@ -74,9 +73,9 @@ def load(
     environ: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Read the settings of a home folder, or those of one `file` in its place, which then must exist.
+    """Load the settings of a home folder, or of `file` instead, which then must exist.
 
-    `options` are values that count more than the file's, by path (`server.port`); None means not given.
+    `options` override the file, by path (`server.port`); None means not given.
     """
     path = home / FILE_NAME if file is None else file
     reader = SecretReader(home, os.environ if environ is None else environ)
@@ -98,13 +97,13 @@ def load(
 
 
 def _read(path: FilePath, *, must_exist: bool) -> str | LocatedError:
-    """The text of the file; a missing one is empty, unless it was asked for by name."""
+    """The text of the file; empty if it is missing, unless it was named explicitly."""
     try:
         content = read_regular_file(path, FILE_MAX)
         return content.decode()
     except FileNotFoundError:
         if path.is_symlink():
-            problem = "the file is a link to something that does not exist; correct or remove the link"
+            problem = "the file is a link with a missing target; correct or remove the link"
         elif must_exist:
             problem = "the file does not exist; check its name"
         else:
@@ -114,9 +113,9 @@ def _read(path: FilePath, *, must_exist: bool) -> str | LocatedError:
         what = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else f"byte 0x{content[error.start]:02x}"
         return LocatedError("", f"the file is not UTF-8 text ({what}); save it as UTF-8", line)
     except OSError as error:
-        problem = f"the file cannot be read ({error.strerror}); let its owner read it"
+        problem = f"the file cannot be read ({error.strerror}); make it readable for its owner"
     except ValueError as error:
-        problem = f"the file cannot be read ({error}); put a text file of at most {FILE_MAX // 1024} KiB in its place"
+        problem = f"the file cannot be read ({error}); use a text file of at most {FILE_MAX // 1024} KiB"
     return LocatedError("", problem, 1)
 
 
@@ -142,7 +141,7 @@ def _with_options(data: Mapping[str, Any], given: Mapping[Path, Any]) -> dict[st
         for part in map(str, place[:-1]):
             inner = table.get(part, {})
             if not isinstance(inner, dict):
-                break  # the file's own fault is reported instead
+                break  # the file's own error is reported instead
             table[part] = table = dict(inner)
         else:
             table[str(place[-1])] = value
@@ -204,7 +203,7 @@ def _loaded(
 
 
 def _is_unused(settings: Settings, place: Path) -> bool:
-    """Whether an agent has the setting only so that older files can be read."""
+    """Whether an agent has the setting only so that older files load."""
     if len(place) != 3 or place[0] != "agents":
         return False
     agent, name = settings.agents[str(place[1])], str(place[2])
@@ -219,7 +218,7 @@ def _written_at(place: Path, data: Any) -> Any:
 
 
 def _as_written(value: Any, written: Any) -> Any:
-    """What the file says, except where that would tell a secret."""
+    """The value in the file, unless that would reveal a secret."""
     shown = masked(value)
     return shown if shown is not value and not isinstance(value, tuple) else masked(written)
 
@@ -230,12 +229,12 @@ def _secret_source(value: Secret | SecretUrl, source: Source) -> Source:
 
 
 def _exposed(place: Path, value: Secret | SecretUrl, source: Source, path: FilePath) -> list[LocatedError]:
-    """Secrets that others on this machine could read, and those too short to be found in a log."""
+    """Warn about secrets that other users of this machine can read, and those too short to be masked in logs."""
     file = value.origin.path or (path if source.origin == "file" and value.values else None)
     found = []
     if file is not None and _is_open_to_others(file):
         name = value.origin.name or path.name
-        found.append(f"others on this machine can read it in {name}; run chmod 600 on that file")
+        found.append(f"other users of this machine can read it in {name}; run chmod 600 on that file")
     if any(len(text) < REDACTED_MIN for text in value.values):
         found.append(f"is shorter than {REDACTED_MIN} characters and is not masked in logs; use a longer one")
     return [LocatedError(dotted(place), message, source.line) for message in found]
@@ -249,7 +248,7 @@ def _is_open_to_others(file: FilePath) -> bool:
 
 
 def _in_order(faults: list[LocatedError], reader: SecretReader) -> tuple[LocatedError, ...]:
-    """By line; a secret that stands in a wrong place as well must not be told by the message about that place."""
+    """Sort by line; mask a secret that also appears in another place in the message about that place."""
     redact = Redactor(reader.values).redact
     safe = [LocatedError(fault.field, redact(fault.message), fault.line, fault.column) for fault in faults]
     return tuple(sorted(safe, key=lambda fault: fault.line or 0))

@@ -1,4 +1,4 @@
-"""The settings for people to look at: as in the file, secrets masked, and where each value came from."""
+"""The settings for display: as in the file, secrets masked, with the source of each value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_json(loaded: Loaded) -> dict[str, Any]:
 
 
 def _nested(loaded: Loaded) -> dict[str, Any]:
-    """Names stay as the file has them: they are what a person would write there."""
+    """Names stay as in the file, where a person would write them."""
     root: dict[str, Any] = {section: {} for section in Settings.model_fields}
     for path, value in loaded.written.items():
         table = root

@@ -1,4 +1,4 @@
-"""pydantic's errors in our words: what is wrong with the value, and what to write instead."""
+"""Translate pydantic's errors: what is wrong with the value, and what to write instead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_SUCH_ENTRY: Final = ("union_tag_invalid", "union_tag_not_found")
 
 
 def faults_of(error: ErrorDetails, data: Mapping[str, Any]) -> Iterable[tuple[Path, str]]:
-    """The path and the message of each fault an error stands for."""
+    """The path and the message of each fault behind a pydantic error."""
     path, written = _path(error), error["input"]
     match error["type"]:
         case "refused":
@@ -46,27 +46,27 @@ def faults_of(error: ErrorDetails, data: Mapping[str, Any]) -> Iterable[tuple[Pa
 
 
 def may_come_of(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
-    """Whether the fault may be there only because of lines that could not be read."""
+    """Whether the error may only be a consequence of lines that could not be parsed."""
     path = _path(error)
     if not spoilt or path in spoilt:
         return bool(spoilt)
     if len(path) >= 2 and path[0] in ENTRIES and (*path[:2], ENTRIES[str(path[0])].by) in spoilt:
-        return True  # which keys an entry may have is not known then
+        return True  # the allowed keys of the entry are unknown then
     return error["type"] == REFUSED and error.get("ctx", {}).get("at") is not None
 
 
 def kind_of(model: type[Table], field: str) -> Kind | None:
-    """How a field is read, unless it is one of a few words or a table."""
+    """The kind of a field; None if it is a choice or a table."""
     return next((found for found in model.model_fields[field].metadata if isinstance(found, Kind)), None)
 
 
 def choices_of(model: type[Table], field: str) -> tuple[str, ...]:
-    """The words a field may be, if it is one of a few."""
+    """The choices of a field, if it is one."""
     return tuple(word for word in get_args(model.model_fields[field].annotation) if isinstance(word, str))
 
 
 def table_at(path: Path, data: Mapping[str, Any]) -> type[Table] | None:
-    """The model of the table at a path; of a table of named tables there is none."""
+    """The model of the table at a path; None for a table of named tables."""
     match path:
         case ():
             return Settings
@@ -83,7 +83,7 @@ def table_at(path: Path, data: Mapping[str, Any]) -> type[Table] | None:
 
 
 def _path(error: ErrorDetails) -> Path:
-    """Where the error is in the file: without what pydantic adds for unions and keys."""
+    """The path of the error in the file, without what pydantic adds for unions and keys."""
     loc = error["loc"]
     if len(loc) >= 3 and loc[0] in ENTRIES:
         if loc[2] == _KEY and error["type"] == REFUSED:
@@ -118,7 +118,7 @@ def _none_of(written: Any, words: Iterable[str]) -> str:
     words = list(words)
     near = difflib.get_close_matches(written[:80].lower(), words, n=1) if isinstance(written, str) else []
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    return f"{shown(written)} is none of {', '.join(words)}{hint or '; write one of them'}"
+    return f"{shown(written)} is not one of {', '.join(words)}{hint or '; write one of them'}"
 
 
 def _not_a_table(path: Path, written: Any) -> str:
@@ -140,7 +140,7 @@ def _unknown(path: Path, data: Mapping[str, Any]) -> str:
 
 
 def _owners(table: Path, name: str, data: Mapping[str, Any]) -> list[str]:
-    """Where a key that is wrong here would be right: for another adapter, or in another table."""
+    """Where an unknown key would be valid: with another adapter, or in another table."""
     if len(table) == 2 and table[0] in ENTRIES:
         entries = ENTRIES[str(table[0])]
         others = [f'{entries.by} = "{tag}"' for tag, model in entries.models.items() if name in model.model_fields]

@@ -1,9 +1,8 @@
-"""The settings, whole and valid: one frozen table for each table of `wakeful.toml`.
+"""The settings model: one frozen table for each table of `wakeful.toml`.
 
-Theory of operation: a field's default is written as the file would write it (`"60m"`) and read by the same reader, so
-the reference, the file and the value can never disagree. Durations become milliseconds, sizes bytes, secrets `Secret`.
-A check of two fields together belongs to the later one: pydantic then makes it although a third is wrong, and every
-fault is found in one pass.
+A field's default is written as in the file (`"60m"`) and read by the same reader, so the reference, the file and the
+value cannot disagree. Durations become milliseconds, sizes bytes, secrets `Secret`. A check that involves two fields
+belongs to the later one: pydantic then runs it even if a third field is wrong, and every error is found in one pass.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from wakeful.integrations.net.guard import is_loopback
 
 RESERVED_CHANNELS: Final = {"last": "the channel of the last interaction"}
 DEFAULT_AGENT: Final = "default"
-"""The agent that is always there: echo, unless the file says otherwise."""
+"""The agent that always exists: echo, unless the file configures it."""
 INBOX: Final = "inbox"
 ACK_TOKEN: Final = "{ack_token}"  # noqa: S105 - a place in a prompt
 HEARTBEAT_PROMPT: Final = (
@@ -38,32 +37,32 @@ HEARTBEAT_PROMPT: Final = (
 class Server(Table):
     """Where the daemon listens."""
 
-    host: Annotated[str, kinds.host()] = setting("127.0.0.1", says="the address it listens on")
-    port: Annotated[int, kinds.count(0, 65_535)] = setting(8377, says="the port; 0: any that is free")
+    host: Annotated[str, kinds.host()] = setting("127.0.0.1", says="address to listen on")
+    port: Annotated[int, kinds.count(0, 65_535)] = setting(8377, says="port; 0 picks a free one")
     token: Annotated[Secret | None, kinds.secret()] = setting(
         None,
-        says="what callers must send as a bearer token, in place of the random one in the home folder's `token` file; "
-        "needed for any bind but loopback",
+        says="bearer token for callers, instead of the random one in the home folder's `token` file; "
+        "required for any address other than loopback",
     )
     auth: Literal["token", "none"] = setting(
         "token", says='"none": no token is needed on loopback, so every user of this machine can use the daemon'
     )
     allowed_hosts: Annotated[
         tuple[str, ...], kinds.listed(kinds.host(), "list of host names", most=100, distinct=True)
-    ] = setting((), says="further host names under which the daemon is reached, e.g. through a proxy")
+    ] = setting((), says="additional host names of the daemon, e.g. behind a proxy")
     public_url: Annotated[str | None, kinds.url()] = setting(
-        None, says="the address people use, e.g. of a proxy with TLS; receipts and links use it"
+        None, says="public URL, e.g. of a TLS proxy; used in receipts and links"
     )
     trusted_proxies: Annotated[
         tuple[str, ...], kinds.listed(kinds.network(), "list of addresses", most=100, distinct=True)
-    ] = setting((), says="addresses or networks whose X-Forwarded-… headers count")
+    ] = setting((), says="addresses or networks whose X-Forwarded-… headers are trusted")
 
     @field_validator("public_url")
     @classmethod
     def _needs_token(cls, public_url: str | None, info: ValidationInfo) -> str | None:
         if public_url is not None and info.data.get("auth") == "none":
             raise refusal(
-                'with auth = "none" everyone who reaches public_url could use the daemon; remove one of the two',
+                'with auth = "none" anyone who can reach public_url could use the daemon; remove one of the two',
                 at=("auth",),
             )
         return public_url
@@ -90,7 +89,7 @@ class Server(Table):
 
 
 class Store(Table):
-    """Where everything is kept."""
+    """The store."""
 
     url: Annotated[SecretUrl, kinds.store_url()] = setting(
         "sqlite:///wakeful.db", says="a file, relative to the home folder, or a PostgreSQL database"
@@ -98,75 +97,73 @@ class Store(Table):
 
 
 class Schedules(Table):
-    """What holds for all schedules."""
+    """Defaults for all schedules."""
 
-    enabled: Annotated[bool, kinds.flag()] = setting(True, says="false: standby, instants are skipped")
-    timezone: Annotated[str, kinds.zone(local=True)] = setting(
-        "local", says="the zone of schedules written without one"
-    )
-    mirror: Literal["agent", "all", "off"] = setting("agent", says="which definitions are also kept as files")
+    enabled: Annotated[bool, kinds.flag()] = setting(True, says="false: standby, all instants are skipped")
+    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of schedules without one")
+    mirror: Literal["agent", "all", "off"] = setting("agent", says="which definitions are mirrored as files")
 
 
 class Limits(Table):
-    """How much of everything."""
+    """Limits."""
 
     agent_interval_min: Annotated[int, kinds.duration("0s", "365d")] = setting(
-        "60m", says="prompt schedules more often than this are refused"
+        "60m", says="prompt schedules with a shorter interval are refused"
     )
     every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
-        "10s", says="`every` below this is raised to it, of schedules and of producers"
+        "10s", says="a shorter `every` of a schedule or producer is raised to this"
     )
-    concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(64, says="runs at the same time")
-    agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether an agent works on one run at a time")
+    concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(64, says="maximum number of concurrent runs")
+    agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether each agent handles one run at a time")
     shutdown_grace: Annotated[int, kinds.duration("0s", "1h")] = setting(
-        "30s", says="how long runs may go on at shutdown"
+        "30s", says="how long runs may continue at shutdown"
     )
     ledger_days: Annotated[int, kinds.count(1, 36_500)] = setting(90, says="how long runs are kept")
-    body_max: Annotated[int, kinds.size("1KiB", "256MiB")] = setting("1MiB", says="the largest request body")
+    body_max: Annotated[int, kinds.size("1KiB", "256MiB")] = setting("1MiB", says="maximum size of a request body")
 
 
 class ActiveHoursTable(Table):
-    """The part of each day in which the heartbeat beats by itself."""
+    """The hours of the day in which the heartbeat beats."""
 
-    start: Annotated[str, kinds.time_of_day()] = setting(says="the first minute inside")
+    start: Annotated[str, kinds.time_of_day()] = setting(says="start of the active hours")
     end: Annotated[str, kinds.time_of_day(end=True)] = setting(
-        says="the first minute outside; the same as start: always"
+        says="end of the active hours (exclusive); equal to start: always active"
     )
-    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="whose wall clock they are on")
+    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of start and end")
 
     def in_zone(self, local_zone: str) -> ActiveHours:
-        """The window, with `local` replaced by the zone this machine is in."""
+        """The window, with `local` replaced by this machine's zone."""
         return ActiveHours(self.start, self.end, local_zone if self.timezone == "local" else self.timezone)
 
 
 class Heartbeat(Table):
-    """The agent's own rhythm."""
+    """The heartbeat."""
 
-    enabled: Annotated[bool, kinds.flag()] = setting(False, says="whether it beats")
-    agent: Annotated[str, kinds.name()] = setting("default", says="whose heart it is: a name under [agents]")
+    enabled: Annotated[bool, kinds.flag()] = setting(False, says="whether the heartbeat is on")
+    agent: Annotated[str, kinds.name()] = setting("default", says="the agent: a name under [agents]")
     session: Literal["keep", "fresh"] = setting(
-        "keep", says="keep: all turns in one session, so that it remembers them; fresh: each turn in a new one"
+        "keep", says="keep: all turns share one session, so it remembers them; fresh: a new session for each turn"
     )
     model: Annotated[str | None, kinds.text("name of a model", most=200, example='"small-model"')] = setting(
-        None, says="the model of its turns; unset: the agent's"
+        None, says="model for its turns; default: the agent's"
     )
-    every: Annotated[int, kinds.duration("1s", "365d")] = setting("30m", says="how often")
+    every: Annotated[int, kinds.duration("1s", "365d")] = setting("30m", says="interval between beats")
     prompt: Annotated[str, kinds.text()] = setting(
-        HEARTBEAT_PROMPT, says="what the agent is asked; {ack_token} is replaced by ack_token"
+        HEARTBEAT_PROMPT, says="prompt of each turn; {ack_token} is replaced by ack_token"
     )
     ack_token: Annotated[str, kinds.single_word(64)] = setting(
-        "HEARTBEAT_OK", says="the reply that means: nothing to report"
+        "HEARTBEAT_OK", says="a reply with this text means: nothing to report"
     )
     ack_chars_max: Annotated[int, kinds.count(0, 100_000)] = setting(
-        300, says="how much more the reply may say and still not be delivered"
+        300, says="how many more characters such a reply may have and still not be delivered"
     )
-    ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token counts")
-    active_hours: ActiveHoursTable | None = setting(None, says="when it beats by itself; unset: always")
+    ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token must be")
+    active_hours: ActiveHoursTable | None = setting(None, says="hours in which it beats; default: always")
     spacing_min: Annotated[int, kinds.duration("0s", "24h")] = setting(
-        "10s", says="between turns that wakes ask for by themselves"
+        "10s", says="minimum time between automatic wake turns"
     )
     turns_per_hour_max: Annotated[int, kinds.count(1, 3_600)] = setting(
-        60, says="more turns than this in an hour must wait"
+        60, says="maximum turns per hour; further turns wait"
     )
 
     @field_validator("agent")
@@ -186,40 +183,40 @@ class Heartbeat(Table):
 
 
 class Hook(Table):
-    """An address that wakes the agent: POST /api/hooks/NAME."""
+    """A webhook that wakes the agent: POST /api/hooks/NAME."""
 
-    token: Annotated[Secret, kinds.secret()] = setting(says="what callers must send as a bearer token")
+    token: Annotated[Secret, kinds.secret()] = setting(says="bearer token for callers")
 
 
 class Delivery(Table):
-    """How messages to people are sent."""
+    """Delivery of messages to people."""
 
     retries_max: Annotated[int, kinds.count(0, 100)] = setting(
-        5, says="tries after the first, before it is a dead letter"
+        5, says="retries before a delivery becomes a dead letter"
     )
     recovery_budget: Annotated[int, kinds.duration("0s", "1h")] = setting(
-        "60s", says="how long a start may spend on what was left over"
+        "60s", says="how long startup may spend on deliveries left over from before"
     )
-    age_max: Annotated[int, kinds.duration("1m", "365d")] = setting("24h", says="older messages are not sent any more")
+    age_max: Annotated[int, kinds.duration("1m", "365d")] = setting("24h", says="older messages are no longer sent")
 
 
 class Alerts(Table):
-    """When people are told of trouble."""
+    """When people are alerted."""
 
-    errors: Annotated[int, kinds.count(1, 1_000)] = setting(2, says="bad instants in a row before people are told")
+    errors: Annotated[int, kinds.count(1, 1_000)] = setting(2, says="consecutive bad instants before an alert")
     within: Annotated[int, kinds.duration("1s", "365d")] = setting(
-        "1h", says="people are told when an instant is still bad this long after its time"
+        "1h", says="alert when an instant is still bad this long after its time"
     )
     channel: Annotated[str, kinds.name()] = setting(
-        "last", says="where they are told: a name under [channels], inbox, or last (where a person was last heard of)"
+        "last", says="where alerts go: a name under [channels], inbox, or last (the channel of the last interaction)"
     )
     outage: Annotated[int, kinds.duration("1s", "365d")] = setting(
-        "10m", says="an outage at least this long is reported afterwards, if an instant was missed"
+        "10m", says="an outage of at least this length is reported afterwards if an instant was missed"
     )
     ping: Annotated[SecretUrl | None, kinds.secret_web_address()] = setting(
-        None, says="an address that is asked while the clock ticks; a monitor there notices when it is not"
+        None, says="URL to request while the clock ticks, so that an external monitor notices when it stops"
     )
-    ping_every: Annotated[int, kinds.duration("1s", "1d")] = setting("5m", says="how often ping is asked")
+    ping_every: Annotated[int, kinds.duration("1s", "1d")] = setting("5m", says="interval of the ping requests")
     approvers: Annotated[
         tuple[str, ...], kinds.listed(kinds.text(), "list of CHANNEL:SENDER", most=100, distinct=True)
     ] = setting((), says='who may approve by chat, like ["phone:12345"]')
@@ -229,34 +226,34 @@ class Workflows(Table):
     """Workflows written in Python."""
 
     modules: Annotated[tuple[str, ...], kinds.listed(kinds.module(), "list of modules", distinct=True)] = setting(
-        (), says="modules to load at start"
+        (), says="modules to load at startup"
     )
 
 
 class Log(Table):
     """The log files."""
 
-    days: Annotated[int, kinds.count(1, 365)] = setting(7, says="how long they are kept")
+    days: Annotated[int, kinds.count(1, 365)] = setting(7, says="how long log files are kept")
 
 
 class Token(Table):
-    """A further token for the API, with a role."""
+    """An additional API token with a role."""
 
-    token: Annotated[Secret, kinds.secret()] = setting(says="what its holder sends as a bearer token")
+    token: Annotated[Secret, kinds.secret()] = setting(says="the bearer token")
     role: Literal["read", "operate", "admin", "agent"] = setting(
-        says="read: look at everything; operate: also run, pause, resume, cancel, retry; admin: everything; "
+        says="read: see everything; operate: also run, pause, resume, cancel, retry; admin: everything; "
         "agent: what an agent may do"
     )
-    agent: Annotated[str | None, kinds.name()] = setting(None, says='for role = "agent": whose token it is')
+    agent: Annotated[str | None, kinds.name()] = setting(None, says='for role = "agent": the agent that uses the token')
 
     @field_validator("agent")
     @classmethod
     def _agent_named(cls, agent: str | None, info: ValidationInfo) -> str | None:
         is_agent, reading = info.data.get("role") == "agent", info.context
         if is_agent and agent is None:
-            raise refusal('is missing; with role = "agent" write whose token it is', at=("agent",))
+            raise refusal('is missing; with role = "agent" name the agent', at=("agent",))
         if not is_agent and agent is not None:
-            raise refusal('only goes with role = "agent"; remove it', at=("agent",))
+            raise refusal('is only valid with role = "agent"; remove it', at=("agent",))
         if agent is not None and isinstance(reading, kinds.Reading) and agent not in reading.agents:
             raise refusal(f"there is no agent '{agent}'; add [agents.{agent}]", at=("agent",))
         return agent
@@ -277,7 +274,7 @@ ENTRIES: Final[Mapping[str, NamedTables]] = {
 
 
 class Settings(Table):
-    """Everything in `wakeful.toml`."""
+    """All of `wakeful.toml`."""
 
     server: Server = Field(default_factory=Server)
     tokens: Mapping[Annotated[str, kinds.name()], Token] = Field(default_factory=dict)
@@ -322,11 +319,11 @@ class Settings(Table):
     def _not_too_many(cls, slots: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
         quota = info.data.get("quota")
         if quota is not None and len(slots) > quota.slots_max:
-            raise refusal(f"there are {len(slots)}, and quota.slots_max is {quota.slots_max}; raise it, or remove some")
+            raise refusal(f"has {len(slots)} slots, and quota.slots_max is {quota.slots_max}; raise it, or remove some")
         return slots
 
 
 def agent_names(data: Mapping[str, Any]) -> frozenset[str]:
-    """The agents a file names, those with faults included: a reference to one of them is no further fault."""
+    """The agents named in a file, including invalid ones: a reference to one of them is not another error."""
     named = data.get("agents")
     return frozenset({DEFAULT_AGENT, *(named if isinstance(named, Mapping) else ())})

@@ -1,4 +1,4 @@
-"""One slot, written over REST in JSON names: checked by the same rules as `[slots.NAME]` of the file."""
+"""A slot written over REST with JSON names, checked by the same rules as `[slots.NAME]` in the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SETTING: Final = re.compile(r'(?<![\w"])(\w+) = (?=["{\[\d]|true|false)')
 
 
 def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mapping[str, str] | None = None) -> AnySlot:
-    """The slot these JSON fields describe; raises `Invalid` with every fault, fields by their JSON names."""
+    """The slot that these JSON fields describe; raises `Invalid` with every error, by JSON name."""
     reader = SecretReader(home, os.environ if environ is None else environ)
     written = {"slots": {name: {_HUMP.sub(r"_\1", key).lower(): value for key, value in data.items()}}}
     try:
@@ -48,13 +48,13 @@ def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mappin
 
 
 def slot_json(slot: AnySlot) -> dict[str, Any]:
-    """A slot as it may be shown: JSON names, durations as text, secrets masked."""
+    """A slot for display: JSON names, durations as text, secrets masked."""
     shown = slot.model_dump()
     return {to_camel(name): _shown(name, value) for name, value in shown.items() if value is not None}
 
 
 def with_secrets_of(data: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """What was written, with masks that were read back taken for what they stand for."""
+    """The written fields, with masks that were read back replaced by the stored secrets."""
     merged = dict(data)
     for name in _SECRETS & merged.keys() & before.keys():
         if merged[name] == MASK:
@@ -68,7 +68,7 @@ def with_secrets_of(data: Mapping[str, Any], before: Mapping[str, Any]) -> dict[
 
 
 def secrets_of(slot: AnySlot) -> tuple[str, ...]:
-    """What must not be seen anywhere."""
+    """The values that must never be shown."""
     found = [getattr(slot, "api_key", None), *getattr(slot, "env", {}).values()]
     return tuple(value for secret in found if secret is not None for value in secret.values)
 
@@ -85,8 +85,7 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _in_json(message: str) -> str:
-    """A message about the settings in the words of who wrote JSON: `api_key = {env = "NAME"}` is `"apiKey": {"env":
-    "NAME"}` there."""
+    """A settings message rewritten for JSON: `api_key = {env = "NAME"}` becomes `"apiKey": {"env": "NAME"}`."""
     spelt = _SNAKE.sub(lambda found: to_camel(found[0]) if found[0] in _NAMES else found[0], message)
     return _SETTING.sub(r'"\1": ', spelt)
 

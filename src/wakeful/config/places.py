@@ -1,9 +1,9 @@
-"""On which line of a TOML text each key stands.
+"""The line of each key in a TOML text.
 
-Theory of operation: tomllib gives values without positions, so the text is walked a second time, for nothing but the
-places of its keys. The walk knows just enough TOML to tell keys from what is inside strings, and it reads anything:
-on text that is not TOML it may find wrong places or none, but it always comes to the end, in linear time. It also looks
-for the two things tomllib itself would choke on, keys of very many parts (quadratic time) and very deep nesting.
+tomllib returns values without positions, so the text is scanned a second time only for the positions of its keys. The
+scanner knows just enough TOML to tell keys from the content of strings, and accepts any input: on text that is not
+TOML it may find wrong positions or none, but it always ends, in linear time. It also detects the two inputs that
+tomllib cannot handle: keys of very many parts (quadratic time) and very deep nesting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 Path: TypeAlias = tuple[str | int, ...]
 
 DEPTH_MAX: Final = 32
-"""More levels than any settings file has: tables in tables, lists in lists, parts of a dotted key."""
+"""More levels than any settings file needs: nested tables, nested lists, parts of a dotted key."""
 
 _SPACE: Final = re.compile(r"[ \t]*")
 _BLANK: Final = re.compile(r"(?:[ \t\n\r]+|#[^\n]*)*+")
@@ -38,7 +38,7 @@ _SHORT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DuplicateKey:
-    """A key or a table that is written two times."""
+    """A key or a table that is defined twice."""
 
     path: Path
     first: int
@@ -47,30 +47,30 @@ class DuplicateKey:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The line of every key, what is written twice, and the line of the first thing nested too deep."""
+    """The line of every key, the duplicates, and the line of the first value nested too deeply."""
 
     lines: Mapping[Path, int]
     twice: tuple[DuplicateKey, ...]
     too_deep: int | None
 
     def line_of(self, path: Path) -> int:
-        """The line of the path, or of the nearest thing around it that is written at all."""
+        """The line of the path, or of its nearest ancestor in the file."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
     @property
     def last_line(self) -> int:
-        """The line of the last key: where something that is never closed must have begun."""
+        """The line of the last key: where an unclosed value must have started."""
         return max(self.lines.values(), default=1)
 
     def at_line(self, line: int) -> Path:
-        """What is defined on the line; nothing if it is only a part of something."""
+        """The path defined on the line; None if the line is only part of a value."""
         return max((path for path, found in self.lines.items() if found == line), key=len, default=())
 
 
 def dotted(path: Path) -> str:
-    """The path as a person writes it: `slots.main.times[1]`."""
+    """The path in dotted form: `slots.main.times[1]`."""
     parts = []
     for part in path:
         if isinstance(part, int):
@@ -93,7 +93,7 @@ def find_places(text: str) -> Places:
 
 
 class _TooDeep(Exception):
-    """Nesting beyond the limit: there is no point in going on."""
+    """Nesting beyond the limit; scanning stops."""
 
 
 class _Walk:
@@ -148,7 +148,7 @@ class _Walk:
         for part in key:
             path += (part,)
             self.lines.setdefault(path, line)
-        self.lines[path] = line  # where it has its value, rather than where it was first mentioned
+        self.lines[path] = line  # where its value is, rather than where it was first mentioned
         self._note(path, line)
         self._skip(_SPACE)
         if self._peek() != "=":
@@ -237,7 +237,7 @@ class _Walk:
         return False
 
     def _skip(self, pattern: re.Pattern[str]) -> int:
-        """Go past what the pattern matches; where that is."""
+        """Skip what the pattern matches; returns the new position."""
         if found := pattern.match(self._text, self._at):
             self._at = found.end()
         return self._at
@@ -247,7 +247,7 @@ class _Walk:
 
 
 def _unquoted(key: str) -> str:
-    """A quoted key as tomllib reads it."""
+    """A quoted key, as tomllib reads it."""
     if "\\" not in key:
         return key[1:-1]
     try:

@@ -1,4 +1,4 @@
-"""The table of all settings, made from the models: `python -m wakeful.config.reference docs/settings.md`."""
+"""The reference of all settings, generated from the models: `python -m wakeful.config.reference docs/settings.md`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ END: Final = "<!-- end of what is made from the models -->"
 
 
 def render() -> str:
-    """All settings, table by table, in the order of the file."""
+    """All settings by table, in the order of the file."""
     return "\n".join(line for section in Settings.model_fields for line in _section(section))
 
 
 def put_into(page: str) -> str:
-    """The page with the tables as the models have them now."""
+    """The page with its generated tables replaced by the current ones."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{render()}\n{END}{after}"

@@ -1,9 +1,9 @@
-"""Secrets: where they come from, and how none of them is ever shown.
+"""Secrets: where they come from, and how they are kept out of all output.
 
-Theory of operation: a secret is read once, when the settings are, and lives on inside a value that shows only a mask
-however it is printed. What must have the text asks for it by name (`reveal`), so every use can be found. Because a
-secret can still come back from outside (a server that quotes a header in its answer), whatever is written to a log
-goes through the `Redactor`, which knows the values themselves and the forms they take on their way.
+A secret is read once, with the settings, and kept in a value that prints only as a mask. Code that needs the text
+calls `reveal`, so every use can be found. Because a secret can still come back from outside (a server that quotes a
+header in its response), everything written to a log passes the `Redactor`, which knows the values and the encodings
+in which they may appear.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from wakeful.integrations.system.run_tokens import RUN_TOKEN
 MASK: Final = "••••"
 SECRET_MAX: Final = 65_536
 REDACTED_MIN: Final = 4
-"""Shorter ones are not looked for in texts: they would be found in every second word."""
+"""Shorter secrets are not masked in texts: they would match ordinary words."""
 REMEMBERED_MAX: Final = 1_000
 _CORE_MIN: Final = 8
-_HOW: Final = 'write {env = "NAME"}, {file = "PATH"} or a text in quotes'
+_HOW: Final = 'write {env = "NAME"}, {file = "PATH"} or a string in quotes'
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TELLING: Final = re.compile(r"pass|secret|token|key|auth|sig|code", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ OriginKind: TypeAlias = Literal["plain", "environment", "secretFile"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a secret came from: written out, a variable's name, or a file as it was named."""
+    """The source of a secret: written out, a variable's name, or a file as named in the settings."""
 
     kind: OriginKind
     name: str | None = None
@@ -48,7 +48,7 @@ PLAIN: Final = Origin("plain")
 
 
 class Secret:
-    """A text that is never shown: every way of printing it gives the mask."""
+    """A string that is never shown: printing it in any way gives the mask."""
 
     __slots__ = ("__value", "origin")
 
@@ -57,7 +57,7 @@ class Secret:
         self.origin: Final = origin
 
     def reveal(self) -> str:
-        """The text itself, for the one place that sends it."""
+        """The plain text, for the one place that sends it."""
         return self.__value
 
     @property
@@ -79,26 +79,26 @@ class Secret:
 
 
 _PATH_SECRET_MIN: Final = 16
-"""Shorter parts of a webhook's path are words: they may be shown, and must not be masked in every text."""
+"""Shorter parts of a webhook's path are ordinary words, which must not be masked in every text."""
 
 
 class SecretUrl:
-    """An address that may carry a password: shown without it, or not at all if it was given by reference."""
+    """A URL that may contain a password: shown without it, or fully masked if it was given by reference."""
 
     __slots__ = ("__value", "hides_path", "origin")
 
     def __init__(self, value: str, origin: Origin = PLAIN, *, hides_path: bool = False) -> None:
         self.__value = value
         self.origin: Final = origin
-        self.hides_path: Final = hides_path  # of a webhook: its path is often all that keeps others from using it
+        self.hides_path: Final = hides_path  # a webhook's path is often its only protection
 
     def reveal(self) -> str:
-        """The whole address, for the one place that opens it."""
+        """The whole URL, for the one place that opens it."""
         return self.__value
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What must not be seen anywhere: the passwords in it, and all of it if it was given by reference."""
+        """The values that must never be shown: its passwords, and all of it if it was given by reference."""
         found = [] if self.origin.kind == "plain" else [self.__value]
         parts = urlsplit(self.__value)
         if parts.password:
@@ -120,7 +120,7 @@ class SecretUrl:
         if query:
             query = "&".join(_masked_pair(pair) for pair in query.split("&"))
         if (netloc, query, path) == (parts.netloc, parts.query, parts.path):
-            return self.__value  # taking an address apart and putting it together may lose a slash
+            return self.__value  # splitting and joining a URL may lose a slash
         return urlunsplit(parts._replace(netloc=netloc, query=query, path=path))
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ def _masked_pair(pair: str) -> str:
 
 
 class SecretReader:
-    """Reads secrets for one load, and remembers which values and files it met."""
+    """Reads the secrets for one load, and records which values and files were used."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         self.home = home
@@ -148,19 +148,19 @@ class SecretReader:
         self.files: set[Path] = set()
 
     def secret(self, written: Any) -> Secret:
-        """What `{env = …}`, `{file = …}` or a plain text stands for."""
+        """The secret behind `{env = …}`, `{file = …}` or a plain string."""
         secret = Secret(*self._resolve(written))
         self.values.extend(secret.values)
         return secret
 
     def url(self, written: Any, *, hides_path: bool = False) -> SecretUrl:
-        """The same for an address."""
+        """The same for a URL."""
         value, origin = self._resolve(written)
         try:
             url = SecretUrl(value, origin, hides_path=hides_path)
             self.values.extend(url.values)
-        except ValueError:  # brackets that do not close, and the like; the text may hold a password
-            raise refusal("is not an address that can be read; write it like scheme://host/path") from None
+        except ValueError:  # unbalanced brackets and the like; the text may contain a password
+            raise refusal("is not a valid URL; write it like scheme://host/path") from None
         return url
 
     def _resolve(self, written: Any) -> tuple[str, Origin]:
@@ -173,27 +173,27 @@ class SecretReader:
                 path = self._path(name)
                 value, origin = self._from_file(name, path), Origin("secretFile", name, path)
             case _:
-                # What was written is not quoted: it may be the secret in the wrong shape.
+                # The value is not quoted: it may be a malformed secret.
                 raise refusal(f"is not a secret; {_HOW}")
         if not value:
             raise refusal(f"is empty; {_HOW}" if origin is PLAIN else f"{name} is empty; put the secret into it")
         if not value.isprintable():
-            raise refusal("holds a line break or another control character; give the secret alone, on one line")
+            raise refusal("contains a line break or another control character; give only the secret, on one line")
         return value, origin
 
     def _from_environment(self, name: str) -> str:
         if not _ENV_NAME.fullmatch(name):
-            raise refusal('env does not hold the name of a variable; write it like {env = "WAKEFUL_TOKEN"}')
+            raise refusal('env is not a variable name; write it like {env = "WAKEFUL_TOKEN"}')
         value = self._environ.get(name)
         if value is None:
-            raise refusal(f"the environment variable {name} is not set; set it where wakeful is started")
+            raise refusal(f"the environment variable {name} is not set; set it in the environment of the daemon")
         return value.strip()
 
     def _path(self, name: str) -> Path:
         try:
             return self.home / Path(name).expanduser()
         except RuntimeError:
-            raise refusal(f"the folder of '{name[:80]}' is nobody's home; write the path in full") from None
+            raise refusal(f"'{name[:80]}' starts with an unknown user's home; write the path in full") from None
 
     def _from_file(self, name: str, path: Path) -> str:
         self.files.add(path)
@@ -201,25 +201,25 @@ class SecretReader:
         try:
             found = read_regular_file(path, SECRET_MAX)
         except FileNotFoundError:
-            raise refusal(f"the file {shown} does not exist; create it, readable by you alone") from None
+            raise refusal(f"the file {shown} does not exist; create it, readable only by you") from None
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise refusal(f"the file {shown} cannot be read ({why}); name a readable file") from None
         try:
             return found.decode().strip()
         except UnicodeDecodeError:
-            raise refusal(f"the file {shown} is not UTF-8 text; put the secret alone into it") from None
+            raise refusal(f"the file {shown} is not UTF-8 text; put only the secret into it") from None
 
 
 def read_regular_file(path: Path, size_max: int) -> bytes:
-    """The content of a plain file: a pipe would block and a device never end. Raises OSError or ValueError."""
+    """The content of a regular file: a pipe would block and a device never end. Raises OSError or ValueError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         kind = os.fstat(handle).st_mode
         if stat.S_ISDIR(kind):
             raise ValueError("it is a folder")
         if not stat.S_ISREG(kind):
-            raise ValueError("it is not a plain file")
+            raise ValueError("it is not a regular file")
         with os.fdopen(handle, "rb", closefd=False) as file:
             content = file.read(size_max + 1)
     finally:
@@ -230,9 +230,9 @@ def read_regular_file(path: Path, size_max: int) -> bytes:
 
 
 class Redactor:
-    """Takes every known secret out of a text.
+    """Masks every known secret in a text.
 
-    It goes on knowing secrets that were replaced, because an answer that quotes the old one may still be on its way.
+    It keeps secrets that were replaced, because a response that quotes the old one may still arrive.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -241,7 +241,7 @@ class Redactor:
         self.learn(values)
 
     def learn(self, values: Iterable[str]) -> None:
-        """Know these too."""
+        """Add secrets."""
         fresh = [value for value in values if len(value) >= REDACTED_MIN and value not in self._values]
         if not fresh:
             return
@@ -249,18 +249,18 @@ class Redactor:
         for oldest in list(self._values)[: max(0, len(self._values) - REMEMBERED_MAX)]:
             del self._values[oldest]
         forms = {form for value in self._values for form in _forms(value)}
-        # Longest first: a secret that contains another one must go as a whole.
+        # Longest first: a secret that contains another one must be masked as a whole.
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def redact(self, text: str) -> str:
-        """The text with a mask in place of every secret, as it is or encoded."""
+        """The text with every secret masked, plain or encoded."""
         text = RUN_TOKEN.sub(MASK, text)
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
 
 def _forms(value: str) -> set[str]:
-    """The shapes in which a secret appears in texts: URLs, JSON, Python's own quoting, base64."""
+    """The forms in which a secret may appear in texts: URLs, JSON, Python's repr, base64."""
     escaped = {quote(value, safe=""), quote(value), quote_plus(value), quote_plus(value, safe="/")}
     forms = {
         value,
@@ -275,10 +275,10 @@ def _forms(value: str) -> set[str]:
 
 
 def _base64_forms(value: bytes) -> Iterable[str]:
-    """The secret in base64, alone or in the middle of something longer (`user:password`, say).
+    """The secret in base64, alone or inside something longer (such as `user:password`).
 
-    Three bytes become four characters, so what a secret looks like depends on how many bytes stand before it. For each
-    of the three cases only the characters made of nothing but the secret are stable.
+    Three bytes become four characters, so the encoding of a secret depends on how many bytes precede it. For each of
+    the three alignments only the characters that depend on the secret alone are stable.
     """
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(value).decode()

@@ -1,4 +1,4 @@
-"""`[quota]` and `[slots.NAME]`: API keys whose windows are kept warm."""
+"""`[quota]` and `[slots.NAME]`: API keys whose quota windows are kept warm."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from wakeful.config.table import NamedTables, Table
 
 TIMES_MAX: Final = 5
 _MODES: Final = ("interval", "times", "after_reset")
-_PROVIDER_SAYS: Final = "whose key it is"
+_PROVIDER_SAYS: Final = "the provider"
 
 
 class Quota(Table):
-    """What holds for all slots."""
+    """Defaults for all slots."""
 
-    slots_max: Annotated[int, kinds.count(1, 64)] = setting(4, says="how many slots there may be")
+    slots_max: Annotated[int, kinds.count(1, 64)] = setting(4, says="maximum number of slots")
     retry_window: Annotated[int, kinds.duration("1m", "24h")] = setting(
-        "15m", says="how long a wake is looked for every minute before it is sent once more"
+        "15m", says="how long to poll every minute for a wake to show before sending it again"
     )
     errors_max: Annotated[int, kinds.count(1, 1_000)] = setting(
-        10, says="errors in a row that switch waking or the slot off"
+        10, says="consecutive errors after which waking or the slot is disabled"
     )
     backoff_cap: Annotated[int, kinds.duration("1m", "24h")] = setting(
         "480m", says="the longest pause between failing polls"
@@ -34,50 +34,50 @@ class Quota(Table):
 
 
 class SlotTable(Table):
-    """What slots of every provider have."""
+    """Settings for slots of every provider."""
 
-    enabled: Annotated[bool, kinds.flag()] = setting(True, says="whether it is woken and polled")
+    enabled: Annotated[bool, kinds.flag()] = setting(True, says="whether the slot is woken and polled")
     interval: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last wake; unset: not by interval"
+        None, says="wake this long after the last wake; default: not by interval"
     )
     times: Annotated[
         tuple[str, ...],
         kinds.listed(kinds.time_of_day(), f"list of times of day, at most {TIMES_MAX}", most=TIMES_MAX, distinct=True),
     ] = setting((), says="wake at these times; empty: not by time of day")
     after_reset: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last known reset; unset: not by reset"
+        None, says="wake this long after the last known reset; default: not by reset"
     )
-    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="whose wall clock `times` are on")
-    poll: Annotated[int, kinds.duration("1m", "24h")] = setting("30m", says="how often the quota is read")
+    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of `times`")
+    poll: Annotated[int, kinds.duration("1m", "24h")] = setting("30m", says="how often the quota is polled")
     retry_window: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="instead of quota.retry_window"
+        None, says="overrides quota.retry_window"
     )
-    errors_max: Annotated[int | None, kinds.count(1, 1_000)] = setting(None, says="instead of quota.errors_max")
-    backoff_cap: Annotated[int | None, kinds.duration("1m", "24h")] = setting(None, says="instead of quota.backoff_cap")
+    errors_max: Annotated[int | None, kinds.count(1, 1_000)] = setting(None, says="overrides quota.errors_max")
+    backoff_cap: Annotated[int | None, kinds.duration("1m", "24h")] = setting(None, says="overrides quota.backoff_cap")
 
 
 class GlmSlot(SlotTable):
     """Z.ai or BigModel."""
 
     provider: Literal["glm"] = setting("glm", says=_PROVIDER_SAYS)
-    api_key: Annotated[Secret, kinds.secret()] = setting(says="the key")
-    base_url: Annotated[str, kinds.url(https=True)] = setting("https://api.z.ai", says="the provider's address")
-    model: Annotated[str, kinds.text(most=200)] = setting("glm-5", says="the model a wake is sent to")
+    api_key: Annotated[Secret, kinds.secret()] = setting(says="the API key")
+    base_url: Annotated[str, kinds.url(https=True)] = setting("https://api.z.ai", says="base URL of the provider")
+    model: Annotated[str, kinds.text(most=200)] = setting("glm-5", says="model that wakes are sent to")
 
 
 class HttpSlot(SlotTable):
-    """Any provider with an address that answers {percentage, nextResetTime}."""
+    """Any provider with a URL that returns {percentage, nextResetTime}."""
 
     provider: Literal["http"] = setting(says=_PROVIDER_SAYS)
     api_key: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
-    quota_url: Annotated[str, kinds.url(https=True)] = setting(says="GET tells the quota")
-    wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="POST is the wake")
-    wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="what is posted")
+    quota_url: Annotated[str, kinds.url(https=True)] = setting(says="URL that returns the quota on GET")
+    wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="URL that a wake POSTs to")
+    wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="body of the wake request")
     percentage_key: Annotated[str, kinds.text(most=200)] = setting(
-        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+        "percentage", says="key of the used percentage in the JSON, e.g. `data.used.0`"
     )
     reset_key: Annotated[str, kinds.text(most=200)] = setting(
-        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+        "nextResetTime", says="key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
     )
 
     @field_validator("wake_url")
@@ -91,14 +91,16 @@ class CommandSlot(SlotTable):
     """Any provider with a program that prints {percentage, nextResetTime}."""
 
     provider: Literal["command"] = setting(says=_PROVIDER_SAYS)
-    quota_argv: Annotated[tuple[str, ...], kinds.argv()] = setting(says="prints the quota")
-    wake_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(None, says="is the wake")
-    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting({}, says="added to their environment")
+    quota_argv: Annotated[tuple[str, ...], kinds.argv()] = setting(says="program that prints the quota")
+    wake_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(None, says="program that sends the wake")
+    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting(
+        {}, says="environment variables for both programs"
+    )
     percentage_key: Annotated[str, kinds.text(most=200)] = setting(
-        "percentage", says="where in the JSON the percentage used stands, as in `data.used.0`"
+        "percentage", says="key of the used percentage in the JSON, e.g. `data.used.0`"
     )
     reset_key: Annotated[str, kinds.text(most=200)] = setting(
-        "nextResetTime", says="where in the JSON the next reset stands: milliseconds, seconds or a text with an offset"
+        "nextResetTime", says="key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
     )
 
     @field_validator("wake_argv")
@@ -111,7 +113,7 @@ class CommandSlot(SlotTable):
 def _check_wake(found: object, info: ValidationInfo, example: str) -> None:
     mode = next((mode for mode in _MODES if info.data.get(mode)), None)
     if found is None and mode is not None:
-        message = f"is missing, and {mode} asks for wakes; write {example}, or remove {mode}"
+        message = f"is missing, and {mode} needs it to wake the slot; write {example}, or remove {mode}"
         raise refusal(message, at=(str(info.field_name),))
 
 
@@ -127,7 +129,7 @@ def _provider(written: Any) -> str | None:
 
 
 AnySlot: TypeAlias = GlmSlot | HttpSlot | CommandSlot
-"""What a value of `Settings.slots` is, for a `match` over all of them."""
+"""Any value of `Settings.slots`, for an exhaustive `match`."""
 
 Slot: TypeAlias = Annotated[
     Annotated[GlmSlot, Tag("glm")] | Annotated[HttpSlot, Tag("http")] | Annotated[CommandSlot, Tag("command")],

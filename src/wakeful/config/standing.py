@@ -1,7 +1,7 @@
-"""How the settings stand: what holds now, what is written and holds only after a restart, what could not be taken over.
+"""The status of the settings: what is in effect, what needs a restart, and what could not be applied.
 
-Nearly everything changes while the daemon runs. Where it listens and what it keeps everything in does not: those values
-are held back at what they were, and said to be.
+Nearly every setting takes effect while the daemon runs. The address it listens on and its store do not: those keep
+their old values until a restart, and the status says so.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ TOKEN: Final[Path] = ("server", "token")
 
 @dataclass(frozen=True, slots=True)
 class PendingChange:
-    """A value that is written and holds from the next start on; both as they may be shown."""
+    """A value that takes effect after a restart; both values are masked for display."""
 
     name: str
     now: Any
     written: Any
 
     def __str__(self) -> str:
-        return f"{self.name} is written as {self.written!r}, and stays {self.now!r} until the daemon is started anew"
+        return f"{self.name} is {self.written!r} in the file, but stays {self.now!r} until the daemon is restarted"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsStatus:
-    """The whole of it."""
+    """The status of the settings."""
 
-    loaded: Loaded  # what holds
+    loaded: Loaded  # in effect
     held_back: Sequence[PendingChange] = ()
-    refused: SettingsRefused | None = None  # why the file as it is now changes nothing
-    failed: Sequence[str] = ()  # what was right and could not be taken over all the same
+    refused: SettingsRefused | None = None  # why the current file is not in effect
+    failed: Sequence[str] = ()  # valid changes that could not be applied
 
 
 def take_over(current: Loaded, new: Loaded) -> tuple[Loaded, tuple[PendingChange, ...]]:
-    """What holds once `new` is taken over by a daemon that began with some of what is in `current`."""
+    """Apply `new` to a daemon that was started with `current`; returns what is in effect and what needs a restart."""
     kept = [path for path in AT_START if _at(current.settings, path) != _at(new.settings, path)]
-    # A door that others can reach is never left open because the file means another one for later.
+    # A listener that others can reach keeps its token, even if the new address would not need one.
     if new.settings.server.token is None and not is_loopback(current.settings.server.host):
         kept.append(TOKEN)
     if not kept:
@@ -66,7 +66,7 @@ def _at(settings: Settings, path: Path) -> Any:
 
 
 def _with(new: Settings, current: Settings, kept: Sequence[Path]) -> Settings:
-    """The new settings with these values as they were."""
+    """The new settings with the old values at these paths."""
     for table, name in kept:
         changed = getattr(new, str(table)).model_copy(update={str(name): _at(current, (table, name))})
         new = new.model_copy(update={str(table): changed})

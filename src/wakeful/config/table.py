@@ -1,4 +1,4 @@
-"""What all tables of the settings have in common."""
+"""The base of all settings tables."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Table(BaseModel):
-    """One table of the file: nothing unknown in it, nothing changed after it was read, nothing shown in errors."""
+    """One table of the file: no unknown keys, immutable, and no values in error messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTables:
-    """A table of named tables, `[agents.NAME]`: one key of each says which fields it has."""
+    """A table of named tables, `[agents.NAME]`: one key of each entry selects its model."""
 
     by: str | None
     default: str | None
     models: Mapping[str, type[Table]]
 
     def tag(self, written: Any) -> str | None:
-        """Which of the models an entry is written for; None if it does not say so with a text."""
+        """The tag that selects the entry's model; None if it is not a string."""
         if isinstance(written, Table):
             return str(getattr(written, self.by or ""))
         if not isinstance(written, Mapping):

@@ -1,4 +1,4 @@
-"""Going through settings value by value."""
+"""Iterate over settings value by value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def leaves(table: Table, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
 
 
 def diff(old: Settings, new: Settings) -> list[str]:
-    """The paths at which they differ; an entry that is new, gone or of another type is named as a whole."""
+    """The paths at which they differ; an added, removed or retyped entry is reported as a whole."""
     return [dotted(path) for path in _differences((), old, new)]
 
 

@@ -1,13 +1,13 @@
-"""The settings as they change while the program runs.
+"""Reload the settings when their files change.
 
-Theory of operation: folders are watched, not files, because an editor puts a new file in the old one's place, and a
-watch on the old one would never hear of it. What is heard is only a hint to look: the files' marks (device, inode,
-size, times) are compared with those of the last look, and read when they differ. So a change that was not heard of (a
-folder that was replaced, a file system without notices) is found at the next look anyway, every `RECHECK`, and the
-store's own writes into the same folder cost a few `stat` calls.
+Folders are watched, not files, because editors replace a file with a new one, and a watch on the old file would never
+fire. A notification is only a hint: the files' marks (device, inode, size, times) are compared with the last ones, and
+the files are read if they differ. A change without a notification (a replaced folder, a file system without
+notifications) is therefore found at the next check, every `RECHECK`, and the store's own writes into the same folder
+cost only a few `stat` calls.
 
-A file is believed once it stops changing. One that has just vanished or become empty is most likely being saved, and
-gets `GRACE` before it is taken at its word, which would be: everything back to its default.
+A file is read once it stops changing. One that has just disappeared or become empty is probably being saved, and gets
+`GRACE` before it counts, because that resets everything to its default.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from wakeful.core.time.instants import SECOND, Duration
 __all__ = ["SettingsWatch", "diff"]
 
 STEP: Final[Duration] = 50
-"""How long it must have been quiet before a change is looked at; also how soon a stop is noticed."""
+"""How long the folder must be quiet before a change is read; also how soon a stop is noticed."""
 DEBOUNCE: Final[Duration] = 500
-"""How long a folder that is never quiet can put that off."""
+"""How long constant changes in the folder can delay that."""
 RECHECK: Final[Duration] = 2 * SECOND
 GRACE: Final[Duration] = SECOND
 READS_MAX: Final = 20
-"""Readings of files that change under the reader; then the result is taken, and the next look sees the rest."""
+"""Maximum reads of files that keep changing; then the result is used, and the next check sees the rest."""
 
 OnChange: TypeAlias = Callable[[Loaded, Loaded], Awaitable[None] | None]
 OnError: TypeAlias = Callable[[SettingsRefused], Awaitable[None] | None]
@@ -48,10 +48,10 @@ _log: Final = logging.getLogger("wakeful.config")
 
 
 class SettingsWatch:
-    """Reads the settings again whenever a file they depend on changes.
+    """Reloads the settings whenever a file they depend on changes.
 
-    `on_change(old, new)` is called for valid settings that differ; `on_error` for a file that cannot be accepted, which
-    changes nothing. Either may be a coroutine function; while it runs, no other change is reported.
+    `on_change(old, new)` is called for valid settings that differ; `on_error` for an invalid file, which changes
+    nothing. Either may be a coroutine function; while it runs, no other change is reported.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class SettingsWatch:
         self._grace = grace
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        # Nothing is known of what happened since `loaded` was read: the first look reads once more.
+        # The files may have changed since `loaded` was read: the first check reads them again.
         self._seen: Marks = {}
         self.current = loaded
         self.refused: SettingsRefused | None = None
 
     async def start(self) -> None:
-        """Begin; a change made from now on, or since the settings were loaded, is reported."""
+        """Start; reports changes from now on, and those made since the settings were loaded."""
         self._task = asyncio.create_task(self._run(), name="settings")
 
     async def stop(self) -> None:
-        """End; nothing is reported any more afterwards."""
+        """Stop; nothing is reported afterwards."""
         self._stop.set()
-        if self._task is not None and self._task is not asyncio.current_task():  # who is told of a change may stop it
+        if self._task is not None and self._task is not asyncio.current_task():  # a callback may stop the watch
             await self._task
 
     async def __aenter__(self) -> Self:
@@ -99,18 +99,18 @@ class SettingsWatch:
 
     async def _run(self) -> None:
         while not self._stop.is_set():
-            # Looked at before it is said which folders to watch: another file may name other secrets.
+            # Check before choosing the folders to watch: a new file may name other secrets.
             await self._look_safely()
             folders = _folders(self._files)
             try:
                 await self._listen(folders)
             except Exception as error:
-                # No notices to be had (their number is limited, a folder has just gone): the clock has to do.
+                # No notifications available (their number is limited, a folder has just gone): poll instead.
                 _log.debug("cannot watch %s: %s", ", ".join(map(str, folders)), error)
                 await self._pause(RECHECK)
 
     async def _listen(self, folders: Marks) -> None:
-        """Look at every notice, and without one every `RECHECK`, until the folders are not the same any more."""
+        """Check on every notification, and at least every `RECHECK`, until the set of folders changes."""
         notices = awatch(
             *folders,
             watch_filter=lambda change, path: self._has_news(folders),
@@ -133,8 +133,8 @@ class SettingsWatch:
     async def _look_safely(self) -> None:
         try:
             await self._look()
-        except Exception:  # whatever is wrong with one change or with who hears of it, the next one is looked at
-            _log.exception("a change of the settings could not be applied")
+        except Exception:  # an error in one change or its callback must not prevent the next check
+            _log.exception("a settings change could not be applied")
 
     async def _look(self) -> None:
         if self._stop.is_set() or _marks(self._files) == self._seen:
@@ -151,7 +151,7 @@ class SettingsWatch:
             await _told(self._on_change(old, outcome))
 
     async def _wait_while_saving(self) -> None:
-        """Give a file that has just become empty its time, if there is anything to lose."""
+        """Wait for `GRACE` if a file has just become empty and there are settings to lose."""
         waited = 0
         while self._has_more_than_defaults and _is_empty(self.current.file) and waited < self._grace:
             if self._stop.is_set():
@@ -164,7 +164,7 @@ class SettingsWatch:
         return any(source.line is not None for source in self.current.sources.values())
 
     async def _read_settled(self) -> Loaded | SettingsRefused:
-        """What the files say, once they say the same before and after being read."""
+        """Read the files until their marks are the same before and after."""
         files = self._files
         for _ in range(READS_MAX):
             await self._wait_while_saving()
@@ -185,7 +185,7 @@ class SettingsWatch:
             return refused
 
     async def _pause(self, duration: Duration) -> None:
-        """Wait, but not for longer than until the stop."""
+        """Wait, but no longer than until the stop."""
         try:
             await asyncio.wait_for(self._stop.wait(), duration / SECOND)
         except TimeoutError:
@@ -198,18 +198,18 @@ async def _told(answer: Awaitable[None] | None) -> None:
 
 
 def _folders(files: Iterable[Path]) -> Marks:
-    """The folders in which a change of the files shows: their own, and where links lead."""
+    """The folders to watch: those of the files, and of link targets."""
     folders = {folder for file in files for folder in (file.parent, Path(os.path.realpath(file)).parent)}
     return {folder: _mark(folder)[:2] for folder in sorted(map(_existing, folders))}
 
 
 def _existing(folder: Path) -> Path:
-    """The folder itself, or the nearest one above in which it would appear."""
+    """The folder itself, or its nearest existing ancestor."""
     return next((above for above in (folder, *folder.parents) if above.is_dir()), Path("/"))
 
 
 def _marks(files: Iterable[Path]) -> Marks:
-    """What changes when a file does; nothing for one that is not there."""
+    """What changes when a file does; empty if it does not exist."""
     return {file: _mark(file) for file in files}
 
 

@@ -175,7 +175,7 @@ def test_init_without_any_agent_says_where_it_looked(alone: Cli, tmp_path: Path)
 def test_the_command_agent_of_init_works_as_it_is_written(alone: Cli, tmp_path: Path) -> None:
     alone.ask("init", PATH=install(tmp_path / "bin"))
     file = alone.home / "wakeful.toml"
-    before, _, after = file.read_text().partition("# [agents.clerk]\n")
+    before, _, after = file.read_text().partition("# [agents.script]\n")
     example, _, rest = after.partition("\n\n")
     file.write_text(f"{before}[agents.clerk]\n" + example.replace("# ", "") + f"\n\n{rest}")
     assert alone.ask("check", str(file)).code == 0

@@ -22,7 +22,7 @@ def test_a_right_definition_is_shown_with_its_times(alone: Cli, tmp_path: Path) 
     said = alone.run("check", file)
     assert (said.code, said.err) == (0, "")
     first, heading, *rows = said.out.splitlines()
-    assert first == f"{file} is right: every weekday at 09:00 (Asia/Shanghai)"
+    assert first == f"{file} is valid: every weekday at 09:00 (Asia/Shanghai)"
     assert heading.split()[:2] == ["TIME", "LEFT"]
     assert len(rows) == 5
     answer = alone.ask("check", file, "-o", "json").json
@@ -62,7 +62,7 @@ def test_broken_settings(alone: Cli, tmp_path: Path) -> None:
     assert (said.code, said.out) == (1, "")
     assert f"{file}:2: server.port: " in said.err
     assert f"{file}:4: limts: " in said.err
-    assert "wakeful: 2 things to put right" in said.err
+    assert "wakeful: 2 errors in" in said.err
     answer = alone.ask("check", file, "-o", "json")
     assert answer.code == 1
     assert [(fault["line"], fault["field"]) for fault in answer.json["errors"]] == [(2, "server.port"), (4, "limts")]
@@ -80,8 +80,8 @@ def test_right_settings(alone: Cli, tmp_path: Path) -> None:
     file = file_with(tmp_path, "wakeful.toml", '[server]\ntoken = "a-secret-in-the-open"\n')
     Path(file).chmod(0o644)
     said = alone.ask("check", file)
-    assert (said.code, said.out.splitlines()[0]) == (0, f"{file} is right")
-    assert "warning: server.token: others on this machine can read it" in said.err
+    assert (said.code, said.out.splitlines()[0]) == (0, f"{file} is valid")
+    assert "warning: server.token: other users of this machine can read it" in said.err
     assert "a-secret" not in said.err
 
 

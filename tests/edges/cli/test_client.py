@@ -115,7 +115,7 @@ def test_a_daemon_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         said = cli.ask("rm", "x")
     assert (said.code, said.out) == (3, "")
-    assert "does not answer within 0.2s" in said.err
+    assert "did not respond within 0.2s" in said.err
 
 
 def test_an_address_where_nobody_listens(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_a_schedule_that_nobody_rings_is_warned_about(tmp_path: Path) -> None:
         )
         said = cli.ask("add", "x", "--manual", "--command", "true", "-o", "json")
     assert said.code == 0
-    assert said.err == "wakeful: nothing rings at the moment: nobody ticks: no process holds the clock\n"
+    assert said.err == "wakeful: no schedule fires at the moment: nobody ticks: no process holds the clock\n"

@@ -48,7 +48,7 @@ def test_add_without_a_daemon_says_what_that_means(alone: Cli) -> None:
     said = alone.run("add", "tea", "--in", "5m", "--command", "true")
     assert (said.code, said.out) == (3, "")
     assert said.err.splitlines() == [
-        f"wakeful: no daemon is running for {alone.home}, so nothing would ring it",
+        f"wakeful: no daemon is running for {alone.home}, so the schedule would never fire",
         f"  start one: wakeful --home {alone.home} up",
     ]
 
@@ -92,7 +92,7 @@ def test_down_ends_it(alone: Cli) -> None:
         assert child.stdout is not None
         told = json.loads(child.stdout.readline())
         said = alone.run("down")
-        assert (said.code, said.out) == (0, f"the daemon (process {told['pid']}) has ended\n")
+        assert (said.code, said.out) == (0, f"the daemon (process {told['pid']}) has stopped\n")
         assert alone.ask("down").code == 3
         assert child.wait(WITHIN) == 0
     finally:
@@ -109,7 +109,7 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
         assert re.fullmatch(r"Wakeful is listening on http://127\.0\.0\.1:\d+\n", child.stdout.readline())
         assert re.fullmatch(r"Open the page: http://127\.0\.0\.1:\d+/#code=[\w-]+\n", child.stdout.readline())
         assert child.stdout.readline() == "The link works once; for another: wakeful open\n"
-        assert child.stdout.readline() == "Ctrl-C ends it.\n"
+        assert child.stdout.readline() == "Stop it with Ctrl-C.\n"
         said = alone.run("add", "standup", "--every", "2h", "--prompt", "Anything new?")
         assert said.code == 0, said.err
         give_up_at = time.monotonic() + WITHIN
@@ -240,7 +240,7 @@ def test_doctor_without_a_daemon_warns(alone: Cli) -> None:
     """Nothing rings, and that is said with the cure; a home that is not there yet is no failure."""
     said = alone.ask("doctor")
     assert said.code == 0
-    assert "none is running: nothing rings" in said.out
+    assert "not running: no schedule fires" in said.out
     assert f"start one: wakeful --home {alone.home} up" in " ".join(said.out.split())
 
 
@@ -287,7 +287,7 @@ def test_doctor_names_schedules_in_trouble(cli: Cli) -> None:
 def test_doctor_compares_the_zones(cli: Cli) -> None:
     """A user in another zone than the daemon is warned before a time is read on the wrong clock."""
     findings = cli.ask("doctor", "-o", "json", TZ="Asia/Tokyo").json["findings"]
-    words = "schedules written without a zone get Europe/Berlin, and yours is Asia/Tokyo"
+    words = "schedules without a zone use Europe/Berlin, and yours is Asia/Tokyo"
     assert [finding["state"] for finding in findings if finding["words"] == words] == ["warning"]
 
 

@@ -84,7 +84,7 @@ def test_runs_for_a_program(ran: Cli) -> None:
     failed = ran.ask("runs", "--outcome", "failed", "-o", "json").json["runs"]
     assert {run["outcome"] for run in failed} == {"failed"}
     ran.ask("add", "idle", "--manual", "--command", "true")
-    assert ran.ask("runs", "idle").err == "nothing has run yet\n"
+    assert ran.ask("runs", "idle").err == "no runs yet\n"
 
 
 def test_log_is_one_line_each(ran: Cli) -> None:
@@ -127,7 +127,7 @@ def test_stats(ran: Cli) -> None:
     said = ran.ask("stats", "bad", "--since", "lately")
     assert said.code == 2
     assert "--since: 'lately' is not a date and time" in said.err
-    assert said.err.rstrip().endswith(", or a length such as 2d")
+    assert said.err.rstrip().endswith(", or a duration such as 2d")
 
 
 def test_next_of_all(ran: Cli) -> None:

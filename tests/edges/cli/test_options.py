@@ -104,8 +104,8 @@ def test_every_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "option", "words"),
     [
-        (("--every", "1h", "--cron", "* * * * *"), "--every", "exclude one another"),
-        (("--prompt", "x", "--command", "true", "--manual"), "--command", "exclude one another"),
+        (("--every", "1h", "--cron", "* * * * *"), "--every", "cannot be combined"),
+        (("--prompt", "x", "--command", "true", "--manual"), "--command", "cannot be combined"),
         (("--manual", "--tz", "UTC", "--command", "true"), "--tz", "belongs to --cron"),
         (("--manual", "--anchor", "2026-01-01T00:00:00Z"), "--anchor", "belongs to --every"),
         (("--manual", "--offset", "1m"), "--offset", "belongs to --after-reset"),
@@ -135,7 +135,7 @@ def test_all_faults_at_once(alone: Cli) -> None:
     """A person corrects a line once, not once per mistake; nothing but the complaint is printed."""
     said = alone.ask("add", "x", "--at", "soon", "--tz", "UTC", "--anchor", "1", "--command", "'", "--set", "x")
     assert (said.code, said.out) == (2, "")
-    assert said.err.splitlines()[0] == "wakeful: 3 things to put right:"
+    assert said.err.splitlines()[0] == "wakeful: 3 errors:"
     assert [line.split(":")[0] for line in said.err.splitlines()[1:]] == ["  --anchor", "  --command", "  --set"]
 
 

@@ -84,7 +84,7 @@ def test_the_inbox_is_read(cli: Cli) -> None:
     assert cli.run("inbox").out.startswith(f"* {number}  ")
     assert cli.ask("inbox", "read", number).code == 0
     assert cli.ask("inbox").out.startswith(f"  {number}  ")
-    assert "nothing is unread" in cli.ask("inbox", "--unread").err
+    assert "no unread items" in cli.ask("inbox", "--unread").err
     assert cli.ask("inbox", "unread", number).code == 0
     assert cli.ask("inbox", "rm", number).out == f"{number} is taken away\n"
     assert cli.ask("inbox", "rm", number).code == 1

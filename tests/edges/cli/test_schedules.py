@@ -66,7 +66,7 @@ def test_every_way_to_say_when(cli: Cli, slug: str, timing: tuple[str, ...], cou
     assert said.code == 0, said.err
     assert len(ROW.findall(said.out)) == count
     if not count:
-        assert "It fires only when asked: wakeful run t-manual" in said.out
+        assert "It runs only on request: wakeful run t-manual" in said.out
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_add_twice_updates(cli: Cli) -> None:
     assert "twice updated" in cli.ask(*line).out
     said = cli.ask(*line, "--new")
     assert said.code == 1
-    assert "there is a schedule twice already" in said.err
+    assert "schedule twice already exists" in said.err
 
 
 def test_a_dry_run_changes_nothing(cli: Cli) -> None:
@@ -99,7 +99,7 @@ def test_a_dry_run_changes_nothing(cli: Cli) -> None:
 def test_a_disabled_one_says_how_it_begins(cli: Cli) -> None:
     """Its five times are shown, but not as if something would come of them."""
     said = cli.ask("add", "off", "--every", "1h", "--command", "true", "--disabled")
-    assert "It is disabled, and fires after: wakeful resume off\nIts times would be:\n" in said.out
+    assert "It is disabled; enable it with: wakeful resume off\nIts times would be:\n" in said.out
     assert len(ROW.findall(said.out)) == 5
 
 
@@ -108,7 +108,7 @@ def test_what_the_daemon_refuses_is_told_in_options(cli: Cli) -> None:
     said = cli.ask("add", "x", "--cron", "99 * * * *", "--tz", "Europe/Berln", "--url", "nowhere")
     assert (said.code, said.out) == (2, "")
     assert said.err.splitlines() == [
-        "wakeful: 3 things to put right:",
+        "wakeful: 3 errors:",
         "  --cron: minute '99' is not valid in '99 * * * *'; write 0-59",
         "  --tz: 'Europe/Berln' is not an IANA zone; did you mean 'Europe/Berlin'?",
         "  --url: 'nowhere' is not an http or https address; write for example http://127.0.0.1:9000/in",
@@ -170,7 +170,7 @@ def test_ls_of_some(cli: Cli) -> None:
     found = cli.ask("ls", "--status", "disabled", "-o", "json").json["schedules"]
     assert "needle" in [one["slug"] for one in found]
     assert {one["status"] for one in found} == {"disabled"}
-    assert "no such schedules" in cli.ask("ls", "--like", "nobody-has-this").err
+    assert "no matching schedules" in cli.ask("ls", "--like", "nobody-has-this").err
     first = cli.ask("ls", "--limit", "1", "-o", "json").json
     assert first["next"] == first["schedules"][-1]["slug"]
     assert "only the first 1 by name" in cli.ask("ls", "--limit", "1").err
@@ -237,7 +237,7 @@ def test_edit_in_an_editor(cli: Cli, tmp_path: Path) -> None:
     assert said.code == 0, said.err
     assert "opened updated: every 4 hours" in said.out
     said = cli.ask("edit", "opened", EDITOR=_editor(tmp_path, "pass"), VISUAL="")
-    assert (said.code, said.out, said.err) == (0, "", "opened is left as it was\n")
+    assert (said.code, said.out, said.err) == (0, "", "opened is unchanged\n")
 
 
 def test_an_editor_never_overwrites_others(cli: Cli, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_without_a_manager_the_file_is_written_and_the_commands_are_named(own: C
     assert own.ask("service").code == 0
     assert own.ask("service", "install").code == 0
     assert unit_of(user).read_text() == first
-    assert own.ask("service", "uninstall").out == f"{unit_of(user)} removed; {own.home} stays as it is\n"
+    assert own.ask("service", "uninstall").out == f"{unit_of(user)} removed; {own.home} is unchanged\n"
     assert not unit_of(user).exists()
     gone = own.ask("service", "uninstall")
     assert (gone.code, own.ask("service").code) == (1, 1)

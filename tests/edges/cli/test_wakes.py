@@ -17,9 +17,9 @@ def until(cli: Cli, *arguments: str, holds: str) -> Said:
 def test_wake_and_see_the_turn(cli: Cli) -> None:
     """Asked for, taken, and shown with what asked for it; the ledger has it under its own name."""
     said = cli.run("wake", "--text", "the kettle boils", "--key", "kettle")
-    assert (said.code, said.out) == (0, "a turn follows; see it with: wakeful heartbeat\n")
+    assert (said.code, said.out) == (0, "turn requested; see it with: wakeful heartbeat\n")
     shown = until(cli, "heartbeat", holds="succeeded (sent)")
-    assert "disabled (beats are switched off; it can be woken)" in shown.out
+    assert "disabled (beats are off; wakes still work)" in shown.out
     assert "of 60 turns in the last hour" in shown.out
     assert "manual" in shown.out
     assert "heartbeat" in cli.ask("runs", "heartbeat").out
@@ -43,7 +43,7 @@ def test_nothing_waits(cli: Cli) -> None:
     until(cli, "events", "-o", "json", holds='"events": []')
     said = cli.ask("events")
     assert (said.code, said.out) == (0, "")
-    assert "nothing waits for the next turn" in said.err
+    assert "no events are queued for the next turn" in said.err
 
 
 def test_a_reason_that_is_none_is_refused(cli: Cli) -> None:

@@ -201,7 +201,7 @@ def test_what_needs_a_restart_is_said_and_stays(house: House) -> None:
     found = house.doctor()
     assert (
         "warning",
-        "store.url is written as sqlite:///other.db, and the daemon still has sqlite:///wakeful.db",
+        "store.url is sqlite:///other.db in the file, but the daemon still uses sqlite:///wakeful.db",
     ) in found
     house.write("")
     until(lambda: house.config["restart"] == [])
@@ -220,7 +220,7 @@ def test_a_bad_change_is_reported_in_full_and_changes_nothing(house: House) -> N
     assert house.ask("/readyz")[0] == 200
     until(lambda: "cannot be accepted, the old ones stay" in house.log)
     assert "Mars/Olympus" in house.log
-    states = [state for state, words in house.doctor() if "goes on with the old ones" in words]
+    states = [state for state, words in house.doctor() if "keeps the previous settings" in words]
     assert states == ["wrong"]
     house.write(good)
     until(lambda: house.config["refused"] == [])

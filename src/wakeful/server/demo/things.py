@@ -52,7 +52,7 @@ def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
         "hourly-report": _runs(_cron("0 * * * *", "UTC"), _errand(home, "tidy")),
         # addresses, events, and what only a person starts
         "is-it-up": {"schedule": _every("15s"), "http": {"method": "GET", "url": f"{address}/healthz"}},
-        "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Somebody may want tea."}},
+        "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Time for tea."}},
         UNHEARD: {**_asked({"type": "manual"}, "Is anybody there?"), "deliver": {"channel": "pager"}},
         "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }

@@ -47,7 +47,7 @@ class NamedToken:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The access settings as they are now."""
+    """The access settings in effect."""
 
     host: str = "127.0.0.1"
     auth: Auth = "token"
@@ -55,7 +55,9 @@ class Access:
     allowed_hosts: frozenset[str] = frozenset()
     public_url: str | None = None
     trusted_proxies: Sequence[str] = ()
-    own_tokens: frozenset[str] = field(default=frozenset(), repr=False)  # random ones of this home, among `tokens`
+    own_tokens: frozenset[str] = field(
+        default=frozenset(), repr=False
+    )  # the random tokens of this home, a subset of `tokens`
 
     @property
     def is_open(self) -> bool:
@@ -68,9 +70,9 @@ class Access:
         return None if self.public_url is None else origin_of(self.public_url)
 
     def knows_host(self, name: str) -> bool:
-        """Whether a request for this host can be meant for us.
+        """Whether a request for this host can be meant for this daemon.
 
-        An address is safe where a name is not: only a name can be made to point here by someone else."""
+        Any IP address is safe; a name is not, because someone else can make it point here."""
         public = self.public_origin
         if name in ("localhost", plain_host(self.host)) or name in self.allowed_hosts:
             return True
@@ -94,7 +96,7 @@ class Access:
         return found if scheme.lower() == BEARER else None
 
     def trusts(self, address: str) -> bool:
-        """Whether forwarded headers from this address count."""
+        """Whether forwarded headers from this address are trusted."""
         try:
             client = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
@@ -104,7 +106,7 @@ class Access:
 
 
 def origin_of(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of a web address or an `Origin`; None if it has none."""
+    """Scheme, host and port of a URL or an `Origin`; None if it has none."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -116,7 +118,7 @@ def origin_of(url: str) -> tuple[str, str, int] | None:
 
 
 def host_and_port(netloc: str) -> tuple[str, int | None] | None:
-    """Host and port of `name:port`, or None for what is neither."""
+    """Host and port of `name:port`; None if it is invalid."""
     try:
         parts = urlsplit(f"//{netloc}")
         if not parts.hostname or parts.username is not None or parts.path or parts.query or parts.fragment:
@@ -131,5 +133,5 @@ def plain_host(host: str) -> str:
 
 
 def _digest(token: bytes) -> bytes:
-    """Of equal length for every token, so that comparing tells nothing about it."""
+    """A digest of equal length for every token, so that the comparison leaks nothing."""
     return hashlib.sha256(token).digest()

@@ -1,4 +1,4 @@
-"""The shapes of `/api/agents`, for the OpenAPI page."""
+"""Response shapes of `/api/agents`, for OpenAPI."""
 
 from typing import Annotated, Any
 
@@ -8,39 +8,39 @@ from wakeful.server.http.shapes import At, Outcome, Rung, RunId, Shape
 
 
 class LastTurn(Shape):
-    """The newest run that asked an agent."""
+    """The latest run that used an agent."""
 
     run_id: RunId
     slug: str
-    at: Annotated[At | None, Field(description="when it started")]
+    at: Annotated[At | None, Field(description="start time")]
     outcome: Outcome
     error: str | None
 
 
 class AgentState(Shape):
-    """An agent as it is configured and as it stands."""
+    """An agent: configuration and state."""
 
     name: Annotated[str, Field(examples=["default"])]
     adapter: Annotated[str, Field(examples=["claude"])]
     program: Annotated[
-        str | None, Field(description="the path of its program, or its name if not found; null: it runs none")
+        str | None, Field(description="path of its program, or its name if not found; null if it runs none")
     ]
-    version: Annotated[str | None, Field(description="as its program prints it; null: not known")]
-    found: Annotated[bool, Field(description="false: its program is not on this machine")]
-    problem: Annotated[str | None, Field(description="why it cannot be asked, and the cure")]
-    proves: Annotated[Rung, Field(description="the highest rung it can prove")]
+    version: Annotated[str | None, Field(description="as printed by its program; null if unknown")]
+    found: Annotated[bool, Field(description="false if its program is not installed on this machine")]
+    problem: Annotated[str | None, Field(description="why it is unusable, and the cure")]
+    proves: Annotated[Rung, Field(description="highest rung it can prove")]
     last_turn: LastTurn | None
-    sessions: Annotated[int, Field(description="schedules that go on in a session of it")]
-    cost: Annotated[dict[str, Any] | None, Field(description="null: not known")]
+    sessions: Annotated[int, Field(description="number of schedules with a session at this agent")]
+    cost: Annotated[dict[str, Any] | None, Field(description="null if unknown")]
 
 
 class AgentList(Shape):
-    """All agents of this process."""
+    """All agents of this daemon."""
 
     agents: list[AgentState]
 
 
 class AgentTest(Shape):
-    """What to ask an agent."""
+    """A test prompt."""
 
     prompt: Annotated[str | None, Field(examples=["Reply with one short sentence."])] = None

@@ -1,4 +1,4 @@
-"""`/api/agents`: whom prompts are for, and asking one of them for real."""
+"""`/api/agents`: list agents, test one with a real prompt."""
 
 import asyncio
 import re
@@ -25,33 +25,36 @@ from wakeful.server.http.shapes import answer, body, problems
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 PROMPT_MAX: Final = 10_000
 VERSION_WAIT: Final = 2.0
-"""Seconds that a list waits for versions; a program that takes longer is shown without one until it has told it."""
+"""Seconds that a list waits for versions; a slower program is listed without one until it has printed it."""
 
 NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["default"])]
 
 
 def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
-    """The routes, over the agents of one process; without settings, all of them are functions of its program."""
+    """The routes for the agents of one process; without settings, all agents are Python functions."""
     router = APIRouter(prefix="/api/agents", tags=["agents"])
     probes = _Probes(Versions())
 
     @router.get("", summary="List agents", responses={200: answer(agent_shapes.AgentList, "By name."), **problems()})
     async def list_agents() -> Response:
-        """A program is asked for its version once, and again when its file changes. The list does not wait for one that
-        is slow to tell: its version is null until it has."""
+        """A program's version is determined once, and again when its file changes. The list does not wait for a slow
+        program: its version is null until then."""
         written = {} if settings is None else settings().loaded.settings.agents
         told = [_told(view, written.get(view.name), probes) for view in await app.agents()]
         return JSONResponse({"agents": await asyncio.gather(*told)})
 
     @router.post(
         "/{name}/test",
-        summary="Ask an agent for real",
+        summary="Test an agent with a real prompt",
         status_code=202,
         openapi_extra=body(agent_shapes.AgentTest, is_required=False),
-        responses={202: answer(shapes.Started, "A run follows; read it at /api/runs/{id}."), **problems(404, 409)},
+        responses={
+            202: answer(shapes.Started, "The run was requested; read it at /api/runs/{id}."),
+            **problems(404, 409),
+        },
     )
     async def test_agent(name: NamePath, request: Request) -> Response:
-        """One turn in a session of its own. Its schedule is removed when it has ended; the run stays in the ledger."""
+        """One turn in a new session. Its temporary schedule is removed afterwards; the run stays in the ledger."""
         if not _NAME.fullmatch(name):
             raise NotFound(f"there is no agent {shown(name)}")
         prompt = text_of(await read_object(request, known=("prompt",)), "prompt")
@@ -64,14 +67,14 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
 
 
 class _Probes:
-    """Asks programs for their versions in threads, one question at a time for each program."""
+    """Runs programs in threads to get their versions, one call at a time for each program."""
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
         self._under_way: dict[str, asyncio.Task[str | None]] = {}
 
     async def version(self, path: str) -> str | None:
-        """The version, if it is known within `VERSION_WAIT`; the question goes on otherwise."""
+        """The version, if it is known within `VERSION_WAIT`; otherwise the lookup continues in the background."""
         task = self._under_way.get(path)
         if task is None:
             task = self._under_way[path] = asyncio.create_task(asyncio.to_thread(self._versions.of, path))

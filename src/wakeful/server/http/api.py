@@ -1,4 +1,4 @@
-"""The HTTP application: routes over one app, behind one doorway."""
+"""The HTTP application: the routes of one app behind the middleware."""
 
 from collections.abc import Callable
 from functools import partial
@@ -52,13 +52,13 @@ from wakeful.server.http.requests import only_known_parameters
 from wakeful.server.http.slot_shapes import SlotDefinition
 
 _DESCRIPTION = (
-    "The alarm clock for AI agents: schedules, and the ledger of what became of every planned instant. "
-    "Instants are RFC 3339 in UTC with milliseconds; durations are texts such as 90s, 30m, 2h. "
-    "A POST may bring an Idempotency-Key: sent again within a day, it is answered again and not done again."
+    "The alarm clock for AI agents: schedules, and a ledger with the outcome of every planned instant. "
+    "Instants are RFC 3339 in UTC with milliseconds; durations are strings such as 90s, 30m, 2h. "
+    "A POST may carry an Idempotency-Key: a repeat within a day returns the first response and is not executed again."
 )
 
 
-# Bodies that routes read by themselves, which FastAPI does not see.
+# Bodies that routes parse themselves, which FastAPI does not see.
 _BODIES: Final[tuple[type[BaseModel], ...]] = (
     shapes.Problem,
     shapes.Definition,
@@ -92,10 +92,10 @@ def make_app(
     quota: Callable[[], Quota] | None = None,
     page_at: Callable[[], str] = lambda: "",
 ) -> ASGIApp:
-    """The API of one app. What is not there (settings, a stream to watch, figures) has no route.
+    """The API of one app. Missing parts (settings, stream, metrics) have no routes.
 
-    `is_open` says whether it takes requests; who may come in, with how much, and by which settings, is asked each time
-    anew, because it may change."""
+    `is_open` returns whether requests are accepted. Access, limits and settings are read for each request, because
+    they may change."""
     open_now = is_open or (lambda: app.is_started)
     logins = Logins(app, access)
     api = FastAPI(
@@ -145,7 +145,7 @@ async def _run_caller(app: Wakeful, token: str) -> Caller | None:
 
 
 def _openapi(api: FastAPI) -> dict[str, Any]:
-    """What FastAPI makes of the routes, without the answers it adds and we never give."""
+    """FastAPI's OpenAPI document, without the responses that it adds and we never send."""
     if api.openapi_schema is not None:
         return api.openapi_schema
     made = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)

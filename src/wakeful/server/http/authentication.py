@@ -1,7 +1,7 @@
-"""Who sent this request: the Unix socket, a bearer token, a run's token, or the page's session cookie.
+"""Identify the caller: the Unix socket, a bearer token, a run's token, or the page's session cookie.
 
-Wrong tokens are counted for each address: after ten in a minute that address gets 429. On loopback a right token still
-counts meanwhile, because there every user of the machine has the same address and could lock the others out.
+Wrong tokens are counted per address: after ten in a minute that address gets 429. On loopback a valid token is still
+accepted, because there all users of the machine share one address and could lock each other out.
 """
 
 from collections import OrderedDict
@@ -24,18 +24,18 @@ ADDRESSES_MAX: Final = 10_000
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 UNIDENTIFIED: Final = (
-    "a token is needed; it is in the file `token` of the daemon's home folder (WAKEFUL_HOME, by default ~/.wakeful), "
-    "unless [server] token in wakeful.toml sets another: send it as `Authorization: Bearer TOKEN`. The Unix socket "
+    "a token is required; it is in the file `token` of the daemon's home folder (WAKEFUL_HOME, by default ~/.wakeful), "
+    "unless [server] token in wakeful.toml overrides it: send it as `Authorization: Bearer TOKEN`. The Unix socket "
     "`wakeful.sock` in that folder needs none: curl --unix-socket ~/.wakeful/wakeful.sock http://wakeful/api/schedule"
 )
-MISIDENTIFIED: Final = f"this token is not valid here; {UNIDENTIFIED}"
+MISIDENTIFIED: Final = f"this token is not valid; {UNIDENTIFIED}"
 
 RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 """The caller whose run this token belongs to, while that run is running."""
 
 
 class Authentication:
-    """Finds out who is calling."""
+    """Identifies the caller."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Authentication:
         return await self._by_cookie(scope, headers)
 
     async def _on_socket(self, headers: Headers) -> Caller:
-        """The socket's caller; one who shows a run's token acts as that run and no more."""
+        """The caller on the Unix socket; with a run's token it only has the rights of that run."""
         run = await self._run(headers.get("authorization") or "")
         return run or SOCKET_CALLER
 
@@ -126,7 +126,7 @@ def client_of(scope: Scope, headers: Headers, access: Access) -> str:
 
 
 def is_https(scope: Scope, headers: Headers, access: Access) -> bool:
-    """Whether the browser reached us over TLS, as a trusted proxy or `public_url` says."""
+    """Whether the browser uses TLS, according to a trusted proxy or `public_url`."""
     client = scope.get("client")
     if client is not None and access.trusts(str(client[0])) and "x-forwarded-proto" in headers:
         return headers["x-forwarded-proto"].strip().lower() == "https"
@@ -147,15 +147,15 @@ def cookie_of(headers: Headers) -> str | None:
 
 
 def _check_same_origin(method: str, headers: Headers) -> None:
-    """A cookie is sent along by every page of this host, whatever its port: only our own page may use it."""
+    """Browsers send the cookie from every page of this host, on any port: only our own page may use it."""
     site = headers.get("sec-fetch-site")
     if site not in (None, "same-origin", "none"):
         raise Refused(403, "only the daemon's own page may use its session cookie")
     if method not in SAFE_METHODS and "origin" not in headers and site != "same-origin":
-        raise Refused(403, "a request with the session cookie must carry the page's Origin; use a token instead")
+        raise Refused(403, "a request with the session cookie must have the page's Origin; use a token instead")
 
 
 def _too_many() -> Refused:
     seconds = WRONG_WITHIN // SECOND
-    text = f"{WRONG_MAX} wrong tokens within a minute from this address; try again in {seconds} s with the right one"
+    text = f"{WRONG_MAX} wrong tokens within a minute from this address; try again in {seconds} s with a valid one"
     return Refused(429, text, headers={"Retry-After": str(seconds)})

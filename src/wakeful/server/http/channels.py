@@ -1,4 +1,4 @@
-"""`/api/channels`: the ways to people, and what they say."""
+"""`/api/channels`: channels, the last interaction, and messages from people."""
 
 from typing import Annotated
 
@@ -18,25 +18,25 @@ ChannelPath = Annotated[str, Path(max_length=64, examples=["phone"])]
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/channels", tags=["people"])
 
     @router.get(
         "",
-        summary="Channels, and the last interaction",
-        responses={200: answer(people_shapes.Channels, "In the order in which they are asked."), **problems()},
+        summary="List channels and the last interaction",
+        responses={200: answer(people_shapes.Channels, "In the order in which they are tried."), **problems()},
     )
     async def list_channels() -> Response:
         return JSONResponse(await _channels(app))
 
     @router.post(
         "/{name}/touch",
-        summary="Somebody was heard of there",
+        summary="Record an interaction on a channel",
         openapi_extra=body(people_shapes.Touch, is_required=False),
         responses={200: answer(people_shapes.Channels, "Recorded."), **problems(404)},
     )
     async def touch_channel(name: ChannelPath, request: Request) -> Response:
-        """What has no channel of its own goes there from now on."""
+        """Deliveries without a channel go there from now on."""
         data = await read_object(request, known=("to",))
         await app.delivering.touch(name, text_of(data, "to"))
         return JSONResponse(await _channels(app))
@@ -45,24 +45,27 @@ def routes(app: Wakeful) -> APIRouter:
         "/{name}/test",
         summary="Send a test message",
         openapi_extra=body(people_shapes.Touch, is_required=False),
-        responses={200: answer(people_shapes.ChannelTest, "Whether it arrived, within a minute."), **problems(404)},
+        responses={
+            200: answer(people_shapes.ChannelTest, "Whether it was delivered within a minute."),
+            **problems(404),
+        },
     )
     async def test_channel(name: ChannelPath, request: Request) -> Response:
-        """One attempt through the outbox. A message that did not arrive is discarded, so it does not come later."""
+        """One attempt through the outbox. An undelivered message is discarded, so it does not arrive later."""
         data = await read_object(request, known=("to",))
         return JSONResponse((await app.delivering.test(name, text_of(data, "to"))).to_json())
 
     @router.post(
         "/{name}/messages",
         status_code=202,
-        summary="Take a person's message",
+        summary="Receive a message from a person",
         openapi_extra=body(people_shapes.PersonsMessage),
         responses={202: answer(people_shapes.Taken, "The agent gets a turn; the reply goes to `to`."), **problems(404)},
     )
     async def post_message(name: ChannelPath, request: Request) -> Response:
-        """Touches the channel, gives the agent a turn, and answers the sender there."""
+        """Records the interaction, gives the agent a turn, and sends the reply to the sender."""
         fields = fields_of(await read_json(request), ("to", "text"))
-        to = fields.filled("to", "name the sender, who gets the answer")
+        to = fields.filled("to", "name the sender, who gets the reply")
         text = fields.filled("text", "write the person's message")
         fields.finish()
         try:

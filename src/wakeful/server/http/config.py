@@ -1,4 +1,4 @@
-"""`/api/config`: the live settings, secrets masked, and where each came from."""
+"""`/api/config`: the settings in effect, secrets masked, with their sources."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,18 +11,18 @@ from wakeful.server.http.shapes import problems
 
 
 def routes(settings: Callable[[], SettingsStatus]) -> APIRouter:
-    """The routes, over the settings as they are at the moment."""
+    """The routes for the current settings."""
     router = APIRouter(prefix="/api/config", tags=["daemon"])
     shape = {"application/json": {"schema": {"type": "object", "required": ["settings", "sources"]}}}
 
     @router.get(
         "",
-        summary="The live settings",
+        summary="The settings in effect",
         responses={200: {"description": "Secrets are masked.", "content": shape}, **problems()},
     )
     async def get_config() -> Response:
-        """What holds now. `refused` lists what is wrong with the file, if it was changed and could not be accepted;
-        `restart` what is written and holds only from the next start on; `failed` what could not be taken over."""
+        """`refused` lists the errors of a changed file that is invalid; `restart` the settings that take effect after a
+        restart; `failed` what could not be applied."""
         return JSONResponse(_shown(settings()))
 
     return router

@@ -16,18 +16,18 @@ DeliveryPath = Annotated[str, Path(json_schema_extra={"pattern": "^([0-9a-f]{12}
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/deliveries", tags=["people"])
 
     @router.get(
         "",
-        summary="The outbox",
+        summary="List deliveries (the outbox)",
         responses={200: answer(people_shapes.Deliveries, "Newest first."), **problems()},
     )
     async def list_deliveries(
         status: Annotated[people_shapes.DeliveryStatus | None, Query(description="only this status")] = None,
-        limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
-        cursor: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
+        cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
     ) -> Response:
         found = await app.delivering.page(status=status, before=run_cursor(cursor), limit=limit + 1)
         following = str(found[limit - 1].number) if len(found) > limit else None
@@ -41,9 +41,9 @@ def routes(app: Wakeful) -> APIRouter:
         responses={201: answer(people_shapes.Delivery, "It is queued."), **problems()},
     )
     async def post_delivery(request: Request) -> Response:
-        """Without a channel it goes where the person was last heard of, else to the first there is, else the inbox."""
+        """Without a channel it goes to the channel of the last interaction, else the first channel, else the inbox."""
         fields = fields_of(await read_json(request), ("text", "channel", "to"))
-        text = fields.filled("text", "write what is to be delivered")
+        text = fields.filled("text", "write the text to deliver")
         channel, to = fields.text_or_none("channel"), fields.text_or_none("to")
         fields.finish()
         made = await app.delivering.send(text, channel=channel, to=to)
@@ -52,21 +52,21 @@ def routes(app: Wakeful) -> APIRouter:
     @router.get(
         "/{id}",
         summary="One delivery",
-        responses={200: answer(people_shapes.Delivery, "As it stands."), **problems(404)},
+        responses={200: answer(people_shapes.Delivery, "The delivery."), **problems(404)},
     )
     async def get_delivery(id: DeliveryPath) -> Response:
         return JSONResponse((await app.delivering.get(id)).to_json())
 
     @router.post(
         "/{id}/retry",
-        summary="Try it now",
+        summary="Retry a delivery now",
         responses={200: answer(people_shapes.Delivery, "It is queued again."), **problems(404, 409)},
     )
     async def retry_delivery(id: DeliveryPath) -> Response:
-        """A dead letter begins from the start, one that waits goes at once; one that arrived is not sent twice."""
+        """A dead letter starts over, a waiting delivery is sent immediately; a delivered one is not sent again."""
         return JSONResponse((await app.delivering.retry(id)).to_json())
 
-    @router.delete("/{id}", status_code=204, summary="Discard it", responses={**problems(404)})
+    @router.delete("/{id}", status_code=204, summary="Discard a delivery", responses={**problems(404)})
     async def discard_delivery(id: DeliveryPath) -> Response:
         await app.delivering.discard(id)
         return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""The shapes of what concerns people: deliveries, channels, the inbox."""
+"""Shapes of deliveries, channels, the inbox and alerts, for OpenAPI."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -9,21 +9,21 @@ from wakeful.core.fields import Fields
 from wakeful.server.http.shapes import At, RunId, Shape, Text
 
 DeliveryStatus = Literal["pending", "delivered", "dead"]
-Next = Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+Next = Annotated[str | None, Field(description="cursor of the next page; null on the last page")]
 
 
 class NewDelivery(Shape):
     """A text for a person."""
 
     text: Text
-    channel: Annotated[str | None, Field(description="a channel, or last; left out: by routing")] = None
+    channel: Annotated[str | None, Field(description="a channel, or last; default: by routing")] = None
     to: str | None = None
 
 
 class Delivery(Shape):
-    """A text on its way to a person."""
+    """A delivery to a person."""
 
-    id: Annotated[str, Field(description="the same on every send")]
+    id: Annotated[str, Field(description="the same for every attempt")]
     channel: str
     to: str | None
     text: str
@@ -46,30 +46,33 @@ class Deliveries(Shape):
 
 
 class InboundFinding(Shape):
-    """Something that is wrong with what arrives on a channel."""
+    """A problem with receiving on a channel."""
 
     sentence: str
     cure: str
 
 
 class Channel(Shape):
-    """A way to a person."""
+    """A channel."""
 
     name: str
     type: str
-    to: Annotated[str | None, Field(description="who gets what is sent without a recipient")]
-    source: Annotated[str, Field(description="settings, program, built-in; missing: only its deliveries are there")]
+    to: Annotated[str | None, Field(description="default recipient")]
+    source: Annotated[
+        str,
+        Field(description="settings, program or built-in; missing: the channel is gone, only its deliveries remain"),
+    ]
     inbound: bool
     pending: int
     dead: int
-    incident: Annotated[str | None, Field(description="why people were told that it does not deliver")]
+    incident: Annotated[str | None, Field(description="the open alert about this channel")]
     findings: Annotated[
         list[InboundFinding], Field(description="refused polling, unknown senders, unreadable messages")
     ]
 
 
 class Interaction(Shape):
-    """Where a person was last heard of."""
+    """The last interaction with a person."""
 
     channel: str
     to: str | None
@@ -84,26 +87,26 @@ class Channels(Shape):
 
 
 class Touch(Shape):
-    """Who was heard of."""
+    """The person who interacted."""
 
     to: str | None = None
 
 
 class PersonsMessage(Shape):
-    """What a person said."""
+    """A message from a person."""
 
     to: Text
     text: Text
 
 
 class Taken(Shape):
-    """It was taken."""
+    """The message was accepted."""
 
     status: Literal["taken"]
 
 
 class ChannelTest(Shape):
-    """What became of a test message."""
+    """The result of a test message."""
 
     status: Literal["delivered", "failed"]
     channel: str
@@ -113,7 +116,7 @@ class ChannelTest(Shape):
 
 
 class InboxItem(Shape):
-    """Something to read."""
+    """An inbox item."""
 
     id: str
     text: str
@@ -132,18 +135,18 @@ class Inbox(Shape):
 
 
 class Alert(Shape):
-    """An incident: trouble that was reported, or that came back soon after its end and was only counted."""
+    """An incident: a problem that was reported, or that recurred soon after its end and was only counted."""
 
     id: str
-    incident: Annotated[str, Field(description="its name: what kind of trouble, and whose")]
-    slug: Annotated[str | None, Field(description="the schedule it is about, if it is about one")]
+    incident: Annotated[str, Field(description="name: the kind of problem and its subject")]
+    slug: Annotated[str | None, Field(description="the schedule concerned, if any")]
     text: str
     opened_at: At
-    reported_at: Annotated[At | None, Field(description="when people were told; null: it was only counted")]
+    reported_at: Annotated[At | None, Field(description="when it was reported; null if it was only counted")]
     last_at: At
-    ended_at: Annotated[At | None, Field(description="null: it is open")]
+    ended_at: Annotated[At | None, Field(description="null while it is open")]
     times: Annotated[int, Field(description="how often it was observed")]
-    reopened: Annotated[int, Field(description="how often in a row it came back soon after its end")]
+    reopened: Annotated[int, Field(description="how many times in a row it recurred soon after its end")]
     run_id: RunId | None
 
 
@@ -160,7 +163,7 @@ class Read(Shape):
 
 
 def fields_of(data: Any, known: tuple[str, ...]) -> Fields:
-    """The fields of a body, and no others."""
+    """A body with these fields and no others."""
     fields = Fields(data if isinstance(data, Mapping) else {known[0]: data})
     fields.refuse_unknown(known)
     return fields

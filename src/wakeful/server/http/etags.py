@@ -1,7 +1,7 @@
-"""`ETag`, `If-Match`, `If-None-Match`: nobody writes over what he has not seen.
+"""`ETag`, `If-Match`, `If-None-Match`: prevent lost updates.
 
-The tag names the version of a definition, and which schedule it is of: one that was removed and made anew under the
-same slug is another. Pausing, resuming and running change no definition, and so no tag.
+The tag identifies the version of a definition and its schedule: one that was removed and created again under the same
+slug has another tag. Pausing, resuming and running do not change the definition, and so not the tag.
 """
 
 import re
@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Stored(Protocol):
-    """What is stored under a name: a schedule, a workflow."""
+    """A stored definition: a schedule or a workflow."""
 
     @property
     def slug(self) -> str: ...
@@ -31,46 +31,46 @@ class Stored(Protocol):
 
 
 Guard: TypeAlias = Callable[[Stored | None], None]
-"""Looks at what is stored, held, before it is written; raises to refuse."""
+"""Checks the stored definition inside the transaction before it is written; raises to refuse."""
 
 
 def etag_of(view: ScheduleView) -> str:
-    """The tag of what is shown."""
+    """The tag of a view."""
     return tag_of(view.version, round((view.created_at - _EPOCH).total_seconds() * 1000))
 
 
 def if_match(header: str | None, what: str = "schedule") -> Guard | None:
-    """Lets a write pass if what is stored has one of these tags; `*`: if anything is stored."""
+    """Allows a write if the stored definition has one of these tags; `*`: if any exists."""
     if header is None:
         return None
     tags = _tags(header, "If-Match")
 
     def guard(stored: Stored | None) -> None:
         if stored is None:
-            raise Refused(412, f"there is no such {what}, and If-Match asks for one")
+            raise Refused(412, f"there is no such {what}, and If-Match requires one")
         tag = tag_of(stored.version, stored.created_at)
         if tags is not None and tag not in tags:
-            text = f"{stored.slug} has changed since it was read: it is at {tag} now; read it again, then write"
+            text = f"{stored.slug} has changed since it was read: its ETag is now {tag}; read it again, then write"
             raise Refused(412, text, headers={"ETag": tag})
 
     return guard
 
 
 def if_match_found(header: str | None, what: str = "schedule") -> Guard | None:
-    """The same where a missing one is said to be missing."""
+    """The same, but 404 if it does not exist."""
     guard = if_match(header, what)
     return None if guard is None else lambda stored: None if stored is None else guard(stored)
 
 
 def if_none_match(header: str | None) -> Guard | None:
-    """`*`: lets a write pass only if nothing is stored."""
+    """`*`: allows a write only if none exists."""
     if header is None:
         return None
     tags = _tags(header, "If-None-Match")
 
     def guard(stored: Stored | None) -> None:
         if stored is not None and (tags is None or tag_of(stored.version, stored.created_at) in tags):
-            raise Refused(412, f"{stored.slug} is there already, and If-None-Match asks that it is not")
+            raise Refused(412, f"{stored.slug} already exists, and If-None-Match requires that it does not")
 
     return guard
 
@@ -81,9 +81,9 @@ def tag_of(version: int, created_at: int) -> str:
 
 
 def _tags(header: str, name: str) -> frozenset[str] | None:
-    """The strong tags in a header; a weak one never matches. None: any."""
+    """The strong tags in a header; a weak one never matches. None for `*`."""
     if header.strip() == "*":
         return None
     if not _TAGS.fullmatch(header):
-        refuse(name, f'{shown(header)} is not an entity tag; send what ETag said, in its quotes, or "*"')
+        refuse(name, f'{shown(header)} is not an entity tag; send the ETag with its quotes, or "*"')
     return frozenset(tag for weak, tag in _TAG.findall(header) if not weak)

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: whether the clock is alive, and whether the daemon is open for business."""
+"""`/healthz` and `/readyz`: whether the clock is running, and whether the daemon accepts requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,33 +18,33 @@ from wakeful.server.http.problems import Problem, stopping
 from wakeful.server.http.shapes import answer, problems
 
 PATIENCE: Final[Duration] = 5 * SECOND
-"""A store that has not answered by then cannot be used."""
+"""A store that has not responded by then counts as unusable."""
 FAILING: Final = "failing"
 VITAL: Final = frozenset({"clock", "overdue", "store"})
-"""What must not be bad for the clock to be alive."""
+"""Findings that make the daemon unhealthy."""
 
 
 def routes(app: Wakeful, is_open: Callable[[], bool]) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(tags=["daemon"])
 
     @router.get(
         "/healthz",
-        summary="Is the clock alive?",
+        summary="Liveness: is the clock running?",
         responses={200: answer(health_shapes.Health, "It is."), **problems()},
     )
     async def get_health(request: Request) -> Response:
-        """Last tick, lag, stuck runs, and whether the store can be written."""
+        """Last tick, lag, stuck runs, and whether the store is writable."""
         facts = await _facts(app, is_open())
         if caller_of(request.scope) is None:
             facts = {"status": facts["status"]}
         if facts["status"] != FAILING:
             return JSONResponse(facts)
-        return Problem(503, "; ".join(facts.get("problems", [])) or "the clock is not alive", more=facts_of(facts))
+        return Problem(503, "; ".join(facts.get("problems", [])) or "the clock is not running", more=facts_of(facts))
 
     @router.get(
         "/readyz",
-        summary="Is the daemon open?",
+        summary="Readiness: does the daemon accept requests?",
         responses={200: answer(health_shapes.Ready, "It is."), **problems()},
     )
     async def get_ready() -> Response:
@@ -57,7 +57,7 @@ def routes(app: Wakeful, is_open: Callable[[], bool]) -> APIRouter:
 
 
 def facts_of(facts: dict[str, Any]) -> dict[str, Any]:
-    """Beside a problem `status` is the number; the word goes by another name."""
+    """In a problem response `status` is the HTTP status, so the health goes under another name."""
     return {"health" if name == "status" else name: value for name, value in facts.items()}
 
 
@@ -69,11 +69,11 @@ async def _facts(app: Wakeful, is_open: bool) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE / SECOND):
             pulse, health = await app.pulse(), await app.health()
     except (StoreUnavailable, TimeoutError) as error:
-        silent = f"no answer within {format_duration(PATIENCE)}; another session may hold a lock on its tables"
+        silent = f"no response within {format_duration(PATIENCE)}; another session may hold a lock on its tables"
         wrong = [f"the store cannot be read: {str(error) or silent}"]
         return {"status": FAILING, "problems": wrong, "isStoreWritable": writable.level != "bad"}
     findings = [*health.findings, writable]
-    # What hangs keeps its own lane and share; the clock is alive all the same.
+    # A stuck run only blocks its own lane; the clock still runs.
     wrong = [finding.sentence for finding in findings if finding.level == "bad" and finding.name in VITAL]
     return {
         **health.to_json(),

@@ -1,4 +1,4 @@
-"""The shapes of who ticks, and whether all is well."""
+"""Shapes of nodes and health, for OpenAPI."""
 
 from typing import Annotated, Literal
 
@@ -24,13 +24,13 @@ class Node(Shape):
 
 
 class Nodes(Shape):
-    """Who ticks."""
+    """The nodes."""
 
     nodes: list[Node]
 
 
 class Finding(Shape):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     level: Literal["ok", "warn", "bad"]
@@ -40,11 +40,11 @@ class Finding(Shape):
 
 
 class Health(Shape):
-    """Whether the clock is alive. Whoever may not use the API learns only the status."""
+    """Health of the daemon. Callers without access to the API see only the status."""
 
     status: Annotated[
         Literal["ok", "degraded", "failing"],
-        Field(description="degraded: the clock and the store work, and something else is wrong"),
+        Field(description="degraded: the clock and the store work, but something else is wrong"),
     ]
     problems: list[str] = []
     level: Annotated[Literal["ok", "warn", "bad"] | None, Field(description="the worst of the findings")] = None
@@ -64,6 +64,6 @@ class Health(Shape):
 
 
 class Ready(Shape):
-    """Open for business."""
+    """The daemon accepts requests."""
 
     status: Literal["ready"]

@@ -1,4 +1,4 @@
-"""`/api/wake`, `/api/heartbeat`, `/api/system-events` and `/api/hooks`: asking for turns, and how the heartbeat is."""
+"""`/api/wake`, `/api/heartbeat`, `/api/system-events` and `/api/hooks`."""
 
 import hmac
 from collections.abc import Callable, Mapping
@@ -26,19 +26,19 @@ HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.tom
 
 
 def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
-    """The routes, over one app; hooks are those of the settings that hold at the moment."""
+    """The routes for one app; hooks come from the current settings."""
     router = APIRouter(prefix="/api", tags=["heartbeat"])
 
     @router.post(
         "/wake",
-        summary="Ask for a turn",
+        summary="Request a turn",
         status_code=202,
         openapi_extra=body(heartbeat_shapes.Wake, is_required=False),
         responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
     )
     async def wake(request: Request) -> Response:
-        """Requests within 250 ms become one turn. With `text` the agent is told it, as a system event. A turn that asks
-        for another gives the id and the token of its run: such turns keep `spacing_min` apart."""
+        """Requests within 250 ms become one turn. `text` is passed to the agent as a system event. A turn that requests
+        another one sends the id and token of its run: such turns are at least `spacing_min` apart."""
         data = await read_object(request, known=("reason", "text", "contextKey", "runId", "token"))
         caller = caller_of(request.scope)
         woken = await app.wake(
@@ -51,7 +51,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
 
     @router.get(
         "/heartbeat",
-        summary="How the heartbeat stands",
+        summary="State of the heartbeat",
         responses={200: answer(heartbeat_shapes.Heartbeat, "With its last turns, newest first."), **problems()},
     )
     async def get_heartbeat() -> Response:
@@ -61,10 +61,10 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         "/heartbeat/pause",
         summary="Pause the heartbeat",
         openapi_extra=body(Pause, is_required=False),
-        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+        responses={200: answer(heartbeat_shapes.Heartbeat, "The new state."), **problems(409)},
     )
     async def pause_heartbeat(request: Request) -> Response:
-        """No beats and no retries until it is resumed, or until a time; a wake still turns it."""
+        """No beats and no retries until it is resumed, or until a time; a wake still starts a turn."""
         data = await read_object(request, known=("until",))
         await app.pause(HEARTBEAT, until_of(data, app.moment().now))
         return JSONResponse(heartbeat_json(*await app.heartbeat()))
@@ -72,17 +72,17 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
     @router.post(
         "/heartbeat/resume",
         summary="Resume the heartbeat",
-        responses={200: answer(heartbeat_shapes.Heartbeat, "As it stands now."), **problems(409)},
+        responses={200: answer(heartbeat_shapes.Heartbeat, "The new state."), **problems(409)},
     )
     async def resume_heartbeat(request: Request) -> Response:
-        """It beats from now on; beats of the pause are not made up for."""
+        """It beats from now on; beats missed in the pause are not caught up."""
         await read_object(request, known=())
         await app.resume(HEARTBEAT)
         return JSONResponse(heartbeat_json(*await app.heartbeat()))
 
     @router.get(
         "/system-events",
-        summary="What waits for the next turn",
+        summary="System events queued for the next turn",
         responses={200: answer(heartbeat_shapes.SystemEvents, "Oldest first."), **problems()},
     )
     async def list_system_events() -> Response:
@@ -90,7 +90,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
 
     @router.post(
         "/hooks/{name}",
-        summary="Wake the agent from outside",
+        summary="Wake the agent by webhook",
         status_code=202,
         openapi_extra=body(heartbeat_shapes.HookCall, is_required=False),
         responses={202: answer(heartbeat_shapes.Woken, "A turn follows."), **problems(409)},
@@ -98,11 +98,11 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
     async def call_hook(
         name: HookPath, request: Request, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
     ) -> Response:
-        """With the hook's own token as a bearer token. Fields besides `text` and `contextKey` are not looked at."""
+        """Needs the hook's own token as a bearer token. Fields other than `text` and `contextKey` are ignored."""
         hooks = {} if settings is None else settings().loaded.settings.hooks
         expected = hooks[name].token.reveal() if name in hooks else None
         if not _is_same(authorization, expected):
-            text = "there is no such hook, or its token is another; see [hooks] in wakeful.toml"
+            text = "there is no such hook, or the token is wrong; see [hooks] in wakeful.toml"
             raise Refused(401, text, headers={"WWW-Authenticate": "Bearer"})
         data = await _called_with(request)
         woken = await app.wake("hook", *_about(data), source=f"hook:{name}")
@@ -112,7 +112,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
 
 
 def _woken_json(woken: WakeResult) -> dict[str, Any]:
-    """Evicted events are named by id and source; a hook may not read what others told the agent."""
+    """Evicted events by id and source only; a hook must not read the texts of others."""
     out: dict[str, Any] = {"coalesced": woken.is_coalesced}
     if woken.evicted:
         out["evicted"] = [{"id": str(event.event_id), "source": event.source} for event in woken.evicted]
@@ -120,25 +120,25 @@ def _woken_json(woken: WakeResult) -> dict[str, Any]:
 
 
 def _about(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """What the agent is to be told, and under which key."""
+    """The text for the agent, and its key."""
     text, key = text_of(data, "text"), text_of(data, "contextKey")
     if text is None and key is not None:
-        refuse("contextKey", "names an event, and there is none; give text as well, or leave it out")
+        refuse("contextKey", "needs text; give both, or leave it out")
     return text, key
 
 
 def _asking_run(data: Mapping[str, Any]) -> tuple[int, str] | None:
-    """The turn that asks for another."""
+    """The turn that requests another one."""
     run_id, token = text_of(data, "runId"), text_of(data, "token")
     if run_id is None and token is None:
         return None
     if run_id is None or token is None:
-        refuse("runId" if run_id is None else "token", "is missing; a turn gives both the id and the token of its run")
+        refuse("runId" if run_id is None else "token", "is missing; a turn sends both the id and the token of its run")
     return run_id_of(run_id), token
 
 
 async def _called_with(request: Request) -> Mapping[str, Any]:
-    """The body of a hook, which may be left out."""
+    """The optional body of a hook."""
     if not await request.body():
         return {}
     data = await read_json(request)
@@ -148,7 +148,7 @@ async def _called_with(request: Request) -> Mapping[str, Any]:
 
 
 def _is_same(authorization: str | None, expected: str | None) -> bool:
-    """Compared in constant time, also where there is nothing to compare with."""
+    """Compare in constant time, even if the hook does not exist."""
     scheme, _, given = (authorization or "").partition(" ")
     is_same = hmac.compare_digest(given.strip().encode("latin-1", "replace"), (expected or "").encode())
     return is_same and expected is not None and scheme.lower() == "bearer"

@@ -1,4 +1,4 @@
-"""The shapes of the heartbeat: wakes, how it stands, what the agent is to be told."""
+"""Shapes of the heartbeat: wakes, state, system events; for OpenAPI."""
 
 from typing import Annotated, Literal
 
@@ -12,16 +12,14 @@ class Wake(Shape):
     """A request for a turn."""
 
     reason: Literal["cron", "message", "manual", "hook"] | None = None
-    text: Annotated[str, Field(min_length=1, max_length=8_000, description="what the agent is to be told")] | None = (
-        None
-    )
+    text: Annotated[str, Field(min_length=1, max_length=8_000, description="text for the agent")] | None = None
     context_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    run_id: Annotated[RunId | None, Field(description="of the turn that asks, if one does")] = None
-    token: Annotated[str | None, Field(description="of that turn's run")] = None
+    run_id: Annotated[RunId | None, Field(description="run id of the requesting turn, if any")] = None
+    token: Annotated[str | None, Field(description="token of that run")] = None
 
 
 class HookCall(BaseModel):
-    """What an inbound hook may say; other fields are not looked at."""
+    """The body of an inbound hook; other fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -30,40 +28,40 @@ class HookCall(BaseModel):
 
 
 class Evicted(Shape):
-    """A system event that was dropped unheard."""
+    """A system event that was dropped before any turn."""
 
     id: str
     source: str
 
 
 class Woken(Shape):
-    """A turn follows."""
+    """A turn was requested."""
 
-    coalesced: Annotated[bool, Field(description="whether one was asked for already")]
+    coalesced: Annotated[bool, Field(description="whether it was merged into a turn that was already requested")]
     evicted: Annotated[
-        list[Evicted], Field(description="the oldest waiting events, dropped because too many wait; left out if none")
+        list[Evicted], Field(description="oldest events, dropped because the queue was full; absent if none")
     ] = []
 
 
 class Pending(Shape):
-    """Requests that wait for their turn."""
+    """Wake requests that wait for a turn."""
 
     reason: str
-    own: Annotated[bool, Field(description="whether a turn itself asked")]
+    own: Annotated[bool, Field(description="whether a turn itself requested it")]
     times: int
 
 
 class Budget(Shape):
-    """How many turns there may be."""
+    """The budget of turns."""
 
     turns_per_hour_max: int
     turns_in_last_hour: int
-    tripped_at: Annotated[At | None, Field(description="since when it is overdrawn")]
-    held_until: Annotated[At | None, Field(description="no turn begins before")]
+    tripped_at: Annotated[At | None, Field(description="since when it is exceeded")]
+    held_until: Annotated[At | None, Field(description="no turn starts before this")]
 
 
 class Heartbeat(Shape):
-    """How the heartbeat stands."""
+    """The state of the heartbeat."""
 
     enabled: bool
     status: Literal["disabled", "paused", "idle", "waiting", "running"]
@@ -71,7 +69,7 @@ class Heartbeat(Shape):
     every: Duration
     active_hours: ActiveHours | None
     next_beat: At | None
-    next_turn: Annotated[At | None, Field(description="what was asked for becomes a turn then")]
+    next_turn: Annotated[At | None, Field(description="when the pending requests become a turn")]
     open_run: RunId | None
     pending: list[Pending]
     asked_at: At | None
@@ -82,14 +80,14 @@ class Heartbeat(Shape):
     last_turn: At | None
     last_error: str | None
     session_id: str | None
-    events: Annotated[int, Field(description="how many wait for the next turn")]
+    events: Annotated[int, Field(description="number queued for the next turn")]
     paused_at: At | None
     resume_at: Annotated[At | None, Field(description="when a pause ends by itself")]
     last_turns: list[Run]
 
 
 class SystemEvent(Shape):
-    """Something the agent is to be told in its next turn."""
+    """A system event for the agent's next turn."""
 
     id: str
     context_key: str | None
@@ -99,10 +97,10 @@ class SystemEvent(Shape):
     revision: int
     slug: str | None
     run_id: RunId | None
-    carried_by: Annotated[RunId | None, Field(description="the turn that last gave it to the agent")]
+    carried_by: Annotated[RunId | None, Field(description="the turn that last passed it to the agent")]
 
 
 class SystemEvents(Shape):
-    """What waits for the next turn, oldest first."""
+    """System events queued for the next turn, oldest first."""
 
     events: list[SystemEvent]

@@ -1,9 +1,10 @@
-"""`Idempotency-Key`: a POST that is sent again, because its answer got lost, is answered again and not done again.
+"""`Idempotency-Key`: a POST that is repeated because its response got lost returns that response and is not executed
+again.
 
-Only answers of success are kept (see `kept_answers`): what was refused did nothing, and may be tried again. Two
-requests with one key at the same time are one request: the second waits for the answer of the first, here in this
-process or, if another node is at it, by looking into the store. What a crash ends between the commit and the keeping of
-its answer was never answered, and is done again when asked for again.
+Only successful responses are kept (see `kept_responses`): a refused request did nothing and may be repeated. Two
+concurrent requests with the same key are one request: the second waits for the response of the first, in this process
+or, if another node handles it, by polling the store. If the process crashes between the commit and storing the
+response, no response was sent, and a repeat is executed again.
 """
 
 import asyncio
@@ -30,20 +31,20 @@ KEY_MAX: Final = 255
 REPEATED: Final = (b"idempotent-replayed", b"true")
 LOOK_EVERY: Final[Duration] = SECOND // 5
 WAIT_FOR: Final[Duration] = MINUTE + 15 * SECOND
-"""How long another node's answer is waited for: longer than any request may take (`?wait=true`, 60 s)."""
-ELSEWHERE: Final = "another node is still answering the request with this Idempotency-Key; ask again"
+"""How long to wait for another node's response: longer than any request may take (`?wait=true`, 60 s)."""
+ELSEWHERE: Final = "another node is still processing the request with this Idempotency-Key; try again"
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A key under which a request is being answered."""
+    """A key whose request is in progress."""
 
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     kept: KeptResponse | None = None
 
 
 class Repeats:
-    """Stands before the routes; other methods, and requests without a key, pass through."""
+    """Middleware in front of the routes; other methods, and requests without a key, pass through."""
 
     def __init__(self, inner: ASGIApp, answers: KeptAnswers) -> None:
         self._inner = inner
@@ -98,7 +99,7 @@ class Repeats:
             await send(message)
 
     async def _begin(self, key: str) -> KeptResponse | Literal[True] | None:
-        """What another node answered, or that it is for us to do so; None: another one is at it, and goes on."""
+        """Another node's response, or that this node may process the request; None while another node is on it."""
         for _ in range(WAIT_FOR // LOOK_EVERY):
             begun = await self._answers.begin(key)
             if begun is not False:
@@ -118,14 +119,14 @@ class Repeats:
     async def _keep(self, key: str, kept: KeptResponse) -> None:
         try:
             await self._answers.keep(key, kept)
-        except StoreUnavailable as error:  # what was asked for is done, and that is what the answer says
-            log.warning("the answer under the Idempotency-Key %r cannot be kept: %s", key, error)
+        except StoreUnavailable as error:  # the request was executed, so the response is still correct
+            log.warning("the response for the Idempotency-Key %r cannot be stored: %s", key, error)
 
 
 async def _repeat(kept: KeptResponse, fingerprint: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """Give the answer once more, if it is one to this very request."""
+    """Send the response again, if it belongs to the same request."""
     if kept.fingerprint != fingerprint:
-        wrong = FieldError("Idempotency-Key", "was sent before with something else; use a new key")
+        wrong = FieldError("Idempotency-Key", "was already used for a different request; use a new key")
         await refusal_of([wrong])(scope, receive, send)
         return
     start, *rest = kept.messages
@@ -140,7 +141,7 @@ def _fingerprint(scope: Scope, body: bytes) -> str:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever follows."""
+    """The body that was already read, then the rest."""
     is_given = False
 
     async def again() -> Message:

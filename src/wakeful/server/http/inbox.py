@@ -1,4 +1,4 @@
-"""`/api/inbox`: what lies there to be read."""
+"""`/api/inbox`: the inbox."""
 
 from typing import Annotated
 
@@ -18,14 +18,16 @@ ItemPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, e
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/inbox", tags=["people"])
 
-    @router.get("", summary="The inbox", responses={200: answer(people_shapes.Inbox, "Newest first."), **problems()})
+    @router.get(
+        "", summary="List inbox items", responses={200: answer(people_shapes.Inbox, "Newest first."), **problems()}
+    )
     async def list_inbox(
-        unread: Annotated[bool, Query(description="only what nobody has read")] = False,
-        limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
-        cursor: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        unread: Annotated[bool, Query(description="only unread items")] = False,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
+        cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
     ) -> Response:
         found, count = await app.delivering.inbox(unread=unread, before=run_cursor(cursor), limit=limit + 1)
         following = found[limit - 1].id if len(found) > limit else None
@@ -34,7 +36,7 @@ def routes(app: Wakeful) -> APIRouter:
     @router.post(
         "/{id}/read",
         status_code=204,
-        summary="Say that it was read",
+        summary="Mark an item as read or unread",
         openapi_extra=body(people_shapes.Read, is_required=False),
         responses={**problems(404)},
     )
@@ -42,11 +44,11 @@ def routes(app: Wakeful) -> APIRouter:
         data = await read_object(request, known=("read",))
         is_read = data.get("read", True)
         if not isinstance(is_read, bool):
-            refuse("read", f"{shown(is_read)} is neither true nor false")
+            refuse("read", f"{shown(is_read)} is not true or false")
         await app.delivering.mark_read(_number(id), is_read=is_read)
         return Response(status_code=204)
 
-    @router.delete("/{id}", status_code=204, summary="Take it away", responses={**problems(404)})
+    @router.delete("/{id}", status_code=204, summary="Remove an item", responses={**problems(404)})
     async def remove_item(id: ItemPath) -> Response:
         await app.delivering.remove_item(_number(id))
         return Response(status_code=204)
@@ -56,5 +58,5 @@ def routes(app: Wakeful) -> APIRouter:
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise NotFound(f"there is nothing under {shown(text)} in the inbox")
+        raise NotFound(f"there is no inbox item {shown(text)}")
     return int(text)

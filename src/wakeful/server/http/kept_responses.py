@@ -1,9 +1,8 @@
-"""Answers that are given again: kept in the store, for a day and up to a number and a size, so that a restart does not
-forget them. Kept before they are sent: whoever has an answer can have it again.
+"""Responses for repeated requests: kept in the store for a day, limited in number and size, so that they survive a
+restart. They are stored before they are sent: a caller who got a response can get it again.
 
-Who answers under a key is written there as well, before anything is done: of several nodes that are asked at the same
-time the store lets one, for as long as it says that it is still at it. One that died meanwhile is taken over from after
-`HELD_FOR`."""
+The node that processes a key is recorded as well, before anything is executed: of several nodes with the same request
+the store admits one, as long as it renews its claim. The claim of a node that died expires after `HELD_FOR`."""
 
 import asyncio
 import json
@@ -25,28 +24,28 @@ KEPT_FOR: Final[Duration] = DAY
 KEPT_MAX: Final = 10_000
 KEPT_BYTES_MAX: Final = 16 * 1_048_576
 PRUNE_EVERY: Final = 100
-"""Answers kept between two looks at what is too old or too much."""
+"""Number of stored responses between two cleanups."""
 HELD_FOR: Final[Duration] = 15 * SECOND
 HELD_AGAIN: Final[Duration] = 4 * SECOND
 
 
 class KeptResponse(NamedTuple):
-    """An answer, and what it was an answer to."""
+    """A response, and the request it belongs to."""
 
     fingerprint: str
     messages: Sequence[Message]
 
 
 class KeptAnswers:
-    """The answers in the store of one app."""
+    """The kept responses in the store of one app."""
 
     def __init__(self, app: Wakeful) -> None:
         self._app = app
         self._count = 0
-        self._asker = secrets.token_hex(8)  # this process, and none before it
+        self._asker = secrets.token_hex(8)  # unique to this process
 
     async def begin(self, key: str) -> KeptResponse | bool:
-        """The answer given under this key within the last day; else whether it is ours to answer from now on."""
+        """The response stored under this key within the last day; else whether this process may execute the request."""
         now = self._app.moment().now
         found = await self._app.store.read(lambda tx: _get(tx, key, now))
         if found is not None:
@@ -64,7 +63,7 @@ class KeptAnswers:
 
     @asynccontextmanager
     async def held(self, key: str) -> AsyncIterator[None]:
-        """While it is being answered: say so again and again; afterwards others may."""
+        """Renew the claim while the request is in progress; release it afterwards."""
         renewing = asyncio.create_task(self._renew(key))
         try:
             yield
@@ -73,8 +72,8 @@ class KeptAnswers:
             await asyncio.wait([renewing])
             try:
                 await self._app.store.write(lambda tx: tx.answers.release(key, self._asker))
-            except StoreUnavailable as error:  # it runs out by itself
-                log.debug("the Idempotency-Key %r is let go later: %s", key, error)
+            except StoreUnavailable as error:  # the claim expires by itself
+                log.debug("the Idempotency-Key %r could not be released now: %s", key, error)
 
     async def _renew(self, key: str) -> None:
         while True:
@@ -84,14 +83,14 @@ class KeptAnswers:
             try:
                 await self._app.store.write(lambda tx: tx.answers.begin(key, self._asker, now=now, until=until))  # noqa: B023 - awaited where it is made
             except StoreUnavailable as error:
-                log.debug("the Idempotency-Key %r cannot be held now: %s", key, error)
+                log.debug("the claim on the Idempotency-Key %r could not be renewed: %s", key, error)
 
     async def pause(self, duration: Duration) -> None:
-        """Let time pass."""
+        """Wait."""
         await self._app.sleep(duration)
 
     async def keep(self, key: str, kept: KeptResponse) -> None:
-        """Keep it from now on."""
+        """Store the response."""
         now = self._app.moment().now
         text = _text(kept.messages)
         row = Answer(key, kept.fingerprint, text, len(text.encode()), now)
@@ -114,7 +113,7 @@ def _get(tx: Tx, key: str, now: Instant) -> KeptResponse | None:
 
 
 def _text(messages: Sequence[Message]) -> str:
-    """The answer as JSON; bytes that are no text survive as lone surrogates, which JSON can write."""
+    """The response as JSON; bytes that are not UTF-8 survive as lone surrogates."""
     start, *rest = messages
     body = b"".join(message.get("body", b"") for message in rest)
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in start.get("headers", ())]

@@ -18,7 +18,7 @@ from wakeful.server.http.shapes import answer, body, problems
 
 
 def routes(logins: Logins, access: Callable[[], Access], page_at: Callable[[], str]) -> APIRouter:
-    """The routes; `page_at` is where the page is on this machine."""
+    """The routes; `page_at` is the page's URL on this machine."""
     router = APIRouter(tags=["access"])
 
     @router.post(
@@ -56,7 +56,7 @@ def routes(logins: Logins, access: Callable[[], Access], page_at: Callable[[], s
 
     @router.post(
         "/api/login-codes",
-        summary="Make a one-time code for a link to the page",
+        summary="Create a one-time code for a link to the page",
         status_code=201,
         responses={201: answer(LoginCode, "The code can be used once."), **problems()},
     )

@@ -1,4 +1,4 @@
-"""The shapes of logging in, for the OpenAPI page."""
+"""Shapes of logging in, for OpenAPI."""
 
 from typing import Annotated
 

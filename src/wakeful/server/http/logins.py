@@ -1,7 +1,7 @@
 """Logging in to the page: a one-time code or a token is exchanged for a session cookie.
 
 Codes and sessions are random and are kept in the store as digests, so that every node accepts them and a copy of the
-database gives none of them away. A session that came from a token ends with that token.
+database reveals none of them. A session that came from a token ends with that token.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ COOKIE: Final = "wakeful_session"
 CODE_FOR: Final[Duration] = 15 * MINUTE
 SESSION_FOR: Final[Duration] = 30 * DAY
 LOGINS_MAX: Final = 1_000
-"""Codes and sessions kept at the same time; the oldest go first."""
+"""Maximum number of codes and sessions; the oldest are dropped first."""
 
 
 class Logins:
@@ -81,7 +81,7 @@ class Logins:
         return await self._app.store.write(lambda tx: tx.logins.clear())
 
     def _token_digest(self, token: str) -> str:
-        """Empty for the home's own random token: every node has another, and all accept the session."""
+        """Empty for the home's own random token: every node has its own, and all accept the session."""
         return "" if token in self._access().own_tokens else _digest(token)
 
     def _token_digests(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`/metrics`: figures in the format of Prometheus."""
+"""`/metrics`: metrics in Prometheus format."""
 
 from collections.abc import Callable
 
@@ -12,15 +12,15 @@ from wakeful.server.http.shapes import problems
 
 
 def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
-    """The routes, over whoever counts."""
+    """The routes for the metrics."""
     router = APIRouter(prefix="/metrics", tags=["daemon"])
 
     @router.get(
         "",
-        summary="Figures for Prometheus",
+        summary="Metrics for Prometheus",
         response_class=Response,
         responses={
-            200: {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            200: {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
             **problems(),
         },
     )

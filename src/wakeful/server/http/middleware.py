@@ -1,9 +1,9 @@
-"""What every request passes before any route sees it.
+"""The middleware that every request passes before the routes.
 
-A page on the internet can make a browser send requests to this machine, and can make a name of its own point here. So
-the `Host` must be one of ours, and an `Origin`, which a browser adds and scripts cannot change, must be the page we
-serve. Then the caller is identified, before routing, and its role is checked. Bodies are counted as they arrive, so
-that nothing larger than allowed is ever held. Whatever goes wrong further in becomes a problem response here.
+A page on the internet can make a browser send requests to this machine, and can make its own name point here. So the
+`Host` must be one of ours, and an `Origin`, which browsers add and scripts cannot change, must be the page we serve.
+Then the caller is identified, before routing, and its role is checked. Bodies are counted as they arrive, so that
+nothing above the limit is held in memory. Errors further in become problem responses here.
 """
 
 import logging
@@ -29,8 +29,8 @@ BODY_MAX: Final = 1_048_576
 LOGIN: Final = "/login"
 WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz", "/logout"})
 VERDICTS: Final = frozenset({"/healthz", "/readyz"})
-"""Answered under any `Host`, and while the daemon starts or stops."""
-# The whole path and nothing less: a schedule may be called `receipt` as well.
+"""Served under any `Host`, and while the daemon starts or stops."""
+# Match the whole path: a schedule may be called `receipt`.
 RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
 HOOK: Final = re.compile(r"/api/hooks/[^/]+")
 
@@ -65,17 +65,19 @@ class Middleware:
         await self._guarded(scope, _counted(way.receive, self._body_max()), way.send)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Why the request goes no further; None if it may. The caller is left in the scope."""
+        """Why the request is refused; None if it may proceed. The caller is stored in the scope."""
         path: str = scope["path"]
         if not is_unix(scope):
             foreign = self._foreign_host(scope, headers)
             if foreign is not None and path in VERDICTS:
-                return None  # a probe; without a caller it is told the verdict and no more
+                return None  # a probe; without a caller it gets only the status
             foreign = foreign or self._foreign_origin(scope, headers)
             if foreign is not None:
                 return Problem(403, foreign)
-        is_receipt = scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None  # it brings its run's own token
-        is_hook = scope["method"] == "POST" and HOOK.fullmatch(path) is not None  # and this one the hook's
+        is_receipt = (
+            scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None
+        )  # authenticated by the run's own token
+        is_hook = scope["method"] == "POST" and HOOK.fullmatch(path) is not None  # authenticated by the hook's token
         if not (is_receipt or is_hook):
             refused = await self._unauthorized(scope, headers)
             if refused is not None:
@@ -126,7 +128,7 @@ class Middleware:
             here = origin_of(origin) if origin.startswith(("http://", "https://")) else None
             usual = 443 if here is not None and here[0] == "https" else 80
             if here is None or (here[1:] != (host[0], host[1] or usual) and here != access.public_origin):
-                return f"a page of {origin[:100]!r} may not use this daemon; only its own page may"
+                return f"a page from {origin[:100]!r} may not use this daemon; only its own page may"
         return None
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,18 +144,18 @@ class Middleware:
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if is_begun:
-                raise  # half an answer is out; the server ends the connection
+                raise  # part of the response was sent; the server closes the connection
             await failed()(scope, receive, send)
 
 
 def too_large(body_max: int) -> Refused:
-    """A body over the limit; the connection ends, so that not all of it need be read."""
+    """A body over the limit; the connection is closed, so that the rest need not be read."""
     text = f"the body is larger than {body_max} bytes; send less, or raise body_max under [limits]"
     return Refused(413, text, headers={"Connection": "close"})
 
 
 def _counted(receive: Receive, body_max: int) -> Receive:
-    """The body as it arrives, up to the limit: one sent in pieces does not say beforehand how long it is."""
+    """The body as it arrives, up to the limit: a chunked body has no length up front."""
     seen = 0
 
     async def counted() -> Message:
@@ -168,13 +170,13 @@ def _counted(receive: Receive, body_max: int) -> Receive:
 
 
 def caller_of(scope: Scope) -> Caller | None:
-    """The caller of a request that has passed the doorway."""
+    """The caller of a request that has passed the middleware."""
     found: Caller | None = scope.get("state", {}).get("caller")
     return found
 
 
 def _hosts(scope: Scope, headers: Headers, access: Access) -> list[str]:
-    """The `Host`, or what a trusted proxy says it was."""
+    """The `Host`, or the one forwarded by a trusted proxy."""
     client = scope.get("client")
     forwarded = headers.getlist("x-forwarded-host")
     if forwarded and client is not None and access.trusts(str(client[0])):

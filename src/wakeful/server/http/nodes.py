@@ -1,4 +1,4 @@
-"""`/api/nodes`: who ticks."""
+"""`/api/nodes`: the nodes that tick on this store."""
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
@@ -10,11 +10,11 @@ from wakeful.server.http.shapes import answer, problems
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/nodes", tags=["daemon"])
 
     @router.get(
-        "", summary="Who ticks", responses={200: answer(health_shapes.Nodes, "With leases and lag."), **problems()}
+        "", summary="List nodes", responses={200: answer(health_shapes.Nodes, "With leases and lag."), **problems()}
     )
     async def get_nodes() -> Response:
         pulse = await app.pulse()

@@ -10,7 +10,7 @@ from wakeful.server.page import HEADERS, PAGE, PREFIX, File, read_files
 
 
 def routes() -> APIRouter:
-    """The page. Its files are no part of the API, so the description leaves them out."""
+    """The page. Its files are not part of the API, so OpenAPI does not list them."""
     router = APIRouter(tags=["daemon"])
 
     @router.get(

@@ -1,7 +1,7 @@
-"""How the API says no: `application/problem+json`, always the same shape, with one line for people.
+"""Error responses: `application/problem+json`, always the same shape, with one line for people.
 
-`errors` names every field that is wrong; `error` is all of it on one line. Clients of the session scheduler read that
-line, so the refusal they know by heart stands in it alone and word for word.
+`errors` names every invalid field; `error` is all of it on one line. Clients of the session scheduler parse that line,
+so the message they depend on appears in it alone and verbatim.
 """
 
 import logging
@@ -28,7 +28,7 @@ MINIMUM_INTERVAL: Final = "Minimum interval is "
 
 
 class Refused(Exception):
-    """A request that ends with this status; the text says why and what to do instead."""
+    """Ends a request with this status; the text says why and what to do instead."""
 
     def __init__(self, status: int, text: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
@@ -37,12 +37,12 @@ class Refused(Exception):
         self.headers = dict(headers or {})
 
     def problem(self) -> "Problem":
-        """As an answer."""
+        """As a response."""
         return Problem(self.status, self.text, headers=self.headers)
 
 
 class Problem(JSONResponse):
-    """The answer to a request that was not granted."""
+    """A problem response."""
 
     media_type = MEDIA_TYPE
 
@@ -68,7 +68,7 @@ class Problem(JSONResponse):
 
 
 def install(api: FastAPI, app: Wakeful) -> None:
-    """Turn everything that may be raised on the way to an answer into a problem."""
+    """Turn every exception raised by a route into a problem response."""
 
     @api.exception_handler(Invalid)
     async def invalid(_: Request, error: Invalid) -> Problem:
@@ -106,23 +106,23 @@ def install(api: FastAPI, app: Wakeful) -> None:
 
 
 def refusal_of(errors: Sequence[FieldError]) -> Problem:
-    """What was sent is wrong: every fault, and all of them on one line."""
-    return Problem(400, "; ".join(map(str, errors)) or "this cannot be accepted", errors=errors)
+    """The request is invalid: every error, and all of them on one line."""
+    return Problem(400, "; ".join(map(str, errors)) or "the request is invalid", errors=errors)
 
 
 def unavailable(error: StoreUnavailable) -> Problem:
-    """The store cannot be used for a while."""
+    """The store is temporarily unavailable."""
     return Problem(503, f"the store cannot be used: {error}", headers={"Retry-After": "1"})
 
 
 def stopping() -> Problem:
-    """The daemon is not open for this, for a moment or for good."""
+    """The daemon does not accept requests: it is starting or stopping."""
     return Problem(503, "the daemon is starting or stopping; try again in a moment", headers={"Retry-After": "1"})
 
 
 def failed() -> Problem:
-    """Our own fault; the log has the rest."""
-    return Problem(500, "something went wrong inside; the daemon's log says what")
+    """An internal error; the log has the details."""
+    return Problem(500, "internal error; see the daemon's log")
 
 
 def _one_line(text: str, errors: Sequence[FieldError]) -> str:
@@ -131,7 +131,7 @@ def _one_line(text: str, errors: Sequence[FieldError]) -> str:
 
 
 def _parameter_errors(errors: Iterable[Any]) -> list[FieldError]:
-    """What FastAPI says about a parameter, in the shape everything else has."""
+    """FastAPI's error about a parameter, in our shape."""
     found = []
     for error in errors:
         name = str(error["loc"][-1])
@@ -146,6 +146,6 @@ def _unrouted(request: Request, status: int) -> str:
         case 404:
             return f"there is nothing at {shown(request.url.path)}; see /api/openapi.json"
         case 405:
-            return f"{request.method} is not possible at {shown(request.url.path)}; see /api/openapi.json"
+            return f"{request.method} is not allowed at {shown(request.url.path)}; see /api/openapi.json"
         case _:
             return HTTPStatus(status).phrase.lower()

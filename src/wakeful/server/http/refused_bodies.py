@@ -1,8 +1,8 @@
-"""Refusing a body and being heard.
+"""Refuse a body so that the client sees the response.
 
-Whoever is told that a body is too large is usually still sending it. A connection that is closed while bytes are under
-way is reset, and a reset takes away what was answered: the sender sees a broken pipe and never learns why. So the
-answer goes out at once, and what still arrives is read and thrown away for a while, before the connection ends.
+A client that gets 413 is usually still sending. Closing the connection while bytes are in flight resets it, and a
+reset discards the response: the client sees a broken pipe and never learns why. So the response is sent immediately,
+and further bytes are read and discarded for a while before the connection is closed.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from typing import Final
 from starlette.types import Message, Receive, Send
 
 LINGER: Final = 2.0
-"""Seconds; nobody who sends slowly holds a connection for longer."""
+"""Seconds; a slow sender cannot hold a connection for longer."""
 THROWN_AWAY_MAX: Final = 64 * 1_048_576
 
 
 class RefusedBody:
-    """The two ways of one request: notes what has arrived, and stays for the rest after a refusal for its size."""
+    """Receive and send of one request: tracks what has arrived, and drains the rest after a 413."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -47,4 +47,4 @@ class RefusedBody:
                 while left > 0 and not self._is_all_here:
                     left -= len((await self.receive()).get("body", b""))
         except TimeoutError:
-            pass  # it had its time
+            pass  # timed out

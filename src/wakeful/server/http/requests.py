@@ -1,4 +1,4 @@
-"""Reading what was asked: bodies, slugs, times and cursors, refused in the same words everywhere."""
+"""Parse bodies, slugs, times and cursors, with the same error messages everywhere."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from wakeful.core.schedule.definition import SLUG_PATTERN
 from wakeful.core.time.instants import Duration, Instant, format_instant, parse_duration, parse_instant
 
 _RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-# A + that was not written as %2B arrives as a space; in a time, it can only have been the sign of the offset.
+# A + not written as %2B arrives as a space; in a time, it can only be the sign of the offset.
 _LOST_PLUS: Final = re.compile(r" (\d\d:\d\d)$", re.ASCII)
 SLUGS_MAX: Final = 100
 OWNERS: Final = ("slot", "workflow")
@@ -24,7 +24,7 @@ _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 
 async def only_known_parameters(request: Request) -> None:
-    """A misspelt parameter would otherwise be lost in silence: `?dryrun=true` must not write."""
+    """Refuse unknown parameters: a misspelt `?dryrun=true` must not write."""
     route = request.scope.get("route")
     known = [field.alias for field in route.dependant.query_params] if isinstance(route, APIRoute) else []
     fields = Fields(dict(request.query_params.items()))
@@ -34,11 +34,11 @@ async def only_known_parameters(request: Request) -> None:
 
 def _refuse_all(fields: Fields, request: Request) -> None:
     for name in list(request.query_params)[:10]:
-        fields.fail(name[:80], "unknown parameter; there are none here")
+        fields.fail(name[:80], "unknown parameter; this route has none")
 
 
 async def read_json(request: Request) -> Any:
-    """The body as JSON, whatever its content type says; nothing in it is too deep or cannot be stored."""
+    """The body as JSON, whatever its content type; nesting and values are checked."""
     body = await request.body()
     if not body.strip():
         refuse("", "the body is empty; send JSON")
@@ -51,7 +51,7 @@ async def read_json(request: Request) -> Any:
 
 
 async def read_object(request: Request, *, known: tuple[str, ...]) -> Mapping[str, Any]:
-    """A body that may be left out, with these fields and no other."""
+    """An optional body with these fields and no others."""
     if not await request.body():
         return {}
     data = await read_json(request)
@@ -64,14 +64,14 @@ async def read_object(request: Request, *, known: tuple[str, ...]) -> Mapping[st
 
 
 def known_slug(slug: str) -> str:
-    """A slug that may name something; any other text names nothing."""
+    """A valid slug; 404 for any other text."""
     if not SLUG_PATTERN.fullmatch(slug):
         raise NotFound(f"there is no schedule {shown(slug)}")
     return slug
 
 
 def known_owner(name: str) -> str:
-    """The name of whatever has runs: a slug, `slot:NAME` or `workflow:ID`; any other text names nothing."""
+    """The owner of runs: a slug, `slot:NAME` or `workflow:ID`; 404 for any other text."""
     prefix, colon, rest = name.partition(":")
     if colon and prefix in OWNERS and OWNER_PATTERN.fullmatch(rest):
         return name
@@ -79,26 +79,26 @@ def known_owner(name: str) -> str:
 
 
 def run_id_of(text: str) -> int:
-    """The id a text names; text that is no id names no run."""
+    """A run id; 404 for any other text."""
     if not _RUN_ID.fullmatch(text):
         raise NotFound(f"there is no run {shown(text)}")
     return int(text)
 
 
 def slug_cursor(cursor: str | None) -> str | None:
-    """Where a list of schedules goes on."""
+    """The cursor of a list of schedules."""
     if cursor is not None and not SLUG_PATTERN.fullmatch(cursor):
-        refuse("cursor", f"{shown(cursor)} is not a cursor; send the `next` of the page before, or leave it out")
+        refuse("cursor", f"{shown(cursor)} is not a cursor; send `next` of the previous page, or leave it out")
     return cursor
 
 
 def slugs_of(text: str | None) -> list[str] | None:
-    """Schedules by name, with commas between."""
+    """Slugs separated by commas."""
     if text is None:
         return None
     slugs = [slug for slug in (part.strip() for part in text.split(",")) if slug]
     if not slugs or len(slugs) > SLUGS_MAX:
-        refuse("slugs", f"names {len(slugs)}; write 1 to {SLUGS_MAX} slugs with commas, or leave it out for all")
+        refuse("slugs", f"has {len(slugs)} slugs; write 1 to {SLUGS_MAX}, separated by commas, or leave it out for all")
     wrong = [slug for slug in slugs if not SLUG_PATTERN.fullmatch(slug)]
     if wrong:
         refuse("slugs", f"{shown(wrong[0])} is not a slug")
@@ -106,9 +106,9 @@ def slugs_of(text: str | None) -> list[str] | None:
 
 
 def run_cursor(cursor: str | None) -> int | None:
-    """Where a list of runs goes on."""
+    """The cursor of a list of runs."""
     if cursor is not None and not _RUN_ID.fullmatch(cursor):
-        refuse("cursor", f"{shown(cursor)} is not a cursor; send the `next` of the page before, or leave it out")
+        refuse("cursor", f"{shown(cursor)} is not a cursor; send `next` of the previous page, or leave it out")
     return None if cursor is None else int(cursor)
 
 
@@ -118,7 +118,7 @@ def instant_of(text: str, field: str) -> Instant:
 
 
 def duration_of(text: str, field: str, *, most: Duration, most_text: str) -> Duration:
-    """A length in the query, as a duration or in seconds."""
+    """A duration in the query, such as 30s, or a number of seconds."""
     length = parse_duration(f"{text}s" if _SECONDS.fullmatch(text) else text, field)
     if length > most:
         refuse(field, f"{shown(text)} is too long; give at most {most_text}")
@@ -126,7 +126,7 @@ def duration_of(text: str, field: str, *, most: Duration, most_text: str) -> Dur
 
 
 def text_of(data: Mapping[str, Any], name: str) -> str | None:
-    """A text in a body, or None for null and for nothing."""
+    """A string in a body; None if null or absent."""
     value = data.get(name)
     if value is not None and not isinstance(value, str):
         raise Invalid(FieldError(name, f"{shown(value)} is not a text; put it in quotes"))
@@ -134,10 +134,10 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def until_of(data: Mapping[str, Any], now: Instant) -> str | None:
-    """When a pause ends by itself; a time that is past is refused."""
+    """When a pause ends by itself; a time in the past is refused."""
     until = text_of(data, "until")
     if until is not None and instant_of(until, "until") <= now:
-        refuse("until", f"lies in the past (now is {format_instant(now)}); give a later time")
+        refuse("until", f"is in the past (now is {format_instant(now)}); give a later time")
     return until
 
 
@@ -146,7 +146,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice[:80]!r} is there twice")
+        raise ValueError(f"duplicate key {twice[:80]!r}")
     return found
 
 

@@ -1,10 +1,10 @@
 """What each role may do.
 
-`read` may read everything but the logins, `admin` may do everything. `operate` may also act on what exists (run, pause,
+`read` may read all except the logins, `admin` may do everything. `operate` may also act on what exists (run, pause,
 resume, cancel, retry, acknowledge, test), but not define or remove anything. A run's token and an agent's token may
 report and wake.
 
-Every route that changes something is listed with the least role that it needs; one that is not listed needs `admin`.
+Every route that changes something is listed with its minimum role; one that is not listed needs `admin`.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from wakeful.server.http.access import Caller
 
 Least: TypeAlias = Literal["agent", "operate", "admin", "own"]
-"""The least role a route needs. `own`: it has a proof of its own, such as the token of a run or of a hook."""
+"""The minimum role of a route. `own`: it has its own authentication, such as the token of a run or a hook."""
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -66,7 +66,7 @@ WRITING: Final[dict[str, Least]] = {
 }
 
 ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins"})
-"""Reading these would give away more than `read` has."""
+"""Reading these would give more rights than `read` has."""
 
 
 def _pattern(least: frozenset[Least]) -> re.Pattern[str]:

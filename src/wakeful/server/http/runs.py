@@ -22,28 +22,30 @@ RunPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, ex
 
 
 LogOfRun: TypeAlias = Callable[[int, Instant, Instant], Awaitable[RunLog]]
-"""What the log says of a run between two times."""
+"""The log lines of a run between two times."""
 
 
 def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
-    """The routes, over one app; without a log, a run has none."""
+    """The routes for one app; `log` may be missing."""
     router = APIRouter(prefix="/api/runs", tags=["runs"])
 
-    @router.get("", summary="The ledger", responses={200: answer(shapes.Runs, "Newest first."), **problems()})
+    @router.get(
+        "", summary="List runs (the ledger)", responses={200: answer(shapes.Runs, "Newest first."), **problems()}
+    )
     async def list_all_runs(
-        limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
-        cursor: Annotated[str | None, Query(description="the `next` of the page before")] = None,
-        outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
+        cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
+        outcome: Annotated[shapes.Outcome | None, Query(description="only runs with this outcome")] = None,
     ) -> Response:
         return await runs_page(app, None, limit=limit, before_id=run_cursor(cursor), outcome=outcome)
 
     @router.get(
         "/{id}",
-        summary="One run, with its ladder, its attempts and its log",
-        responses={200: answer(shapes.RunWithLog, "As it stands."), **problems(404)},
+        summary="One run, with its rungs, attempts and log",
+        responses={200: answer(shapes.RunWithLog, "The run."), **problems(404)},
     )
     async def get_run(id: RunPath) -> Response:
-        """`log` has the lines of the log about it, oldest first, as far as they are kept; bounded."""
+        """`log` has its log lines, oldest first, as far as they are kept; bounded."""
         run = await app.get_run(run_id_of(id))
         if log_of_run is None:
             return JSONResponse(run.to_json())
@@ -53,24 +55,24 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
 
     @router.post(
         "/{id}/receipt",
-        summary="Say how far a run got",
+        summary="Post a receipt for a run",
         openapi_extra=body(shapes.Receipt),
-        responses={200: answer(shapes.Received, "It was taken."), **problems(404)},
+        responses={200: answer(shapes.Received, "The receipt was accepted."), **problems(404)},
     )
     async def post_receipt(
         id: RunPath,
         request: Request,
-        token: Annotated[str | None, Query(description="the token of the run; or as a bearer token")] = None,
+        token: Annotated[str | None, Query(description="token of the run; may also be sent as a bearer token")] = None,
         authorization: Annotated[str | None, Header(include_in_schema=False)] = None,
     ) -> Response:
-        """For the agent or the command itself, which was given this address with the token of its run."""
+        """For the agent or command of the run, which gets this URL and the run's token."""
         run_id = run_id_of(id)
         data = await read_json(request)
         fields = Fields(data if isinstance(data, Mapping) else {"rung": data})
         fields.refuse_unknown(("rung", "text", "usage", "error"))
         given = token or (authorization or "").partition(" ")[2].strip()
-        if not app.knows_token(run_id, given):  # said before anything else, so that nothing is learnt without the token
-            raise Refused(401, "the token is not this run's", headers={"WWW-Authenticate": "Bearer"})
+        if not app.knows_token(run_id, given):  # checked first, so that nothing is revealed without the token
+            raise Refused(401, "the token does not belong to this run", headers={"WWW-Authenticate": "Bearer"})
         fields.finish()
         status = await app.receive(
             run_id,

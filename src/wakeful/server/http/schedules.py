@@ -1,4 +1,4 @@
-"""`/api/schedule`: what should happen, and when."""
+"""`/api/schedule`: schedules."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -39,10 +39,13 @@ RECENT_MAX: Final = 30
 TIMES_MAX: Final = 1_000
 WAIT_MAX: Final = MINUTE
 
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="how many at most")]
-Cursor = Annotated[str | None, Query(description="the `next` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="maximum number of items")]
+Cursor = Annotated[str | None, Query(description="`next` of the previous page")]
 Slugs = Annotated[
-    str | None, Query(max_length=7_000, description="only these, with commas, 100 at most; nothing else narrows them")
+    str | None,
+    Query(
+        max_length=7_000, description="only these slugs, separated by commas, at most 100; other filters are ignored"
+    ),
 ]
 SlugPath = Annotated[str, Path(json_schema_extra={"pattern": f"^{SLUG_PATTERN.pattern}$"}, examples=["daily-standup"])]
 OwnerPath = Annotated[
@@ -52,11 +55,13 @@ OwnerPath = Annotated[
         examples=["daily-standup"],
     ),
 ]
-IfMatch = Annotated[str | None, Header(description="only if its ETag is still this one")]
-IfNoneMatch = Annotated[str | None, Header(description="* : only if there is none yet")]
-DryRun = Annotated[bool, Query(alias="dryRun", description="check it, change nothing, and tell the next five times")]
-ETAG: Final = "names the version of the definition"
-WARNING: Final = "what its writer should know, if there is something"
+IfMatch = Annotated[str | None, Header(description="write only if the ETag is still this one")]
+IfNoneMatch = Annotated[str | None, Header(description="* : write only if it does not exist yet")]
+DryRun = Annotated[
+    bool, Query(alias="dryRun", description="check the definition and return the next five times; change nothing")
+]
+ETAG: Final = "version of the definition"
+WARNING: Final = "a warning about the definition, if any"
 PATCH_BODY: Final = {
     "requestBody": {
         "required": True,
@@ -69,7 +74,7 @@ PATCH_BODY: Final = {
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/schedule", tags=["schedules"])
     for add in (_add_reads, _add_put, _add_patch, _add_delete, _add_commands, _add_questions):
         add(router, app)
@@ -79,23 +84,23 @@ def routes(app: Wakeful) -> APIRouter:
 def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get("", summary="List schedules", responses={200: answer(shapes.Schedules, "A page."), **problems()})
     async def list_schedules(
-        status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
+        status: Annotated[shapes.Status | None, Query(description="only schedules with this status")] = None,
         q: Annotated[
-            str | None, Query(max_length=200, description="a text in the slug, or in what the schedule does")
+            str | None, Query(max_length=200, description="only schedules with this text in the slug or the action")
         ] = None,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
         slugs: Slugs = None,
         recent: Annotated[
-            int, Query(ge=0, le=RECENT_MAX, description="so many of the newest rows of the ledger beside each")
+            int, Query(ge=0, le=RECENT_MAX, description="include this many of the latest runs with each")
         ] = 0,
-        troubled: Annotated[bool, Query(description="only those whose health is failing or late")] = False,
-        health: Annotated[shapes.Health | None, Query(description="only those of this health")] = None,
+        troubled: Annotated[bool, Query(description="only schedules whose health is failing or late")] = False,
+        health: Annotated[shapes.Health | None, Query(description="only schedules with this health")] = None,
         finished: Annotated[
-            bool | None, Query(description="true: only one-shots that succeeded; false: all but those")
+            bool | None, Query(description="true: only one-shots that succeeded; false: all others")
         ] = None,
     ) -> Response:
-        """In slug order. A page of a search may be short, or even empty, and still have a `next`."""
+        """Ordered by slug. A filtered page may be short or even empty and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
         choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished)
         page, runs = await app.search(choice, recent=recent)
@@ -107,7 +112,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get(
         "/{slug}",
         summary="One schedule",
-        responses={200: answer(shapes.Schedule, "As it stands.", ETag=ETAG), **problems(404)},
+        responses={200: answer(shapes.Schedule, "The current state.", ETag=ETAG), **problems(404)},
     )
     async def get_schedule(slug: SlugPath) -> Response:
         return _shown(await app.get(known_slug(slug)))
@@ -120,7 +125,7 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
         openapi_extra=body(shapes.Definition),
         responses={
             200: answer(shapes.Schedule, "Updated, or only checked.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
-            201: answer(shapes.Schedule, "Created.", ETag=ETAG, Location="where it is"),
+            201: answer(shapes.Schedule, "Created.", ETag=ETAG, Location="its URL"),
             **problems(409, 412),
         },
     )
@@ -131,7 +136,7 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
         if_none_match_header: Annotated[IfNoneMatch, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        """Where it stands (its cadence, a pause, its errors in a row) is kept; only another timing plans anew."""
+        """Its state (next time, pause, error count) is kept; only a changed timing is planned again."""
         guard = if_match(if_match_header) or if_none_match(if_none_match_header)
         written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
         return _written(written, is_rehearsal=dry_run)
@@ -140,10 +145,10 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
 def _add_patch(router: APIRouter, app: Wakeful) -> None:
     @router.patch(
         "/{slug}",
-        summary="Change some of a schedule (RFC 7396)",
+        summary="Change fields of a schedule (RFC 7396)",
         openapi_extra=PATCH_BODY,
         responses={
-            200: answer(shapes.Schedule, "As it stands now.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
+            200: answer(shapes.Schedule, "The new state.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
             **problems(404, 409, 412),
         },
     )
@@ -153,7 +158,7 @@ def _add_patch(router: APIRouter, app: Wakeful) -> None:
         dry_run: DryRun = False,
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
     ) -> Response:
-        """Objects merge, null takes a field back to what is usual, everything else replaces."""
+        """Objects merge, null resets a field to its default, everything else replaces."""
         changes = await read_json(request)
         if not isinstance(changes, Mapping):
             refuse("", "a patch is a JSON object; write {…}")
@@ -168,7 +173,10 @@ def _add_delete(router: APIRouter, app: Wakeful) -> None:
         summary="Remove a schedule",
         status_code=204,
         response_class=Response,
-        responses={204: {"description": "Removed; a run under way ends, the ledger stays."}, **problems(404, 412)},
+        responses={
+            204: {"description": "Removed; a run in progress finishes, the ledger stays."},
+            **problems(404, 412),
+        },
     )
     async def delete_schedule(
         slug: SlugPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
@@ -180,23 +188,23 @@ def _add_delete(router: APIRouter, app: Wakeful) -> None:
 def _add_commands(router: APIRouter, app: Wakeful) -> None:
     @router.post(
         "/{slug}/run",
-        summary="Run it now",
+        summary="Run a schedule now",
         status_code=202,
         responses={
-            200: answer(shapes.Run, "With `wait`: the run as it ended."),
-            202: answer(shapes.Started, "It was asked for; with `wait`: it has not ended within the timeout."),
+            200: answer(shapes.Run, "With `wait`: the finished run."),
+            202: answer(shapes.Started, "The run was requested; with `wait`: it has not ended within the timeout."),
             **problems(404, 409),
         },
     )
     async def run_schedule(
         slug: SlugPath,
         request: Request,
-        wait: Annotated[bool, Query(description="answer when it has ended")] = False,
+        wait: Annotated[bool, Query(description="respond when the run has ended")] = False,
         patience: Annotated[
             str, Query(alias="timeout", description="how long to wait, at most 60s", examples=["10s"])
         ] = "60s",
     ) -> Response:
-        """One attempt, without touching the cadence; 409 if it has an open run."""
+        """One attempt; the next times do not change. 409 if it has an open run."""
         within = duration_of(patience, "timeout", most=WAIT_MAX, most_text="60s")
         await read_object(request, known=())
         run = await app.run_now(known_slug(slug))
@@ -205,39 +213,39 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
                 ended = await app.wait_for(run.run_id, within=format_duration(within))
                 return JSONResponse(ended.to_json())
             except Conflict:
-                pass  # still under way: it was asked for, and that stands
+                pass  # still in progress: the run was requested all the same
         return JSONResponse({"runId": str(run.run_id)}, 202)
 
     @router.post(
         "/{slug}/pause",
-        summary="Pause it",
+        summary="Pause a schedule",
         openapi_extra=body(shapes.Pause, is_required=False),
-        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+        responses={200: answer(shapes.Schedule, "The new state."), **problems(404, 409)},
     )
     async def pause_schedule(slug: SlugPath, request: Request) -> Response:
-        """Nothing of it starts until it is resumed, or until a time; what runs, ends."""
+        """Nothing starts until it is resumed, or until a time; a run in progress finishes."""
         data = await read_object(request, known=("until",))
         await app.pause(known_slug(slug), until_of(data, app.moment().now))
         return _shown(await app.get(slug))
 
     @router.post(
         "/{slug}/resume",
-        summary="Resume it",
-        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404, 409)},
+        summary="Resume a schedule",
+        responses={200: answer(shapes.Schedule, "The new state."), **problems(404, 409)},
     )
     async def resume_schedule(slug: SlugPath, request: Request) -> Response:
-        """A paused or disabled one goes on from now; its errors count anew."""
+        """Continues a paused or disabled schedule from now on; resets the error count."""
         await read_object(request, known=())
         await app.resume(known_slug(slug))
         return _shown(await app.get(slug))
 
     @router.post(
         "/{slug}/acknowledge",
-        summary="Acknowledge its trouble",
-        responses={200: answer(shapes.Schedule, "As it stands now."), **problems(404)},
+        summary="Acknowledge the incident of a schedule",
+        responses={200: answer(shapes.Schedule, "The new state."), **problems(404)},
     )
     async def acknowledge_schedule(slug: SlugPath, request: Request) -> Response:
-        """Its incident ends without a report, and a one-shot that failed is done."""
+        """Closes its incident without a recovery message; a failed one-shot is done."""
         await read_object(request, known=())
         await app.acknowledge(known_slug(slug))
         return _shown(await app.get(slug))
@@ -246,39 +254,39 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
 def _add_questions(router: APIRouter, app: Wakeful) -> None:
     @router.get(
         "/{slug}/runs",
-        summary="Its rows of the ledger",
+        summary="List the runs of a schedule",
         responses={200: answer(shapes.Runs, "Newest first."), **problems(404)},
     )
     async def list_runs(
         slug: SlugPath,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
-        outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
+        outcome: Annotated[shapes.Outcome | None, Query(description="only runs with this outcome")] = None,
     ) -> Response:
-        """Also of a schedule that was removed, as long as the ledger keeps its rows, and of `heartbeat`."""
+        """Also for a removed schedule, as long as the ledger keeps its rows, and for `heartbeat`."""
         return await runs_page(app, known_slug(slug), limit=limit, before_id=run_cursor(cursor), outcome=outcome)
 
     @router.get(
         "/{slug}/stats",
-        summary="Its record",
+        summary="Statistics of a schedule",
         responses={200: answer(shapes.Stats, "Counts, success rate, durations, streak."), **problems(404)},
     )
     async def get_stats(
         slug: OwnerPath, since: Annotated[str | None, Query(description="a time; default: all history")] = None
     ) -> Response:
-        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        """Also for `slot:NAME`, `workflow:ID` and `heartbeat`."""
         start = None if since is None else format_instant(instant_of(since, "since"))
         return JSONResponse((await app.stats(known_owner(slug), since=start)).to_json())
 
     @router.get(
         "/{slug}/next",
-        summary="Its next times",
+        summary="Next times of a schedule",
         responses={200: answer(shapes.NextTimes, "Strictly after `after`."), **problems(404)},
     )
     async def get_next(
         slug: SlugPath,
-        count: Annotated[int, Query(ge=1, le=TIMES_MAX, description="how many")] = 5,
-        after: Annotated[str | None, Query(description="a time; left out: now")] = None,
+        count: Annotated[int, Query(ge=1, le=TIMES_MAX, description="number of times")] = 5,
+        after: Annotated[str | None, Query(description="a time; default: now")] = None,
     ) -> Response:
         start = None if after is None else format_instant(instant_of(after, "after"))
         times: list[datetime] = await app.next_times(known_slug(slug), count, after=start)
@@ -286,13 +294,13 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
 
     @router.get(
         "/{slug}/why",
-        summary="Why it ran, did not, or will not",
+        summary="Why it ran, did not run, or will not run",
         responses={200: answer(shapes.Why, "One sentence, and the facts."), **problems(404)},
     )
     async def get_why(
-        slug: OwnerPath, at: Annotated[str | None, Query(description="an instant; left out: how it stands now")] = None
+        slug: OwnerPath, at: Annotated[str | None, Query(description="an instant; default: the current state")] = None
     ) -> Response:
-        """Also of `slot:NAME`, `workflow:ID` and `heartbeat`."""
+        """Also for `slot:NAME`, `workflow:ID` and `heartbeat`."""
         asked = None if at is None else format_instant(instant_of(at, "at"))
         return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
 
@@ -302,7 +310,7 @@ def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | N
 
 
 def warning_header(warnings: Sequence[str]) -> dict[str, str]:
-    """What the writer of something that was accepted should know."""
+    """Warnings about an accepted definition, as a header."""
     return {"Wakeful-Warning": "; ".join(warnings)} if warnings else {}
 
 

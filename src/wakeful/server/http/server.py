@@ -10,13 +10,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 DOOR_GRACE: Final = 3
-"""Seconds that open requests get when the door closes: a stream never ends by itself."""
+"""Seconds that open requests get at shutdown: a stream never ends by itself."""
 ARRIVE_WITHIN: Final = 60
-"""Seconds in which the head of a request must arrive, and then its body."""
+"""Seconds within which the head of a request must arrive, and then its body."""
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP as uvicorn reads it; a connection whose request does not arrive in time is closed."""
+    """Uvicorn's HTTP protocol with a timeout: a connection whose request does not arrive in time is closed."""
 
     arrive_within: float = ARRIVE_WITHIN
     _arriving: asyncio.TimerHandle | None = None
@@ -56,7 +56,7 @@ class Protocol(HttpToolsProtocol):
 
 
 def make_server(api: ASGIApp, *, door_grace: int = DOOR_GRACE, protocol: type[Protocol] = Protocol) -> uvicorn.Server:
-    """A server for an event loop that is somebody else's, who also hears the signals."""
+    """A server on an existing event loop, whose owner also handles the signals."""
     config = uvicorn.Config(
         api,
         http=protocol,

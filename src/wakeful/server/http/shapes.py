@@ -1,7 +1,7 @@
-"""The shapes of requests and answers, for the OpenAPI page.
+"""Shapes of requests and responses, for OpenAPI.
 
-They describe, they do not read: a definition is read by `core.definition_json`, which knows every rule and answers with
-every fault. Tests hold the answers of all routes against these shapes.
+They only describe: a definition is parsed by `core.schedule.definition_json`, which knows every rule and returns every
+error. Tests check the responses of all routes against these shapes.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -17,7 +17,7 @@ Duration = Annotated[
     Field(pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", examples=["90s", "30m", "2h"]),
 ]
 At = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-30T09:00:00.000Z"])]
-# As its writer wrote it: with an offset, or without one where a zone stands beside it.
+# As written: with an offset, or without one if there is a zone field.
 WrittenAt = Annotated[str, Field(examples=["2026-01-30T09:00:00+01:00"])]
 Zone = Annotated[str, Field(examples=["Asia/Shanghai"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["daily-standup"])]
@@ -33,7 +33,7 @@ Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", 
 
 
 class Shape(BaseModel):
-    """An object with these fields and no other."""
+    """An object with these fields and no others."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
@@ -47,7 +47,7 @@ class Cron(Shape):
 
 
 class Every(Shape):
-    """At a fixed distance, on the grid of an anchor."""
+    """At a fixed interval, aligned to an anchor."""
 
     type: Literal["every"]
     every: Duration
@@ -56,7 +56,7 @@ class Every(Shape):
 
 
 class Interval(Shape):
-    """Every so many minutes."""
+    """Every given number of minutes."""
 
     type: Literal["interval"]
     interval_minutes: Annotated[float, Field(gt=0, examples=[60])]
@@ -89,7 +89,7 @@ class AfterReset(Shape):
 
 
 class Manual(Shape):
-    """Only when a person asks."""
+    """Only on request."""
 
     type: Literal["manual"]
 
@@ -109,7 +109,7 @@ class Command(Shape):
 
 
 class Http(Shape):
-    """Send a request."""
+    """Send an HTTP request."""
 
     url: Annotated[str, Field(examples=["http://127.0.0.1:9000/in"])]
     method: str | None = None
@@ -126,7 +126,7 @@ class Call(Shape):
 
 
 class Event(Shape):
-    """Raise a system event for the heartbeat."""
+    """Queue a system event for the heartbeat."""
 
     text: Text
     context_key: str | None = None
@@ -140,28 +140,26 @@ class Deliver(Shape):
 
 
 class Retry(Shape):
-    """How often, and how long apart, the same instant is tried again."""
+    """Retries of the same instant: how many, and how far apart."""
 
     times: Annotated[int, Field(ge=0)] | None = None
     delay: Duration | None = None
-    backoff: Annotated[int, Field(ge=1, le=10, description="each delay is this many times the one before")] | None = (
-        None
-    )
-    delay_max: Annotated[Duration, Field(description="no delay is longer")] | None = None
-    on: Annotated[list[str], Field(description="of a call: only after these exceptions")] | None = None
-    give_up_on: Annotated[list[str], Field(description="of a call: never after these exceptions")] | None = None
+    backoff: Annotated[int, Field(ge=1, le=10, description="factor from one delay to the next")] | None = None
+    delay_max: Annotated[Duration, Field(description="longest delay")] | None = None
+    on: Annotated[list[str], Field(description="for a call: only after these exceptions")] | None = None
+    give_up_on: Annotated[list[str], Field(description="for a call: never after these exceptions")] | None = None
 
 
 class AlertOption(Shape):
-    """When people are told of its trouble, and where; what is left out is taken from the settings."""
+    """When and where people are alerted; missing fields come from the settings."""
 
-    errors: Annotated[int, Field(ge=1, description="bad instants in a row")] | None = None
+    errors: Annotated[int, Field(ge=1, description="consecutive bad instants")] | None = None
     within: Annotated[Duration, Field(description="or an instant still bad this long after its time")] | None = None
     channel: Text | None = None
 
 
 class ActiveHours(Shape):
-    """The part of each day in which it may start."""
+    """The hours of the day in which it may start."""
 
     start: str
     end: str
@@ -180,7 +178,7 @@ class _Written(Shape):
     enabled: bool | None = None
     deliver: Annotated[
         Deliver | Annotated[list[Deliver], Field(min_length=1, max_length=ADDRESSEES_MAX)] | None,
-        Field(description="one addressee, or several: each gets a delivery of its own"),
+        Field(description="one recipient, or several: each gets its own delivery"),
     ] = None
     catch_up: Literal["once", "skip", "all"] | None = None
     catch_up_max: Annotated[int, Field(ge=1)] | None = None
@@ -197,14 +195,14 @@ class _Written(Shape):
     lane: str | None = None
     alert: Annotated[
         AlertOption | Literal[False] | None,
-        Field(description="null: as [alerts] in the settings says; false: nothing is reported"),
+        Field(description="null: as in [alerts] in the settings; false: no alerts"),
     ] = None
 
 
 class Definition(_Written):
-    """What should happen, and when: a schedule, and exactly one of prompt, command, http, call and event.
+    """A definition: a schedule, and exactly one of prompt, command, http, call and event.
 
-    The fields a schedule reads back with besides are accepted and ignored, so what was read may be written again."""
+    Read-only fields of a schedule are accepted and ignored, so that a response can be sent back."""
 
     slug: Slug | None = None
     status: Any = None
@@ -225,7 +223,7 @@ class Definition(_Written):
 
 
 class RunSummary(Shape):
-    """A row of the ledger, in short."""
+    """A ledger row in short form."""
 
     run_id: RunId
     planned_at: At
@@ -234,23 +232,23 @@ class RunSummary(Shape):
     trigger: Trigger
     outcome: Outcome
     reason: str | None
-    error: Annotated[str | None, Field(description="its first 200 characters")]
-    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    error: Annotated[str | None, Field(description="first 200 characters")]
+    count: Annotated[int, Field(description="number of instants that the row covers, if more than one")] = 1
     planned_until: At | None = None
 
 
 class Schedule(_Written):
-    """A schedule as it stands."""
+    """A schedule: definition and state."""
 
     slug: Slug
     enabled: bool
-    description: Annotated[str | None, Field(description="in words, when it runs")]
+    description: Annotated[str | None, Field(description="when it runs, in words")]
     status: Status
     health: Health
     status_reason: str | None
     last_run: At | None
     last_result: Literal["success", "error"] | None
-    last_outcome: Annotated[Outcome | None, Field(description="how its last run, or the last attempt of it, ended")]
+    last_outcome: Annotated[Outcome | None, Field(description="outcome of its last run or last attempt")]
     last_error: str | None
     session_id: str | None
     next_run: At | None
@@ -259,18 +257,18 @@ class Schedule(_Written):
     updated_at: At
     version: int
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
-    recent: Annotated[list[RunSummary], Field(description="with recent: the newest rows of the ledger")] = []
+    recent: Annotated[list[RunSummary], Field(description="with recent: the latest ledger rows")] = []
 
 
 class Schedules(Shape):
-    """A page of schedules, in the order of their slugs."""
+    """A page of schedules, ordered by slug."""
 
     schedules: list[Schedule]
-    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+    next: Annotated[str | None, Field(description="cursor of the next page; null on the last page")]
 
 
 class Attempt(Shape):
-    """One try of a run."""
+    """One attempt of a run."""
 
     attempt: int
     started_at: At | None
@@ -281,10 +279,10 @@ class Attempt(Shape):
 
 
 class RunDelivery(Shape):
-    """What became of what a run had to say; the run's outcome does not depend on it."""
+    """The delivery of a run's reply; the run's outcome does not depend on it."""
 
     status: Literal["pending", "delivered", "dead", "suppressed"]
-    reason: Annotated[str | None, Field(description="of a suppressed one: why there is nothing to deliver")] = None
+    reason: Annotated[str | None, Field(description="if suppressed: why there is nothing to deliver")] = None
     id: str | None = None
     channel: str | None = None
     to: str | None = None
@@ -292,16 +290,16 @@ class RunDelivery(Shape):
     last_error: str | None = None
     ended_at: At | None = None
     purpose: Annotated[
-        Literal["message", "alert", "note"] | None, Field(description="note: word that no reply could be read")
+        Literal["message", "alert", "note"] | None, Field(description="note: a message that no reply could be read")
     ] = None
 
 
 class Usage(Shape):
-    """What a run used, alone; null: not known."""
+    """Tokens and cost of one run; null if unknown."""
 
-    input: Annotated[int | None, Field(description="tokens sent, cached ones included")]
-    cached_input: Annotated[int | None, Field(description="of those, read from a cache")]
-    output: Annotated[int | None, Field(description="tokens that came back, reasoning included")]
+    input: Annotated[int | None, Field(description="input tokens, including cached ones")]
+    cached_input: Annotated[int | None, Field(description="input tokens read from a cache")]
+    output: Annotated[int | None, Field(description="output tokens, including reasoning")]
     reasoning: int | None
     total: int | None
     model: str | None
@@ -328,17 +326,17 @@ class Run(Shape):
     next_attempt_at: At | None
     session_id: str | None
     usage: Usage | None
-    cost: Annotated[float | None, Field(description="in US dollars; null: not known")]
+    cost: Annotated[float | None, Field(description="in US dollars; null if unknown")]
     priced: Priced
-    count: Annotated[int, Field(description="how many instants the row stands for, if more than one")] = 1
+    count: Annotated[int, Field(description="number of instants that the row covers, if more than one")] = 1
     planned_until: At | None = None
     reply: str | None = None
     output: str | None = None
-    delivery: Annotated[RunDelivery | None, Field(description="the first of `deliveries`, or why there is none")] = None
-    deliveries: Annotated[list[RunDelivery], Field(description="one for each addressee")] = []
+    delivery: Annotated[RunDelivery | None, Field(description="first of `deliveries`, or why there is none")] = None
+    deliveries: Annotated[list[RunDelivery], Field(description="one for each recipient")] = []
     blocked_by: RunId | None = None
     stuck: bool = False
-    reasons: Annotated[list[str], Field(description="of a turn: everything that asked for it, in order")] = []
+    reasons: Annotated[list[str], Field(description="for a turn: all wake requests, in order")] = []
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
     refused_tools: Annotated[list[str], Field(description="tools that the agent was not allowed to use")] = []
 
@@ -360,50 +358,50 @@ class LogLine(Shape):
 
 
 class RunWithLog(Run):
-    """One row of the ledger, and what the log says of it."""
+    """One ledger row with its log lines."""
 
     log: Annotated[list[LogLine], Field(description="oldest first, as far as it is kept")] = []
-    log_is_cut: Annotated[bool, Field(description="there is more than this")] = False
+    log_is_cut: Annotated[bool, Field(description="whether there are more lines")] = False
 
 
 class Runs(Shape):
     """A page of the ledger, newest first."""
 
     runs: list[Run]
-    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+    next: Annotated[str | None, Field(description="cursor of the next page; null on the last page")]
 
 
 class HandlerRunRow(Run):
-    """One row of the ledger, of a workflow."""
+    """One ledger row of a workflow."""
 
-    handler: Annotated[str | None, Field(description="which handler ran, or did not")]
+    handler: Annotated[str | None, Field(description="the handler concerned")]
 
 
 class WorkflowRuns(Shape):
     """A page of a workflow's ledger, newest first."""
 
     runs: list[HandlerRunRow]
-    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+    next: Annotated[str | None, Field(description="cursor of the next page; null on the last page")]
 
 
 class Started(Shape):
-    """A run that was asked for."""
+    """A requested run."""
 
     run_id: RunId
 
 
 class Stats(Shape):
-    """The record of a schedule."""
+    """Statistics of a schedule."""
 
     since: At | None
     counts: dict[Outcome, int]
     success_rate: float | None
     p50_duration_ms: int | None
     p95_duration_ms: int | None
-    streak: Annotated[int, Field(description="successes in a row; negative: errors in a row")]
+    streak: Annotated[int, Field(description="consecutive successes; negative: consecutive errors")]
     next_run: At | None
     last_run: At | None
-    tokens: Annotated[int | None, Field(description="of all runs that told; null: none did")]
+    tokens: Annotated[int | None, Field(description="sum over all runs with known usage; null if none")]
     cost: Annotated[float | None, Field(description="in US dollars, likewise")]
 
 
@@ -414,14 +412,14 @@ class NextTimes(Shape):
 
 
 class Why(Shape):
-    """The cause, for people and for programs."""
+    """The explanation, for people and for programs."""
 
     sentence: str
     facts: dict[str, Any]
 
 
 class Receipt(Shape):
-    """How far an agent or a command says it got."""
+    """A receipt: how far an agent or a command got."""
 
     rung: Literal["accepted", "started", "finished"]
     text: str | None = None
@@ -430,33 +428,33 @@ class Receipt(Shape):
 
 
 class Received(Shape):
-    """What became of a receipt: it was waited for, nobody waited any more, it said nothing new."""
+    """The result of a receipt: taken, late (the wait was over), or again (nothing new)."""
 
     status: Literal["taken", "late", "again"]
 
 
 class Pause(Shape):
-    """How long to pause; without `until`, until it is resumed."""
+    """When the pause ends; without `until`, when it is resumed."""
 
     until: At | None = None
 
 
 class Fire(Shape):
-    """Something that will start."""
+    """An upcoming start."""
 
     slug: Annotated[str, Field(description="a schedule's slug, `heartbeat`, `workflow:ID` or `slot:NAME`")]
     kind: Literal["schedule", "retry", "waiting", "beat", "producer", "wakeAt", "wake"]
-    handler: Annotated[str | None, Field(description="of a workflow")]
+    handler: Annotated[str | None, Field(description="for a workflow")]
     planned_at: At
     due_at: At
 
 
 class Upcoming(Shape):
-    """What is to come, in the order it is due."""
+    """Upcoming starts, ordered by due time."""
 
     upcoming: list[Fire]
-    until: Annotated[At, Field(description="what is due up to here is in the list")]
-    is_cut: Annotated[bool, Field(description="whether that is earlier than what was asked for")]
+    until: Annotated[At, Field(description="the list is complete up to this time")]
+    is_cut: Annotated[bool, Field(description="whether that is earlier than requested")]
 
 
 class TimelineRow(Shape):
@@ -469,9 +467,9 @@ class TimelineRow(Shape):
     next_run: At | None
     timezone: str | None
     runs: Annotated[list[RunSummary], Field(description="newest first")]
-    whole_since: Annotated[At, Field(description="older rows of the ledger were not looked at")]
-    planned: Annotated[list[At], Field(description="instants that are to come, in order")]
-    whole_until: Annotated[At, Field(description="later instants were not looked at")]
+    whole_since: Annotated[At, Field(description="the runs are complete since this time")]
+    planned: Annotated[list[At], Field(description="upcoming instants, in order")]
+    whole_until: Annotated[At, Field(description="the instants are complete until this time")]
 
 
 class OtherRow(TimelineRow):
@@ -481,25 +479,25 @@ class OtherRow(TimelineRow):
 
 
 class Timeline(Shape):
-    """A page of schedules between two times, in the order of their slugs."""
+    """A page of schedules between two times, ordered by slug."""
 
     since: At
     until: At
     now: At
     rows: list[TimelineRow]
-    others: Annotated[list[OtherRow], Field(description="with the first page: whatever else has something planned")]
-    next: Annotated[str | None, Field(description="the cursor of the next page; null: this is the last")]
+    others: Annotated[list[OtherRow], Field(description="on the first page: everything else with planned instants")]
+    next: Annotated[str | None, Field(description="cursor of the next page; null on the last page")]
 
 
 class FieldProblem(Shape):
-    """One fault."""
+    """One invalid field."""
 
     field: str
     message: str
 
 
 class Problem(BaseModel):
-    """Why something was not granted."""
+    """An error response."""
 
     type: str
     title: str
@@ -510,31 +508,31 @@ class Problem(BaseModel):
 
 
 _MEANINGS: Final = {
-    400: "What was sent cannot be accepted; `errors` names every fault.",
-    401: "A token is needed, or it is wrong.",
-    403: "The `Host` or the `Origin` is foreign.",
-    404: "There is no such thing.",
-    409: "It cannot be done in the state things are in.",
-    412: "It has changed since it was read: the `ETag` is another one.",
+    400: "The request is invalid; `errors` lists every invalid field.",
+    401: "A token is missing or invalid.",
+    403: "The `Host` or the `Origin` is not allowed.",
+    404: "Not found.",
+    409: "Not possible in the current state.",
+    412: "It has changed since it was read: the `ETag` differs.",
     413: "The body is too large.",
-    503: "Not now: the daemon is starting or stopping, or its store cannot be used.",
+    503: "The daemon is starting or stopping, or its store is unavailable.",
 }
 ALWAYS: Final = (400, 401, 403, 413, 503)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How a route may say no, besides what all of them may say."""
+    """The error responses of a route, besides the common ones."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*ALWAYS, *statuses})}
 
 
 def answer(shape: type[BaseModel], text: str, **headers: str) -> dict[str, Any]:
-    """One answer of a route."""
+    """One response of a route."""
     spelt = {name: {"description": said, "schema": {"type": "string"}} for name, said in headers.items()}
     return {"model": shape, "description": text, **({"headers": spelt} if headers else {})}
 
 
 def body(shape: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
-    """The body of a request, which the route reads by itself."""
+    """A request body that the route parses itself."""
     schema = {"$ref": f"#/components/schemas/{shape.__name__}"}
     return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}

@@ -1,4 +1,4 @@
-"""The shapes of quota slots, for the OpenAPI page; like all shapes they describe, and do not read."""
+"""Shapes of quota slots, for OpenAPI; they only describe."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ TimeOfDay = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", exa
 
 
 class SlotDefinition(Shape):
-    """What a person says about a slot; which fields there are depends on the provider, as in wakeful.toml."""
+    """A slot definition; the allowed fields depend on the provider, as in wakeful.toml."""
 
     enabled: bool | None = None
     provider: Literal["glm", "http", "command"] | None = None
@@ -42,7 +42,7 @@ class SlotDefinition(Shape):
 
 
 class SlotPoint(Shape):
-    """One reading."""
+    """One poll of the quota."""
 
     at: At
     percentage: float | None
@@ -50,7 +50,7 @@ class SlotPoint(Shape):
 
 
 class Slot(SlotDefinition):
-    """A slot as it stands, beside what was said about it."""
+    """A slot: definition and state."""
 
     name: str
     source: Literal["settings", "store"]
@@ -59,8 +59,10 @@ class Slot(SlotDefinition):
     cure: str | None
     warm: bool
     percentage: float | None
-    next_reset_time: Annotated[At | None, Field(description="None: cold")]
-    last_reset_time: Annotated[At | None, Field(description="the newest one known, also when the field vanished")]
+    next_reset_time: Annotated[At | None, Field(description="null if the key is cold")]
+    last_reset_time: Annotated[
+        At | None, Field(description="the latest known one, even if the provider no longer reports it")
+    ]
     window_start: At | None
     time_to_reset: str | None
     exhausted_until: At | None
@@ -75,8 +77,10 @@ class Slot(SlotDefinition):
     wake_disabled: bool
     disabled: bool
     last_error: str | None
-    unreachable_since: Annotated[At | None, Field(description="no connection or 5xx since then; counts as no error")]
-    unsent: Annotated[int, Field(description="sends of the current wake that did not arrive; it is repeated")]
+    unreachable_since: Annotated[
+        At | None, Field(description="no connection, or 5xx, since then; does not count as an error")
+    ]
+    unsent: Annotated[int, Field(description="failed sends of the current wake, which is retried")]
     next_wake: At | None
     next_poll: At | None
     stats: Any
@@ -87,6 +91,6 @@ class Slot(SlotDefinition):
 
 
 class Slots(Shape):
-    """All slots, in the order of their names."""
+    """All slots, ordered by name."""
 
     slots: list[Slot]

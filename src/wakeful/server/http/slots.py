@@ -1,4 +1,4 @@
-"""`/api/slots`: API keys whose windows are kept warm, and how their quota stands."""
+"""`/api/slots`: quota slots."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from wakeful.server.http.schedules import LIMIT, Cursor, Limit
 from wakeful.server.http.shapes import answer, body, problems
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", re.ASCII)
-# What reads back beside the definition: taken back in a PUT without a word, as with schedules.
+# Read-only fields: ignored in a PUT, as with schedules.
 _READ_BACK: Final = frozenset(slot_shapes.Slot.model_fields) - frozenset(slot_shapes.SlotDefinition.model_fields)
 READ_BACK: Final = frozenset(slot_shapes.Slot.model_fields[name].alias or name for name in _READ_BACK)
 PATCH_BODY: Final = {
@@ -37,7 +37,7 @@ NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$
 
 
 def routes(app: Wakeful, quota: Callable[[], Quota]) -> APIRouter:
-    """The routes, over the slots of one process."""
+    """The routes for the slots of one process."""
     router = APIRouter(prefix="/api/slots", tags=["quota"])
     _add_runs(router, app, quota)
     for add in (_add_reads, _add_writes, _add_commands):
@@ -53,7 +53,7 @@ def _add_reads(router: APIRouter, quota: Callable[[], Quota]) -> None:
     @router.get(
         "/{name}",
         summary="One slot",
-        responses={200: answer(slot_shapes.Slot, "As it stands, with its history for charts."), **problems(404)},
+        responses={200: answer(slot_shapes.Slot, "With its history for charts."), **problems(404)},
     )
     async def get_slot(name: NamePath) -> Response:
         return JSONResponse(await quota().get(_known(name)))
@@ -62,20 +62,20 @@ def _add_reads(router: APIRouter, quota: Callable[[], Quota]) -> None:
 def _add_runs(router: APIRouter, app: Wakeful, quota: Callable[[], Quota]) -> None:
     @router.get(
         "/{name}/runs",
-        summary="Its wakes in the ledger",
+        summary="List the wakes of a slot",
         responses={200: answer(shapes.Runs, "Newest first."), **problems(404)},
     )
     async def list_wakes(
         name: NamePath,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
-        outcome: Annotated[shapes.Outcome | None, Query(description="only those that ended like this")] = None,
+        outcome: Annotated[shapes.Outcome | None, Query(description="only runs with this outcome")] = None,
     ) -> Response:
         before_id = run_cursor(cursor)
         await quota().get(_known(name))
         try:
             return await runs_page(app, f"slot:{name}", limit=limit, before_id=before_id, outcome=outcome)
-        except NotFound:  # it was never woken
+        except NotFound:  # never woken
             return JSONResponse({"runs": [], "next": None})
 
 
@@ -86,12 +86,12 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
         openapi_extra=body(slot_shapes.SlotDefinition),
         responses={
             200: answer(slot_shapes.Slot, "Updated."),
-            201: answer(slot_shapes.Slot, "Created.", Location="where it is"),
+            201: answer(slot_shapes.Slot, "Created.", Location="its URL"),
             **problems(409),
         },
     )
     async def put_slot(name: NamePath, request: Request) -> Response:
-        """A slot of the settings is read-only here: 409 names the file."""
+        """A slot from the settings is read-only here: 409 names the file."""
         if not _NAME.fullmatch(name):
             refuse("name", f"{shown(name)} is not a name; use 1 to 32 letters, digits and . _ -")
         is_new = await quota().put(name, await _written(request))
@@ -100,12 +100,12 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
 
     @router.patch(
         "/{name}",
-        summary="Change some of a slot (RFC 7396)",
+        summary="Change fields of a slot (RFC 7396)",
         openapi_extra=PATCH_BODY,
-        responses={200: answer(slot_shapes.Slot, "As it stands now."), **problems(404, 409)},
+        responses={200: answer(slot_shapes.Slot, "The new state."), **problems(404, 409)},
     )
     async def patch_slot(name: NamePath, request: Request) -> Response:
-        """Null takes a field back to what is usual."""
+        """Null resets a field to its default."""
         await quota().patch(_known(name), await _written(request))
         return JSONResponse(await quota().get(name))
 
@@ -114,7 +114,7 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
         summary="Remove a slot",
         status_code=204,
         response_class=Response,
-        responses={204: {"description": "Removed; its ledger stays."}, **problems(404, 409)},
+        responses={204: {"description": "Removed; its runs stay in the ledger."}, **problems(404, 409)},
     )
     async def delete_slot(name: NamePath) -> Response:
         await quota().remove(_known(name))
@@ -124,21 +124,24 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
 def _add_commands(router: APIRouter, quota: Callable[[], Quota]) -> None:
     @router.post(
         "/{name}/wake",
-        summary="Wake it now",
+        summary="Wake a slot now",
         status_code=202,
-        responses={202: answer(shapes.Started, "A wake follows, without a pre-check."), **problems(404, 409)},
+        responses={
+            202: answer(shapes.Started, "The wake was requested; it is sent without a pre-check."),
+            **problems(404, 409),
+        },
     )
     async def wake_slot(name: NamePath, request: Request) -> Response:
-        """The run ends when a reading shows the wake, or the retry window is over."""
+        """The run ends when a poll shows the wake, or the retry window is over."""
         await read_object(request, known=())
         run_id = await quota().wake(_known(name))
         return JSONResponse({"runId": str(run_id)}, 202)
 
     @router.post(
         "/{name}/poll",
-        summary="Read its quota now",
+        summary="Poll the quota of a slot now",
         status_code=202,
-        responses={202: answer(slot_shapes.Slot, "As it stands before that reading."), **problems(404, 409)},
+        responses={202: answer(slot_shapes.Slot, "The state before that poll."), **problems(404, 409)},
     )
     async def poll_slot(name: NamePath, request: Request) -> Response:
         await read_object(request, known=())
@@ -147,11 +150,11 @@ def _add_commands(router: APIRouter, quota: Callable[[], Quota]) -> None:
 
     @router.post(
         "/{name}/resume",
-        summary="Let it go on",
-        responses={200: answer(slot_shapes.Slot, "As it stands now."), **problems(404, 409)},
+        summary="Resume a disabled slot",
+        responses={200: answer(slot_shapes.Slot, "The new state."), **problems(404, 409)},
     )
     async def resume_slot(name: NamePath, request: Request) -> Response:
-        """Nothing is disabled any more, errors count anew, and its quota is read at once."""
+        """Enables polling and waking again, resets the error counts, and polls the quota immediately."""
         await read_object(request, known=())
         await quota().resume(_known(name))
         return JSONResponse(await quota().get(name))

@@ -1,4 +1,4 @@
-"""`/api/stream`: what happens, as it happens (server-sent events)."""
+"""`/api/stream`: live events (server-sent events)."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
@@ -18,12 +18,12 @@ STREAMS: Final = (
     "messages", "deliveries", "incidents", "workflows", "slots",
 )  # fmt: skip
 ID_MAX: Final = 40
-"""Digits of an event's id; a longer one is none of ours, however it goes on."""
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # no proxy may hold events back
+"""Maximum digits of an event id; a longer one is not ours."""
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # proxies must not buffer events
 
 
 class Watchers:
-    """Those who watch one stream over HTTP. They never leave by themselves, so the door lets them go when it closes."""
+    """The HTTP clients of one stream. They never disconnect by themselves, so shutdown disconnects them."""
 
     def __init__(self, stream: Stream, clock: Clock) -> None:
         self._stream = stream
@@ -31,7 +31,7 @@ class Watchers:
         self._open: set[Subscription] = set()
 
     def watch(self, streams: frozenset[str] | None, last_id: int | None) -> AsyncIterator[bytes]:
-        """Events of these streams as text; raises `Conflict` if too many watch already."""
+        """Events of these streams as text; raises `Conflict` if there are too many clients."""
         return self._rendered(self._stream.subscribe(streams, last_id))
 
     async def _rendered(self, subscription: Subscription) -> AsyncIterator[bytes]:
@@ -44,18 +44,18 @@ class Watchers:
             self._open.discard(subscription)
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Disconnect all clients."""
         for subscription in tuple(self._open):
             subscription.close()
 
 
 def routes(watchers: Watchers) -> APIRouter:
-    """The routes, over one stream."""
+    """The routes for one stream."""
     router = APIRouter(prefix="/api/stream", tags=["daemon"])
 
     @router.get(
         "",
-        summary="What happens, as it happens",
+        summary="Live events",
         response_class=StreamingResponse,
         responses={
             200: {
@@ -67,11 +67,12 @@ def routes(watchers: Watchers) -> APIRouter:
     )
     async def get_stream(
         streams: Annotated[
-            str | None, Query(max_length=1_000, description="names with commas; left out: all", examples=["runs"])
+            str | None,
+            Query(max_length=1_000, description="names separated by commas; default: all", examples=["runs"]),
         ] = None,
-        last_id: Annotated[str | None, Header(alias="Last-Event-ID", description="go on after this event")] = None,
+        last_id: Annotated[str | None, Header(alias="Last-Event-ID", description="continue after this event")] = None,
     ) -> Response:
-        """A `reset` event says that events were lost; then read the state anew."""
+        """A `reset` event means that events were lost; read the state again then."""
         known_id = None if last_id is None else parse_last_id(last_id[:ID_MAX])
         events = watchers.watch(_names(streams), known_id)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
@@ -83,6 +84,6 @@ def _names(streams: str | None) -> frozenset[str] | None:
     if streams is None:
         return None
     names = frozenset(name.strip() for name in streams.split(",") if name.strip())
-    if not names or not names <= set(STREAMS):  # a misspelt one would be silent for ever
-        refuse("streams", f"{shown(streams)} names none, or one that there is not; there are {', '.join(STREAMS)}")
+    if not names or not names <= set(STREAMS):  # a misspelt name would never produce an event
+        refuse("streams", f"{shown(streams)} is empty or has an unknown stream; the streams are {', '.join(STREAMS)}")
     return names

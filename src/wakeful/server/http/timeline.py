@@ -1,4 +1,4 @@
-"""`/api/timeline`: many schedules on one time axis, what was and what is to come."""
+"""`/api/timeline`: past and upcoming runs of many schedules on one time axis."""
 
 from typing import Annotated, Final
 
@@ -19,25 +19,25 @@ ROWS_MAX: Final = 50
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/timeline", tags=["schedules"])
 
     @router.get(
         "", summary="Schedules on one time axis", responses={200: answer(shapes.Timeline, "A page."), **problems()}
     )
     async def get_timeline(
-        since: Annotated[str | None, Query(description="a time; left out: a day ago")] = None,
-        until: Annotated[str | None, Query(description="a time; left out: a day from now")] = None,
-        status: Annotated[shapes.Status | None, Query(description="only those that stand like this")] = None,
+        since: Annotated[str | None, Query(description="a time; default: a day ago")] = None,
+        until: Annotated[str | None, Query(description="a time; default: a day from now")] = None,
+        status: Annotated[shapes.Status | None, Query(description="only schedules with this status")] = None,
         q: Annotated[
-            str | None, Query(max_length=200, description="a text in the slug, or in what the schedule does")
+            str | None, Query(max_length=200, description="only schedules with this text in the slug or the action")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=ROWS_MAX, description="how many schedules at most")] = ROWS_MAX,
+        limit: Annotated[int, Query(ge=1, le=ROWS_MAX, description="maximum number of schedules")] = ROWS_MAX,
         cursor: Cursor = None,
         slugs: Slugs = None,
     ) -> Response:
-        """Of each at most 120 rows of the ledger and 120 instants; `wholeSince` and `wholeUntil` say how far. The first
-        page also has `others`: the heartbeat, workflows and quota slots that have something planned."""
+        """At most 120 ledger rows and 120 instants for each, complete between `wholeSince` and `wholeUntil`. The first
+        page also has `others`: the heartbeat, workflows and quota slots with planned instants."""
         now = app.moment().now
         first = max(now - AROUND, 0) if since is None else instant_of(since, "since")
         last = min(now + AROUND, INSTANT_MAX) if until is None else instant_of(until, "until")

@@ -1,4 +1,4 @@
-"""`/api/upcoming`: everything that will start, in order."""
+"""`/api/upcoming`: upcoming starts, in order."""
 
 from typing import Annotated, Final
 
@@ -16,17 +16,21 @@ AHEAD: Final[Duration] = WEEK
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/upcoming", tags=["schedules"])
 
-    @router.get("", summary="What is to come", responses={200: answer(shapes.Upcoming, "In order."), **problems()})
+    @router.get(
+        "",
+        summary="List upcoming starts",
+        responses={200: answer(shapes.Upcoming, "Ordered by due time."), **problems()},
+    )
     async def get_upcoming(
-        until: Annotated[str | None, Query(description="a time; left out: a week from now")] = None,
-        limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
+        until: Annotated[str | None, Query(description="a time; default: a week from now")] = None,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
     ) -> Response:
-        """Instants of schedules, runs that wait for their next attempt, beats (`heartbeat`), producers and `wakeAt`s
-        (`workflow:ID`) and wakes (`slot:NAME`). What will be skipped is not listed (paused, outside the active hours,
-        on a run that waits, into a warm window); what errors delay is listed for when it will run (`dueAt`)."""
+        """Instants of schedules, retries, beats (`heartbeat`), producers and `wakeAt`s (`workflow:ID`) and wakes
+        (`slot:NAME`). Instants that will be skipped are not listed (paused, outside the active hours, during a waiting
+        run, into a warm window); instants delayed by errors are listed with the time they will run (`dueAt`)."""
         last = min(app.moment().now + AHEAD, INSTANT_MAX) if until is None else instant_of(until, "until")
         ahead = await app.upcoming(last, limit=limit)
         return JSONResponse(

@@ -1,4 +1,4 @@
-"""The shapes of workflows, for the OpenAPI page. They describe; `core.workflow_json` reads."""
+"""Shapes of workflows, for OpenAPI. They only describe; the core parses."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,14 +14,14 @@ ProducerTiming = Annotated[Cron | Every | Interval | Once | Times | Manual, Fiel
 
 
 class HttpHandler(Shape):
-    """Asked with a POST."""
+    """Called with a POST."""
 
     url: Annotated[str, Field(examples=["http://127.0.0.1:9100/poll"])]
     headers: dict[str, str] | None = None
 
 
 class CommandHandler(Shape):
-    """Asked over stdin, answers on stdout."""
+    """Reads a request on stdin, writes a response to stdout."""
 
     argv: Annotated[list[str], Field(min_length=1, examples=[["python", "handler.py"]])]
     cwd: str | None = None
@@ -29,7 +29,7 @@ class CommandHandler(Shape):
 
 
 class OverHttp(Shape):
-    """A handler behind an address."""
+    """A handler at a URL."""
 
     http: HttpHandler
 
@@ -41,7 +41,7 @@ class ByCommand(Shape):
 
 
 class Producer(Shape):
-    """Publishes on a schedule of its own."""
+    """Publishes messages on its own schedule."""
 
     schedule: ProducerTiming
     publishes: list[Name] | None = None
@@ -56,7 +56,7 @@ class Producer(Shape):
 
 
 class Consumer(Shape):
-    """Takes messages."""
+    """Consumes messages."""
 
     subscribe: Annotated[list[Name], Field(min_length=1)]
     publishes: list[Name] | None = None
@@ -73,7 +73,7 @@ class Consumer(Shape):
 
 
 class WorkflowDefinition(Shape):
-    """A workflow as its owner writes it; what it reads back with besides is ignored."""
+    """A workflow definition; read-only fields are ignored."""
 
     id: Slug | None = None
     status: Status | None = None
@@ -93,7 +93,7 @@ class WorkflowDefinition(Shape):
 
 
 class Counts(Shape):
-    """How many messages of each status a topic holds, summed up over its consumers."""
+    """Number of messages of each status in a topic, summed over its consumers."""
 
     pending: int
     reserved: int
@@ -102,7 +102,7 @@ class Counts(Shape):
 
 
 class HandlerRun(Shape):
-    """A run of a handler, phase by phase. What the ledger has forgotten is left out."""
+    """A run of a handler by phase. Fields no longer in the ledger are absent."""
 
     run_id: RunId
     handler: Name
@@ -113,9 +113,11 @@ class HandlerRun(Shape):
     published: int
     mutation: Literal["none", "applied", "skipped"] | None
     ui: Any
-    awaits: Annotated[Literal["uncertain", "stopped"] | None, Field(description="what a person has to decide")]
+    awaits: Annotated[
+        Literal["uncertain", "stopped"] | None, Field(description="the decision that a person has to make")
+    ]
     tries: int
-    queued_for: Annotated[float, Field(description="seconds it was due before the workflow was free")]
+    queued_for: Annotated[float, Field(description="seconds it waited for the workflow to be free")]
     outcome: str | None = None
     reason: str | None = None
     error: str | None = None
@@ -127,11 +129,11 @@ class HandlerRun(Shape):
 
 
 class Workflow(Shape):
-    """A workflow as it stands: what was written, and where everything is."""
+    """A workflow: definition and state."""
 
     id: Slug
     status: Status
-    error: Annotated[str | None, Field(description="why it stands still until a person acts")]
+    error: Annotated[str | None, Field(description="why it is stopped until a person acts")]
     error_at: At | None
     producers: dict[str, dict[str, Any]]
     consumers: dict[str, dict[str, Any]]
@@ -139,7 +141,9 @@ class Workflow(Shape):
     open_run: HandlerRun | None
     session: SessionId | None
     next_run: At | None
-    limited_until: Annotated[At | None, Field(description="its consumers publish to themselves too often, and wait")]
+    limited_until: Annotated[
+        At | None, Field(description="until when its consumers wait because they publish to their own topics too often")
+    ]
     origin: Literal["rest", "python"]
     version: int
     created_at: At
@@ -154,7 +158,7 @@ class Workflows(Shape):
 
 
 class Session(Shape):
-    """Runs that belong together."""
+    """A session: runs that belong together."""
 
     session_id: SessionId
     kind: Literal["schedule", "manual", "event"]
@@ -173,20 +177,20 @@ class Sessions(Shape):
 
 
 class SessionStarted(Shape):
-    """A session that was asked for."""
+    """A requested session."""
 
     session_id: SessionId
 
 
 class NewMessage(Shape):
-    """A message to be published; without an id it gets one."""
+    """A message to publish; without an id it gets one."""
 
     id: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     payload: Any = None
 
 
 class MessagePut(Shape):
-    """What became of it."""
+    """The result of publishing."""
 
     topic: Name
     id: str
@@ -195,10 +199,10 @@ class MessagePut(Shape):
 
 
 class Message(Shape):
-    """A message as it stands for one consumer of its topic."""
+    """A message and its state for one consumer of the topic."""
 
     id: str
-    consumer: Annotated[Name | None, Field(description="null: no consumer reads its topic")]
+    consumer: Annotated[Name | None, Field(description="null if no consumer reads the topic")]
     payload: Any
     status: MessageStatus
     attempt: int
@@ -217,20 +221,22 @@ class Messages(Shape):
 
 
 class Skip(Shape):
-    """Messages that are not to be shown to a consumer again."""
+    """Messages to skip."""
 
     ids: Annotated[list[str], Field(min_length=1, max_length=1_000)]
-    consumer: Annotated[Name | None, Field(description="only for this one; left out: for all of the topic")] = None
+    consumer: Annotated[
+        Name | None, Field(description="only for this consumer; default: all consumers of the topic")
+    ] = None
 
 
 class Skipped(Shape):
-    """What became of them: each counts once for each consumer it was pending for."""
+    """The result: each message counts once for each consumer it was pending for."""
 
     topic: Name
     skipped: int
 
 
 class Resolve(Shape):
-    """What a person says of a side effect nobody was sure of."""
+    """A person's decision about an uncertain side effect."""
 
     choice: Literal["retry", "didNotHappen", "skip"]

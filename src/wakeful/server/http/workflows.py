@@ -1,4 +1,4 @@
-"""`/api/workflows`: producers, topics, consumers, and what persons have to decide."""
+"""`/api/workflows`: workflows, their sessions, runs, topics and messages."""
 
 import secrets
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ TopicPath = Annotated[
     str, Path(alias="topic", json_schema_extra={"pattern": f"^{NAME_PATTERN.pattern}$"}, examples=["mail"])
 ]
 RunPath = Annotated[str, Path(alias="run", json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
-Force = Annotated[bool, Query(description="deploy although a handler cannot be reached")]
-DryRun = Annotated[bool, Query(alias="dryRun", description="check it and try it out, and change nothing")]
+Force = Annotated[bool, Query(description="deploy even if a handler cannot be reached")]
+DryRun = Annotated[bool, Query(alias="dryRun", description="check the workflow and call its handlers; change nothing")]
 PATCH_BODY: Final = {
     "requestBody": {
         "required": True,
@@ -47,7 +47,7 @@ PATCH_BODY: Final = {
 
 
 def routes(app: Wakeful) -> APIRouter:
-    """The routes, over one app."""
+    """The routes for one app."""
     router = APIRouter(prefix="/api/workflows", tags=["workflows"])
     for add in (_add_reads, _add_writes, _add_commands, _add_messages):
         add(router, app)
@@ -57,21 +57,21 @@ def routes(app: Wakeful) -> APIRouter:
 def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get("", summary="List workflows", responses={200: answer(shapes.Workflows, "A page."), **problems()})
     async def list_workflows(limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
-        """In the order of their names."""
+        """Ordered by name."""
         found, following = await app.workflows.page(after=slug_cursor(cursor), limit=limit)
         return JSONResponse({"workflows": found, "next": following})
 
     @router.get(
         "/{id}",
         summary="One workflow",
-        responses={200: answer(shapes.Workflow, "As it stands.", ETag=ETAG), **problems(404)},
+        responses={200: answer(shapes.Workflow, "The current state.", ETag=ETAG), **problems(404)},
     )
     async def get_workflow(name: IdPath) -> Response:
         return await _shown(app, known_name(name))
 
     @router.get(
         "/{id}/sessions",
-        summary="Its sessions",
+        summary="List the sessions of a workflow",
         responses={200: answer(shapes.Sessions, "Newest first, with their runs and phases."), **problems(404)},
     )
     async def list_sessions(name: IdPath, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
@@ -80,24 +80,24 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
 
     @router.get(
         "/{id}/runs",
-        summary="Its runs in the ledger",
+        summary="List the runs of a workflow",
         responses={200: answer(WorkflowRuns, "Newest first."), **problems(404)},
     )
     async def list_runs(
         name: IdPath,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
-        outcome: Annotated[Outcome | None, Query(description="only those that ended like this")] = None,
+        outcome: Annotated[Outcome | None, Query(description="only runs with this outcome")] = None,
     ) -> Response:
-        """Those of its handlers, each with `handler`, and the times at which a producer did not run; also after it was
-        removed."""
+        """Runs of its handlers, each with `handler`, and instants at which a producer did not run; also for a removed
+        workflow."""
         before_id, known = run_cursor(cursor), known_name(name)
         try:
             return await runs_page(
                 app, f"workflow:{known}", limit=limit, before_id=before_id, outcome=outcome, with_handlers=True
             )
         except NotFound:
-            await _shown(app, known)  # it is there, and nothing of it has run yet; or it never was
+            await _shown(app, known)  # nothing has run yet, or the workflow never existed
             return JSONResponse({"runs": [], "next": None})
 
 
@@ -108,7 +108,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         openapi_extra=body(shapes.WorkflowDefinition),
         responses={
             200: answer(shapes.Workflow, "Deployed again.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
-            201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="where it is", **{"Wakeful-Warning": WARNING}),
+            201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="its URL", **{"Wakeful-Warning": WARNING}),
             204: {"description": "With `dryRun`: it would be accepted."},
             **problems(409, 412),
         },
@@ -121,7 +121,8 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
         if_none_match_header: Annotated[IfNoneMatch, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        """Checked whole and tried out first (each `prepare` once, dry); what runs stays if it is refused."""
+        """The whole definition is checked first (each `prepare` is called once as a dry run); if it is refused, the
+        deployed version stays."""
         guard = if_match(if_match_header, WHAT) or if_none_match(if_none_match_header)
         data = await read_json(request)
         deployed = await app.workflows.put(name, data, force=force, guard=guard, is_rehearsal=dry_run)
@@ -134,9 +135,9 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
 
     @router.patch(
         "/{id}",
-        summary="Change some of a workflow (RFC 7396)",
+        summary="Change fields of a workflow (RFC 7396)",
         openapi_extra=PATCH_BODY,
-        responses={200: answer(shapes.Workflow, "As it stands now.", ETag=ETAG), **problems(404, 409, 412)},
+        responses={200: answer(shapes.Workflow, "The new state.", ETag=ETAG), **problems(404, 409, 412)},
     )
     async def patch_workflow(
         name: IdPath,
@@ -159,7 +160,10 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         summary="Remove a workflow",
         status_code=204,
         response_class=Response,
-        responses={204: {"description": "Removed; a run under way ends, the ledger stays."}, **problems(404, 409, 412)},
+        responses={
+            204: {"description": "Removed; a run in progress finishes, the ledger stays."},
+            **problems(404, 409, 412),
+        },
     )
     async def delete_workflow(
         name: IdPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
@@ -171,49 +175,52 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
 def _add_commands(router: APIRouter, app: Wakeful) -> None:
     @router.post(
         "/{id}/run",
-        summary="Begin a manual session",
+        summary="Start a manual session",
         status_code=202,
-        responses={202: answer(shapes.SessionStarted, "All producers run, then what follows."), **problems(404, 409)},
+        responses={
+            202: answer(shapes.SessionStarted, "All producers run, then their consumers."),
+            **problems(404, 409),
+        },
     )
     async def run_workflow(name: IdPath, request: Request) -> Response:
-        """409 while it is at work, paused, or stopped by an error."""
+        """409 while it is running, paused, or stopped by an error."""
         await read_object(request, known=())
         return JSONResponse({"sessionId": str(await app.workflows.run(known_name(name)))}, 202)
 
     @router.post(
         "/{id}/pause",
-        summary="Pause it",
-        responses={200: answer(shapes.Workflow, "As it stands now."), **problems(404)},
+        summary="Pause a workflow",
+        responses={200: answer(shapes.Workflow, "The new state."), **problems(404)},
     )
     async def pause_workflow(name: IdPath, request: Request) -> Response:
-        """Nothing of it starts until it is resumed; a handler under way ends."""
+        """Nothing starts until it is resumed; a running handler finishes."""
         await read_object(request, known=())
         await app.workflows.pause(known_name(name))
         return await _shown(app, name)
 
     @router.post(
         "/{id}/resume",
-        summary="Resume it",
-        responses={200: answer(shapes.Workflow, "As it stands now."), **problems(404, 409)},
+        summary="Resume a workflow",
+        responses={200: answer(shapes.Workflow, "The new state."), **problems(404, 409)},
     )
     async def resume_workflow(name: IdPath, request: Request, force: Force = False) -> Response:
-        """It is active, and its error is over. A side effect nobody is sure of has to be resolved instead."""
+        """Makes it active and clears its error. An uncertain side effect must be resolved instead."""
         await read_object(request, known=())
         await app.workflows.resume(known_name(name), force=force)
         return await _shown(app, name)
 
     @router.post(
         "/{id}/runs/{run}/resolve",
-        summary="Say what became of a side effect",
+        summary="Resolve an uncertain side effect",
         openapi_extra=body(shapes.Resolve),
-        responses={200: answer(shapes.Workflow, "As it stands now."), **problems(404, 409)},
+        responses={200: answer(shapes.Workflow, "The new state."), **problems(404, 409)},
     )
     async def resolve_run(name: IdPath, run: RunPath, request: Request) -> Response:
-        """`retry` tries it again, `didNotHappen` gives its messages back, `skip` lets them be."""
+        """`retry` runs it again, `didNotHappen` returns its messages to the topic, `skip` drops them."""
         data = await read_object(request, known=("choice",))
         choice = text_of(data, "choice")
         if choice is None:
-            refuse("choice", "is missing; say retry, didNotHappen or skip")
+            refuse("choice", "is missing; write retry, didNotHappen or skip")
         await app.workflows.resolve(known_name(name), run_id_of(run), choice)
         return await _shown(app, name)
 
@@ -221,7 +228,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
 def _add_messages(router: APIRouter, app: Wakeful) -> None:
     @router.get(
         "/{id}/topics/{topic}/messages",
-        summary="The messages of a topic",
+        summary="List the messages of a topic",
         responses={200: answer(shapes.Messages, "In the order they were first published."), **problems(404)},
     )
     async def list_messages(
@@ -229,8 +236,8 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         topic: TopicPath,
         limit: Limit = LIMIT,
         cursor: Cursor = None,
-        status: Annotated[shapes.MessageStatus | None, Query(description="only those of this status")] = None,
-        consumer: Annotated[str | None, Query(description="only those of this consumer")] = None,
+        status: Annotated[shapes.MessageStatus | None, Query(description="only messages with this status")] = None,
+        consumer: Annotated[str | None, Query(description="only messages for this consumer")] = None,
     ) -> Response:
         """One for each consumer of the topic."""
         found, following = await app.workflows.messages(
@@ -247,7 +254,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         "/{id}/topics/{topic}/skip",
         summary="Skip messages",
         openapi_extra=body(shapes.Skip),
-        responses={200: answer(shapes.Skipped, "They are not shown to a consumer again."), **problems(404, 409)},
+        responses={200: answer(shapes.Skipped, "Consumers no longer see them."), **problems(404, 409)},
     )
     async def skip_messages(name: IdPath, topic: TopicPath, request: Request) -> Response:
         """All of them or none: 404 if one is unknown, 409 if one is reserved or consumed."""
@@ -256,7 +263,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
             refuse("ids", 'is not a list of message ids; write for example ["17"]')
         if len(ids) > SKIP_MAX:
-            refuse("ids", f"there are {len(ids)}; skip at most {SKIP_MAX} at once")
+            refuse("ids", f"has {len(ids)} ids; skip at most {SKIP_MAX} at a time")
         skipped = await app.workflows.skip(known_name(name), topic, ids, consumer=text_of(data, "consumer"))
         return JSONResponse({"topic": topic, "skipped": skipped})
 
@@ -267,14 +274,14 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         openapi_extra=body(shapes.NewMessage),
         responses={
             200: answer(
-                shapes.MessagePut, "It was there: updated while pending, else a duplicate that changed nothing."
+                shapes.MessagePut, "It existed: updated while pending, otherwise a duplicate that changed nothing."
             ),
             201: answer(shapes.MessagePut, "Published."),
             **problems(404),
         },
     )
     async def publish_message(name: IdPath, topic: TopicPath, request: Request) -> Response:
-        """An id is unique in its topic: publishing it again does not make a second message."""
+        """An id is unique in its topic: publishing it again does not create a second message."""
         data = await read_object(request, known=("id", "payload"))
         written = {
             "id": secrets.token_hex(8),
@@ -286,7 +293,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
 
 
 def known_name(name: str) -> str:
-    """A name that a workflow may have; any other text names nothing."""
+    """A valid workflow name; 404 for any other text."""
     if not SLUG_PATTERN.fullmatch(name):
         raise NotFound(f"there is no workflow {shown(name)}")
     return name
