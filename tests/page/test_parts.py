@@ -106,7 +106,7 @@ def test_the_agent_is_woken_from_the_page(browser: Browser, running: Daemon) -> 
         expect(turn).to_contain_text("succeeded")
         turn.locator("summary").click()
         expect(turn.locator("pre").first).to_contain_text("the kettle boils")
-        expect(page.get_by_text("Nothing waits to be told")).to_be_visible()
+        expect(page.get_by_text("No events are queued")).to_be_visible()
     assert ask(running, "GET", "/api/heartbeat")["budget"]["turnsInLastHour"] == 1
 
 
@@ -147,8 +147,8 @@ def test_a_slot_counts_down(browser: Browser, running: Daemon, scheme: str, size
         first = countdown.inner_text()
         expect(countdown).not_to_have_text(first)
         assert seconds(first) > seconds(countdown.inner_text()) > 3_000
-        page.get_by_role("button", name="Look now").click()
-        expect(page.get_by_text("main is being read")).to_be_visible()
+        page.get_by_role("button", name="Poll now").click()
+        expect(page.get_by_text("main is being polled")).to_be_visible()
         ask(running, "PUT", "/api/schedule/beside", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}})
         one.go("timeline")
         expect(page.get_by_text("window of a quota slot")).to_be_visible()

@@ -1,6 +1,6 @@
 """The daemon: one home folder, one clock, one API.
 
-Nothing heavy is imported before it is needed: the command line asks `holder_of` for the daemon it talks to.
+Heavy modules are imported lazily: the command line uses `holder_of` to find the daemon.
 """
 
 from wakeful.server.daemon.file_systems import network_file_system

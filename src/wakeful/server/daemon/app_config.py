@@ -1,4 +1,4 @@
-"""What the settings say, in the words of the app."""
+"""Convert the settings to the configuration of the app."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def delivery_of(settings: Settings) -> DeliveryLimits:
-    """How long to go on trying to deliver."""
+    """The delivery limits."""
     from wakeful.core.delivery.retries import DeliveryLimits
 
     one = settings.delivery
@@ -22,7 +22,7 @@ def delivery_of(settings: Settings) -> DeliveryLimits:
 
 
 def alerts_of(settings: Settings) -> AlertTerms:
-    """When people are told of trouble."""
+    """The alert limits."""
     from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
 
     one = settings.alerts
@@ -31,7 +31,7 @@ def alerts_of(settings: Settings) -> AlertTerms:
 
 
 def conduct_of(settings: Settings) -> Changes:
-    """What the settings say of how the clock behaves."""
+    """The runtime configuration."""
     limits, schedules = settings.limits, settings.schedules
     return {
         "timezone": schedules.timezone,

@@ -1,8 +1,8 @@
-"""Whatever ends the process leaves a line.
+"""Log a line however the process ends.
 
-An orderly end and an error that nobody caught are written to the log as they happen. A fault of the interpreter (a
-segmentation fault, an abort) is written by `faulthandler` into `crash.log` of the home. A process that was killed, or a
-machine that lost power, can write nothing: there the lock file still names the process. The next start reports both.
+A clean stop and an uncaught error are logged as they happen. An interpreter crash (a segmentation fault, an abort) is
+written by `faulthandler` into `crash.log` in the home. A killed process, or a machine that lost power, can write
+nothing: then the lock file still names the process. The next start reports both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READ_MAX: Final = 4_096
 
 @contextmanager
 def last_words(home: Path) -> Iterator[None]:
-    """Write faults of the interpreter into the home, and errors nobody caught into the log."""
+    """Write interpreter crashes into the home, and uncaught errors into the log."""
     file = os.open(home / CRASH_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     hook, threading.excepthook = threading.excepthook, _of_thread
     faulthandler.enable(file)
@@ -38,9 +38,9 @@ def last_words(home: Path) -> Iterator[None]:
         yield
         log.info("stopped")
     except DaemonRefused:
-        raise  # told to whoever started it
+        raise  # shown to the user who started it
     except BaseException as error:
-        log.critical("the daemon ends because of %s: %s", type(error).__name__, error, exc_info=error)
+        log.critical("the daemon is stopping because of %s: %s", type(error).__name__, error, exc_info=error)
         raise
     finally:
         faulthandler.disable()
@@ -53,7 +53,7 @@ def last_words(home: Path) -> Iterator[None]:
 
 
 def take_crash(home: Path) -> str | None:
-    """What the process before wrote when it crashed, set aside so that it is reported once; None if it did not."""
+    """The crash log of the previous process, moved aside so that it is reported once; None if it did not crash."""
     path = home / CRASH_NAME
     try:
         with path.open("rb") as file:
@@ -67,12 +67,12 @@ def take_crash(home: Path) -> str | None:
 
 
 def report_end(home: Path, before: Holder | None, crash: str | None) -> None:
-    """Say how the process before ended, if it could not say so itself."""
+    """Log how the previous process ended, if it could not log that itself."""
     if crash is not None:
-        log.error("the daemon before this one crashed: %s (the whole of it is in %s)", crash, home / KEPT_NAME)
+        log.error("the previous daemon crashed: %s (details in %s)", crash, home / KEPT_NAME)
     elif before is not None:
         log.warning(
-            "the daemon before this one (%s) ended without stopping: it was killed, or the machine went down",
+            "the previous daemon (%s) did not shut down cleanly: it was killed, or the machine went down",
             before.in_words(),
         )
 

@@ -1,4 +1,4 @@
-"""Which kind of file system a folder is on: a database over a network is damaged sooner or later."""
+"""Detect network file systems: a database there gets corrupted sooner or later."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NETWORKED_FUSE: Final = frozenset(
 
 
 def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """The kind of network file system a folder is on; None if it is local, or if the system does not tell."""
+    """The kind of network file system a folder is on; None if it is local or unknown."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
         if len(fields) < 5 or not about:
             continue
         point = Path(_unescaped(fields[4]))
-        # Later mounts cover earlier ones, so of two at the same place the last counts.
+        # Later mounts hide earlier ones, so the last one at a path counts.
         if where.is_relative_to(point) and len(point.parts) >= deepest:
             deepest, kind = len(point.parts), about.split()[0]
     return kind if kind in NETWORKED or kind in NETWORKED_FUSE else None

@@ -1,7 +1,7 @@
-"""The home folder of a daemon: made, held by one process, and the file that tells who that is.
+"""The home folder of a daemon, its lock, and the lock file that names the process.
 
-Both are locked, the folder and the file. The file's lock tells others whether there is a daemon, and the file tells
-who. But a file can be removed, and then a second one could be made and locked: the folder's lock prevents that.
+Both the folder and the file are locked. The file's lock shows others whether a daemon runs, and its content which one.
+But the file can be removed, and then a second one could be created and locked: the folder's lock prevents that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOCK_MAX: Final = 4_096
 
 
 class HomeHeld(DaemonRefused):
-    """Another daemon has this home."""
+    """Another daemon holds this home."""
 
     def __init__(self, home: Path, holder: Holder | None) -> None:
         who = "another process" if holder is None else holder.in_words()
@@ -35,7 +35,7 @@ class HomeHeld(DaemonRefused):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The daemon of a home, as its lock file has it. `address` is None until the door is open."""
+    """The daemon of a home, according to its lock file. `address` is None until it listens."""
 
     pid: int
     host: str
@@ -48,7 +48,7 @@ class Holder:
 
 
 def holder_of(home: Path) -> Holder | None:
-    """The daemon that holds this home now; None if none does."""
+    """The daemon that holds this home; None if there is none."""
     try:
         file = os.open(home / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -63,18 +63,18 @@ def holder_of(home: Path) -> Holder | None:
 
 
 def make_home(home: Path) -> None:
-    """The folder, readable by its owner only."""
+    """Create the folder, readable only by its owner."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if home.stat().st_mode & 0o077:
             home.chmod(0o700)
     except OSError as error:
-        raise DaemonRefused(f"the home folder {home} cannot be made ({error.strerror}); choose another") from error
+        raise DaemonRefused(f"the home folder {home} cannot be created ({error.strerror}); choose another") from error
 
 
 @contextmanager
 def held(home: Path) -> Iterator[Lock]:
-    """Hold the home for this process: the system lets it go when the process ends, however it ends."""
+    """Lock the home for this process; the system releases it when the process ends, however it ends."""
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _take_folder(home, folder)
@@ -85,20 +85,20 @@ def held(home: Path) -> Iterator[Lock]:
 
 
 class Lock:
-    """The lock file, held. If somebody removes it, `keep` makes it again."""
+    """The held lock file. If it is removed, `keep` creates it again."""
 
     def __init__(self, home: Path, file: int) -> None:
         self._home = home
         self._file = file
         self.before = _read_holder(os.pread(file, LOCK_MAX, 0))
-        """The daemon before this one, if it did not end in good order."""
+        """The previous daemon, if it did not shut down cleanly."""
 
     def tell(self, address: str | None) -> None:
         """Write who holds the home, and where it listens."""
         write_holder(self._file, address)
 
     def keep(self) -> bool:
-        """Make the file again if it was removed or replaced; answers whether it was."""
+        """Create the file again if it was removed or replaced; returns whether it was."""
         path = self._home / LOCK_NAME
         with suppress(OSError):
             if os.path.samestat(path.stat(), os.fstat(self._file)):
@@ -113,7 +113,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """An empty file says that it was let go in good order."""
+        """Empty the file, which marks a clean shutdown."""
         os.ftruncate(self._file, 0)
         os.close(self._file)
 
@@ -147,11 +147,11 @@ def _take_folder(home: Path, folder: int) -> None:
     except BlockingIOError:
         raise HomeHeld(home, holder_of(home)) from None
     except OSError:
-        return  # a file system whose folders cannot be locked: the file is
+        return  # on a file system whose folders cannot be locked, the file's lock is enough
 
 
 def _take(home: Path, file: int) -> None:
-    for _ in range(5):  # somebody who only looks holds it for a moment
+    for _ in range(5):  # a reader holds it for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return

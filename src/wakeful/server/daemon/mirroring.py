@@ -1,6 +1,6 @@
-"""Definition files beside the clock of a daemon: told of every commit that touches a schedule, as a person likes them.
+"""Runs the mirror of definition files in a daemon and notifies it of every commit that touches a schedule.
 
-Which definitions have files may change while it runs: the mirror is then stopped and another one begins.
+When the setting changes while the daemon runs, the mirror is stopped and a new one started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LiveMirror:
-    """The mirror of a home, if there is to be one."""
+    """The mirror of a home, if it is enabled."""
 
     def __init__(self, home: Path, parts: Parts, which: Which, sink: Sink | None) -> None:
         self._folder = home / "schedule"
@@ -40,14 +40,14 @@ class LiveMirror:
             await mirror.stop()
 
     async def change(self, which: Which) -> None:
-        """Keep these definitions as files from now on; files that are there stay."""
+        """Mirror these definitions from now on; existing files stay."""
         if which != self._which:
             await self.stop()
             self._which = which
             await self.start()
 
     def _tell(self, facts: Sequence[Fact], slugs: Slugs) -> None:
-        """The slugs of whatever changed; one that is not known is found by the mirror's own rescan."""
+        """The slugs that changed; an unknown one is found by the mirror's rescan."""
         if self._mirror is None:
             return
         changed: set[str | None] = set()

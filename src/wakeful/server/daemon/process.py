@@ -1,9 +1,9 @@
 """One run of the daemon over a home folder.
 
-Start: the home is made and held, the settings are read, the store is opened (and refused if it is damaged, or lies
-where files cannot be locked), the clock begins to tick, and only then the door is opened and its address written into
-the lock file. Stop, in the opposite order of what needs what: claiming ends at once; while runs get their grace, the
-door stays open for the receipts they may be waiting for; then it is closed and the home let go.
+Start: create and lock the home, load the settings, open the store (refused if it is damaged, or on a file system
+without locks), start the clock, and only then listen and write the address into the lock file. Stop in the opposite
+order of dependencies: stop claiming immediately; while runs get their grace period, keep listening for the receipts
+they may be waiting for; then close the server and release the home.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.server.daemon")
 
 COLLECT_EVERY: Final = (20_000, 10, 10)
-"""New objects between two looks of the collector: a burst makes thousands that go by themselves."""
+"""Garbage collector threshold: a burst creates thousands of short-lived objects."""
 
 LOCK_LOOK: Final = 5.0
-"""Seconds between two looks whether the lock file is still there."""
+"""Seconds between two checks that the lock file still exists."""
 
 OnReady = Callable[[Listening], None]
 
@@ -67,7 +67,7 @@ async def serve(
 ) -> None:
     """Run the daemon of this home until SIGINT or SIGTERM; raises `DaemonRefused` if it cannot start.
 
-    A second signal ends it by force. `host`, `port` and `store` count more than the settings file."""
+    A second signal kills it. `host`, `port` and `store` override the settings file."""
     make_home(home)
     with held(home) as lock:
         read = _reader(home, {"server.host": host, "server.port": port, "store.url": store})
@@ -82,7 +82,7 @@ def run(
     store: str | None = None,
     on_ready: OnReady | None = None,
 ) -> None:
-    """`serve` on a loop of its own, the fast one."""
+    """`serve` on its own uvloop event loop."""
     import uvloop
 
     def ready(listening: Listening) -> None:
@@ -96,7 +96,7 @@ def run(
 
 
 class _Daemon:
-    """One run of the daemon over a home that is held."""
+    """One run of the daemon over a locked home."""
 
     def __init__(self, home: Path, lock: Lock, read: Callable[[], Loaded]) -> None:
         from wakeful.config import Redactor
@@ -155,10 +155,10 @@ class _Daemon:
                     await asyncio.wait([serving, signal], timeout=LOCK_LOOK, return_when=asyncio.FIRST_COMPLETED)
                     self._keep_lock()
                 if serving.done() and not signal.done():
-                    log.error("the door closed by itself; the daemon ends")
+                    log.error("the HTTP server stopped unexpectedly; the daemon is stopping")
                 self._is_stopping = True
                 self._manager.tell(STOPPING)
-                log.info("stopping: runs under way may end")
+                log.info("stopping: runs in progress may finish")
                 await app.stop()
             finally:
                 if self._watchers is not None:
@@ -168,11 +168,11 @@ class _Daemon:
 
     @property
     def _settings(self) -> Settings:
-        """Those that hold now."""
+        """The settings in effect."""
         return self._reload.loaded.settings
 
     async def _changed(self, _old: Loaded, new: Loaded) -> None:
-        self._redactor.learn(new.secrets)  # before anybody can say one of them
+        self._redactor.learn(new.secrets)  # before anything can log one of them
         if not self._is_stopping:
             await self._reload.changed(new)
 
@@ -240,7 +240,7 @@ class _Daemon:
         return app
 
     def _withholds(self, variable: str) -> bool:
-        """Whether programs are not given this variable, by the settings as they are now."""
+        """Whether this variable is withheld from programs, by the current settings."""
         from wakeful.integrations.actions.environment import is_secret_variable
 
         return is_secret_variable(variable, self._reload.loaded.secret_variables)
@@ -254,7 +254,7 @@ class _Daemon:
         return mirror
 
     def _sink(self, _store: Store, clock: Clock) -> Sink:
-        """Whoever listens to what is committed: the live stream, the log, the figures."""
+        """The consumers of committed events: the live stream, the log, the metrics."""
         from wakeful.observe.telemetry import Telemetry
         from wakeful.server.http.stream import Watchers
 
@@ -293,9 +293,11 @@ class _Daemon:
     def _keep_lock(self) -> None:
         try:
             if self._lock.keep():
-                log.warning("the lock file was removed, and is there again; while a daemon runs, leave it in place")
+                log.warning(
+                    "the lock file was removed and has been created again; leave it in place while a daemon runs"
+                )
         except (OSError, DaemonRefused) as error:
-            log.warning("the lock file was removed, and cannot be made again: %s", error)
+            log.warning("the lock file was removed and cannot be created again: %s", error)
 
     def _access(self) -> Access:
         return access(self._reload.loaded, self._own_token)
@@ -311,18 +313,18 @@ class _Daemon:
             on_ready(listening)
 
     async def _link(self, app: Wakeful) -> str | None:
-        """Opens the page, logged in: valid once and for a quarter of an hour."""
+        """A link that opens the page, logged in: valid once, for 15 minutes."""
         from wakeful.server.http.logins import Logins
 
         if self._access().is_open:
-            log.warning('auth = "none": every user of this machine can use the daemon, and run programs as its user')
+            log.warning('auth = "none": every user of this machine can use the daemon, and run programs as you')
             return None
         code, _ = await Logins(app, self._access).make_code()
         return f"{(self._settings.server.public_url or self._page_at).rstrip('/')}/#code={code}"
 
 
 def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:
-    """Reads the settings, with what the command line said counting more."""
+    """Loads the settings; command line options override them."""
     from wakeful.config import load
 
     return lambda: load(home, options=options)
@@ -341,11 +343,11 @@ def _first(read: Callable[[], Loaded]) -> Loaded:
 
 
 def _complained(refused: SettingsRefused) -> None:
-    log.warning("the settings were changed and cannot be accepted, the old ones stay:\n%s", refused)
+    log.warning("the settings were changed and are invalid; the previous ones stay in effect:\n%s", refused)
 
 
 def _settle_memory() -> None:
-    """What was made by now stays for good: the collector need not look through it in every burst (decision 0009)."""
+    """Freeze the objects created at startup, so that the collector does not scan them each time (decision 0009)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_EVERY)

@@ -1,5 +1,5 @@
-"""How a daemon says that it does not start."""
+"""The daemon cannot start."""
 
 
 class DaemonRefused(Exception):
-    """The daemon does not start; the text says why and what to do."""
+    """The daemon cannot start; the text says why and what to do."""

@@ -1,10 +1,9 @@
-"""Settings that change while the daemon runs.
+"""Apply changed settings while the daemon runs.
 
-Theory of operation: the watch reads the file and refuses a bad one; what is left comes here as `changed`. What only a
-restart can change is held back (`settings.standing`). Then every part that lives by settings is told of the old and the
-new ones, whole, in the order the parts began to listen; each compares what is its own and takes it over, so that
-nothing else needs to know which part lives by which line. A part that fails is reported and the others are told all the
-same (L9). When the last one has been told, the new settings are what `/api/config` shows.
+The watch reads the file and refuses an invalid one; valid settings arrive here as `changed`. Settings that need a
+restart are held back (`config.standing`). Then every listener gets the old and the new settings, in the order of
+registration; each compares and applies its own part, so that nothing else needs to know who uses which setting. If one
+fails, that is reported and the others are still called (L9). Afterwards `/api/config` shows the new settings.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NAMED_MAX: Final = 20
 
 
 class Reload:
-    """The settings of a running daemon, and whoever lives by them."""
+    """The settings of a running daemon, and their listeners."""
 
     def __init__(self, started: Loaded) -> None:
         self._loaded = started
@@ -35,21 +34,21 @@ class Reload:
 
     @property
     def loaded(self) -> Loaded:
-        """What holds now."""
+        """The settings in effect."""
         return self._loaded
 
     def standing(self, refused: SettingsRefused | None) -> SettingsStatus:
-        """All that is to be said; `refused` is what the watch found wrong with the file as it is now."""
+        """The status of the settings; `refused` are the errors the watch found in the current file."""
         from wakeful.config.standing import SettingsStatus
 
         return SettingsStatus(self._loaded, self._held_back, refused, self._failed)
 
     def listen(self, name: str, listener: OnSettings) -> None:
-        """Tell it of every change from now on; the name is for the log."""
+        """Call it on every change from now on; the name is for the log."""
         self._listeners.append((name, listener))
 
     async def changed(self, new: Loaded) -> None:
-        """Take over a file that is right."""
+        """Apply a valid file."""
         from wakeful.config import diff
         from wakeful.config.standing import take_over
 
@@ -57,8 +56,8 @@ class Reload:
         names = diff(old.settings, holds.settings)
         if names:
             self._failed = tuple(await self._tell(old, holds))
-            log.info("the settings in %s changed and hold from now on: %s", new.file, _named(names))
-        self._loaded, self._held_back = holds, held_back  # together: both are shown by one request
+            log.info("the settings in %s changed and are in effect: %s", new.file, _named(names))
+        self._loaded, self._held_back = holds, held_back  # together: one request shows both
         for one in held_back:
             log.warning("%s", one)
 
@@ -69,8 +68,8 @@ class Reload:
                 answer = listener(old.settings, new.settings)
                 if inspect.isawaitable(answer):
                     await answer
-            except Exception as error:  # whatever one part cannot do, the others can
-                log.exception("%s could not take over the settings", name)
+            except Exception as error:  # a failing listener must not affect the others
+                log.exception("%s could not apply the settings", name)
                 failed.append(f"{name}: {type(error).__name__}: {error}")
         return failed
 

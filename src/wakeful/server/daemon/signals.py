@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first asks the daemon to end, the second ends it."""
+"""SIGINT and SIGTERM: the first stops the daemon gracefully, the second kills it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Final
 log = logging.getLogger("wakeful.server.daemon")
 
 FORCED: Final = 128
-"""Added to the number of the signal that ended the daemon by force, as shells do."""
+"""Added to the signal number for the exit code, as shells do."""
 
 SAME_SIGNAL: Final = 0.5
-"""Seconds within which a second signal is the first one once more: wrappers pass on what the whole group got."""
+"""Seconds within which a second signal counts as a duplicate: wrappers forward what the whole group received."""
 
 
 @contextmanager
 def signals_heard() -> Iterator[asyncio.Future[None]]:
-    """A future that the first signal fulfils."""
+    """A future that the first signal completes."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[None] = loop.create_future()
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -33,11 +33,11 @@ def signals_heard() -> Iterator[asyncio.Future[None]]:
             heard_at = loop.time()
             first.set_result(None)
         elif loop.time() - heard_at > SAME_SIGNAL:
-            log.warning("%s again: ending at once", number.name)
+            log.warning("%s again: exiting immediately", number.name)
             os._exit(FORCED + number)
 
     for number in numbers:
-        with suppress(RuntimeError, ValueError):  # only the main thread hears signals
+        with suppress(RuntimeError, ValueError):  # only the main thread receives signals
             loop.add_signal_handler(number, heard, number)
     try:
         yield first

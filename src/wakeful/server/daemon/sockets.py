@@ -27,8 +27,8 @@ log = logging.getLogger("wakeful.server.daemon")
 SOCKET_NAME: Final = "wakeful.sock"
 SOCKET_PATH_MAX: Final = 100
 """Bytes. Linux allows 107 and macOS 103 for the path of a Unix socket."""
-OWN_TOKEN: Final = "home"  # noqa: S105 - what the home's token is called
-SERVER_TOKEN: Final = "server"  # noqa: S105 - what [server] token is called
+OWN_TOKEN: Final = "home"  # noqa: S105 - the name of the home's token
+SERVER_TOKEN: Final = "server"  # noqa: S105 - the name of [server] token
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Listening:
     address: str
     host: str
     port: int
-    link: str | None = None  # to the page, with a one-time code; None where no login is needed
+    link: str | None = None  # to the page, with a one-time code; None if no login is needed
 
 
 def bracketed(host: str) -> str:
@@ -47,12 +47,12 @@ def bracketed(host: str) -> str:
 
 
 def asked_at(host: str) -> str:
-    """The host that a program on this machine asks: one that listens everywhere is asked on loopback."""
+    """The host for programs on this machine: loopback if the daemon listens on all interfaces."""
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, bracketed(host))  # noqa: S104 - nothing is bound to it
 
 
 def access(loaded: Loaded, own_token: str) -> Access:
-    """Who may use the API by these settings; `own_token` is the home's random one."""
+    """The access rules of these settings; `own_token` is the home's random one."""
     from wakeful.server.http import Access, NamedToken
 
     settings, server = loaded.settings, loaded.settings.server
@@ -74,10 +74,12 @@ def access(loaded: Loaded, own_token: str) -> Access:
 
 @contextmanager
 def bound(loaded: Loaded) -> Iterator[socket.socket]:
-    """The socket, bound before anything else is done: a port that is taken is said at once."""
+    """The TCP socket, bound first, so that a port conflict is reported immediately."""
     server = loaded.settings.server
     if server.token is None and not is_loopback(server.host):
-        raise DaemonRefused(f"{server.host} can be reached by others, and there is no token; set [server] token")
+        raise DaemonRefused(
+            f"{server.host} can be reached from other machines, and no token is set; set [server] token"
+        )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -90,14 +92,14 @@ def bound(loaded: Loaded) -> Iterator[socket.socket]:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind(address)
         except OSError as error:
-            text = f"{server.host}:{server.port} cannot be listened on ({error.strerror}); choose another --port"
+            text = f"{server.host}:{server.port} is not available ({error.strerror}); choose another --port"
             raise DaemonRefused(text) from error
         yield door
 
 
 @contextmanager
 def unix_socket(home: Path) -> Iterator[socket.socket | None]:
-    """The socket in the home folder, which only its owner can connect to; None where its path would be too long."""
+    """The Unix socket in the home folder, accessible only to its owner; None if its path would be too long."""
     path = home / SOCKET_NAME
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         log.warning("%s is too long for a Unix socket; the command line uses TCP with the token instead", path)
@@ -105,12 +107,12 @@ def unix_socket(home: Path) -> Iterator[socket.socket | None]:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
         try:
-            path.unlink(missing_ok=True)  # of a daemon that was killed: this one holds the home
+            path.unlink(missing_ok=True)  # left by a killed daemon: this one holds the home
             os.fchmod(door.fileno(), 0o600)
             door.bind(str(path))
             path.chmod(0o600)
         except OSError as error:
-            log.warning("%s cannot be listened on (%s); the command line uses TCP instead", path, error.strerror)
+            log.warning("cannot listen on %s (%s); the command line uses TCP instead", path, error.strerror)
             yield None
             return
         try:
@@ -120,8 +122,8 @@ def unix_socket(home: Path) -> Iterator[socket.socket | None]:
 
 
 async def until_open(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
-    while not server.started and not serving.done():  # noqa: ASYNC110 - the server only has a flag to look at
+    while not server.started and not serving.done():  # noqa: ASYNC110 - the server only has a flag to poll
         await asyncio.sleep(0.01)
     if serving.done():
         await serving
-        raise DaemonRefused("the door could not be opened; the log says why")
+        raise DaemonRefused("the HTTP server could not be started; see the log")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def store_of(home: Path, loaded: Loaded) -> str:
-    """The store's address, a file's being relative to the home; refused where files cannot be locked."""
+    """The store's URL, with file paths relative to the home; network file systems are refused."""
     url = loaded.settings.store.url.reveal()
     if not is_embedded(loaded):
         return url
@@ -22,7 +22,7 @@ def store_of(home: Path, loaded: Loaded) -> str:
     kind = network_file_system(path.parent)
     if kind is not None:
         raise DaemonRefused(
-            f"{path} would be on a network file system ({kind}), where a database is damaged sooner or later; "
+            f"{path} is on a network file system ({kind}), where a database gets corrupted sooner or later; "
             "put the home on a local disk, or use postgresql:// under [store]"
         )
     return str(path)

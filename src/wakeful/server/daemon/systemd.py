@@ -1,4 +1,4 @@
-"""Telling systemd how the daemon stands (`Type=notify`): started means that it answers, not that it was begun."""
+"""Notify systemd of the daemon's state (`Type=notify`): READY means that it accepts requests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STOPPING: Final = "STOPPING=1"
 
 
 class ServiceManager:
-    """Whoever started this process, if it wants to be told."""
+    """The service manager that started this process, if it wants notifications."""
 
     def __init__(self) -> None:
-        # Taken out of the environment: the commands of schedules must not speak for the daemon.
+        # Removed from the environment: commands of schedules must not notify in the daemon's name.
         self._address = os.environ.pop(SOCKET, "")
 
     def tell(self, state: str) -> None:
-        """Say it; nobody who does not listen can hold the daemon up."""
+        """Send the state; an unresponsive manager must not block the daemon."""
         if not self._address:
             return
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
@@ -31,4 +31,4 @@ class ServiceManager:
                 door.setblocking(False)
                 door.sendto(state.encode(), address)
         except OSError as error:
-            log.warning("the service manager could not be told %s: %s", state, error)
+            log.warning("could not notify the service manager of %s: %s", state, error)

@@ -1,4 +1,4 @@
-"""The home folder's own token: random, made at the first start, readable by its owner only."""
+"""The home folder's own token: random, created at the first start, readable only by its owner."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ TOKEN_MAX: Final = 1_000
 
 
 def own_token(home: Path) -> str:
-    """The token in the home folder; a new one if there is none."""
+    """The token in the home folder; created if missing."""
     file = home / TOKEN_NAME
     try:
         return read_token(home) or _make(file)
     except OSError as error:
-        raise DaemonRefused(f"{file} cannot be used ({error.strerror}); let its owner read and write it") from error
+        raise DaemonRefused(
+            f"{file} cannot be used ({error.strerror}); make it readable and writable for its owner"
+        ) from error
 
 
 def read_token(home: Path) -> str | None:
-    """The token, if the file is there and holds one."""
+    """The token, or None if the file is missing or empty."""
     try:
         handle = os.open(home / TOKEN_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -35,7 +37,7 @@ def read_token(home: Path) -> str | None:
 
 
 def _make(file: Path) -> str:
-    """Written beside it and moved into place, so that a crash leaves no half of it."""
+    """Write to a temporary file and rename, so that a crash leaves no partial file."""
     token = secrets.token_urlsafe(32)
     beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

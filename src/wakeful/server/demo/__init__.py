@@ -1,7 +1,7 @@
-"""A home folder in which everything moves, for a first look: `wakeful up --demo`.
+"""A demo home with frequent schedules, for a first look: `wakeful up --demo`.
 
-`home` makes the folder with its settings; `things` tells what is written into it over the API, as a user would, once
-the daemon answers; `programs` are the small programs that pretend to be the outside.
+`home` creates the folder with its settings; `things` lists what is created over the API, as a user would, once the
+daemon responds; `programs` are small programs that stand in for external services.
 """
 
 from wakeful.server.demo.home import DEMO_HOME, NotTheDemo, prepare

@@ -1,4 +1,4 @@
-"""The demo's home folder. A folder that is somebody's own is never touched: it is known by what stands in it."""
+"""The demo's home folder. A folder with the user's own settings or schedules is never touched."""
 
 import shlex
 import sys
@@ -9,37 +9,37 @@ DEMO_HOME: Final = "~/.wakeful-demo"
 PROGRAMS: Final = Path(__file__).parent / "programs"
 MARK: Final = "# The demo's settings."
 ERRANDS: Final = ("tidy", "import", "crunch")
-_NOTES: Final = "Greet whoever reads this, and mention what happened since the last beat.\n"
+_NOTES: Final = "Say hello, and mention what happened since the last beat.\n"
 
 SETTINGS: Final = """\
-{mark} `wakeful up --demo` writes this file anew at each start.
+{mark} `wakeful up --demo` writes this file again at each start.
 
-[limits]                        # everything is quicker here than it should be with a model that costs money
+[limits]                        # much more frequent than you want with a paid model
 agent_interval_min = "10s"
 every_min = "5s"
 shutdown_grace = "2s"
 
 [agents.default]
-adapter = "echo"                # answers with what it was asked
+adapter = "echo"                # replies with the prompt
 
 [heartbeat]
 enabled = true
 every = "20s"
-prompt = "HEARTBEAT_OK"         # an echo can say nothing else when all is quiet
+prompt = "HEARTBEAT_OK"         # the echo agent can only repeat this when there is nothing to report
 ack_match = "anywhere"
 ack_chars_max = 160
 spacing_min = "2s"
 turns_per_hour_max = 600
 
 [delivery]
-retries_max = 1                 # a dead letter within a minute
+retries_max = 1                 # so that a dead letter shows up within a minute
 
-[channels.pager]                # nobody listens there: see its messages among the dead letters
+[channels.pager]                # nothing listens there: its messages become dead letters
 type = "webhook"
 url = "http://127.0.0.1:9/page"
 allow_private = true
 
-[slots.pretend]                 # a quota of four minutes, from a program that makes it up
+[slots.pretend]                 # a simulated quota window of four minutes
 provider = "command"
 quota_argv = ["bin/quota", "read"]
 wake_argv = ["bin/quota", "wake"]
@@ -50,16 +50,16 @@ poll = "1m"
 
 
 class NotTheDemo(Exception):
-    """A home that somebody uses for something else."""
+    """A home that is in use for something else."""
 
 
 def prepare(home: Path) -> None:
-    """Make the folder, or find it as an earlier demo left it."""
+    """Create the folder, or reuse that of an earlier demo."""
     file = home / "wakeful.toml"
     if file.exists() or (home / "wakeful.db").exists():
         is_ours = file.exists() and file.read_text(encoding="utf-8", errors="replace").startswith(MARK)
         if not is_ours:
-            raise NotTheDemo(f"{home} is not the demo's: there are settings or schedules of yours in it")
+            raise NotTheDemo(f"{home} is not a demo home: it contains your own settings or schedules")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(SETTINGS.format(mark=MARK), encoding="utf-8")
     file.chmod(0o600)
@@ -72,7 +72,7 @@ def prepare(home: Path) -> None:
 
 
 def _launch(home: Path, name: str, *arguments: str) -> None:
-    """A launcher under `bin`, so that definitions read well, and stay as they are when Python moves."""
+    """A launcher under `bin`, so that definitions are readable and do not change with the path of Python."""
     words = [sys.executable, "-I", str(PROGRAMS / f"{name}.py"), *arguments]
     file = home / "bin" / (arguments[0] if arguments else name)
     file.write_text(f'#!/bin/sh\ncd "$(dirname "$0")/.." && exec {shlex.join(words)} "$@"\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the demo writes over the API once the daemon answers. Writing it again at the next start changes nothing."""
+"""What the demo creates over the API once the daemon responds. Creating it again at the next start changes nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,24 +6,24 @@ from typing import Any, Final, NamedTuple
 
 PAUSED: Final = "newsletter"
 UNHEARD: Final = "fire-drill"
-"""Its answer goes to a channel behind which nobody is."""
+"""Its reply goes to a channel where nothing listens."""
 
 
 class DemoItem(NamedTuple):
-    """Something to PUT."""
+    """A resource to PUT."""
 
     path: str
     body: Mapping[str, Any]
 
 
 def things(home: Path, address: str) -> list[DemoItem]:
-    """All of it, in the order in which it is written."""
+    """All resources, in the order of creation."""
     schedules = [DemoItem(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
     return [*schedules, DemoItem("/api/workflows/letters", _letters(home))]
 
 
 def _letters(home: Path) -> Mapping[str, Any]:
-    """Letters are fetched and sorted, and the urgent ones answered."""
+    """Fetch and sort letters, and answer the urgent ones."""
     handler = _errand(home, "letters")
     return {
         "id": "letters",
@@ -38,22 +38,22 @@ def _letters(home: Path) -> Mapping[str, Any]:
 
 def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
     return {
-        # an agent answers, and people hear of it
+        # prompts whose replies are delivered
         "haiku": _asked(_every("20s"), "Write a haiku about alarm clocks."),
         "stand-up": _asked(_cron("0 9 * * 1-5", "Europe/Berlin"), "Summarise yesterday's commits."),
         "evening-note": _asked(_times("18:30", "22:00"), "What is still open today?"),
         "tokyo-open": _asked(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
         PAUSED: _asked(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
-        # programs, in good and in bad days
+        # commands that succeed, and some that fail
         "tidy": _runs(_every("15s"), _errand(home, "tidy")),
         "import": {**_runs(_every("10s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
         "crunch": {**_runs(_every("30s"), _errand(home, "crunch")), "timeout": "1m"},
         "nightly-backup": _runs(_cron("15 2 * * *", "Europe/Berlin"), _errand(home, "tidy")),
         "hourly-report": _runs(_cron("0 * * * *", "UTC"), _errand(home, "tidy")),
-        # addresses, events, and what only a person starts
+        # HTTP requests, events, and manual schedules
         "is-it-up": {"schedule": _every("15s"), "http": {"method": "GET", "url": f"{address}/healthz"}},
         "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Time for tea."}},
-        UNHEARD: {**_asked({"type": "manual"}, "Is anybody there?"), "deliver": {"channel": "pager"}},
+        UNHEARD: {**_asked({"type": "manual"}, "Is anyone there?"), "deliver": {"channel": "pager"}},
         "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }
 

@@ -1,5 +1,5 @@
-"""Taking over what somebody wrote into a file: through the commands everybody uses, in one transaction with the
-memory of having done so."""
+"""Apply edits of definition files: through the ordinary commands, in one transaction with the record of having done
+so."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
@@ -22,7 +22,7 @@ SESSION_ID_MAX: Final = 1_000
 
 
 class LastRunEdit(NamedTuple):
-    """What of a last run somebody changed, as far as it means anything."""
+    """The meaningful changes in an edited last-run file."""
 
     written: KnownText
     is_session_changed: bool
@@ -31,16 +31,16 @@ class LastRunEdit(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What became of an edited last run."""
+    """The result of an edited last-run file."""
 
-    run_id: int | None = None  # the run that was forced
-    refusal: str | None = None  # why none was
+    run_id: int | None = None  # the forced run
+    refusal: str | None = None  # why no run was started
 
 
 def definition_of(value: Any, slug: str, before: Sequence[KnownText], which: Which, *, default_zone: str) -> Any:
-    """The definition somebody wrote; raises `Invalid` for one that cannot be, or not as a file."""
+    """The edited definition; raises `Invalid` if it is invalid or not allowed as a file."""
     if isinstance(value, Mapping) and any(one.said.get("enabled") is value.get("enabled") for one in before):
-        # It says what we wrote, not what its owner wants: a prompt is corrected, and a pause stays a pause.
+        # An unchanged `enabled` is our own text, not a request: correcting a prompt must not end a pause.
         value = {name: inner for name, inner in value.items() if name != "enabled"}
     definition = definition_from_json(value, default_zone=default_zone, slug=slug)
     if which == "agent" and not isinstance(definition.action, Prompt):
@@ -51,7 +51,7 @@ def definition_of(value: Any, slug: str, before: Sequence[KnownText], which: Whi
 
 
 def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, hooks: EngineHooks, now: Instant) -> Put:
-    """Write the definition as any other edit is written."""
+    """Write the definition like any other edit."""
     fate = commands.put_many(tx, [checked], hooks=hooks, now=now)[0]
     if isinstance(fate, Invalid):
         raise fate
@@ -60,7 +60,7 @@ def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, hook
 
 
 def last_run_of(value: Any, digest: str, before: Sequence[KnownText], *, now: Instant) -> LastRunEdit:
-    """What was changed of `nextRun` and `sessionId`; everything else in the file is ours to say."""
+    """The changes of `nextRun` and `sessionId`; all other fields are read-only."""
     if not isinstance(value, Mapping):
         raise Invalid(FieldError("", "a last run is a JSON object; write {…}"))
     check_plain(value)
@@ -68,14 +68,14 @@ def last_run_of(value: Any, digest: str, before: Sequence[KnownText], *, now: In
     next_at = None if next_run is None else _instant(next_run)
     is_session_changed = "sessionId" in value and not _was_said(before, "sessionId", value["sessionId"])
     session_id = _session_id(value["sessionId"]) if is_session_changed else None
-    # A file that never was ours may come from elsewhere: a next run long past means that it is overdue.
+    # A file not written by us may come from elsewhere: a next run in the past means that it is overdue.
     is_forced = next_at is not None and next_at <= now and next_at not in _planned(before)
     said = {"nextRun": next_run, "sessionId": value.get("sessionId")}
     return LastRunEdit(KnownText(digest, said), is_session_changed, session_id, is_forced)
 
 
 def take_last_run(tx: Tx, slug: str, edit: LastRunEdit, *, now: Instant) -> Taken:
-    """Adopt the session, force the run. One edit forces once: it is remembered in the same transaction."""
+    """Adopt the session, force the run. One edit forces one run: it is recorded in the same transaction."""
     if edit.is_session_changed:
         commands.adopt_session(tx, slug, edit.session_id)
     taken = Taken()
@@ -98,7 +98,7 @@ def _was_said(before: Sequence[KnownText], name: str, value: Any) -> bool:
 
 
 def _planned(before: Sequence[KnownText]) -> set[Instant]:
-    """The next runs that were written: another way to write the same time is no change of it."""
+    """The next runs written so far: another notation of the same time is not a change."""
     return {_instant(one.said["nextRun"]) for one in before if one.said.get("nextRun") is not None}
 
 

@@ -1,10 +1,10 @@
-"""The folder of definition files, touched with care.
+"""Safe access to the folder of definition files.
 
-Everything goes through open directories and never follows a link, so nothing outside of the folder is read or written,
-whatever somebody puts into it. A file is replaced whole: written under a passing name, made durable, renamed; and only
-if it still holds what was read before. One process at a time keeps a folder: it holds a lock on the directory itself.
+Everything goes through open directory descriptors and never follows a link, so nothing outside the folder is read or
+written, whatever is put into it. A file is replaced atomically: written under a temporary name, synced, renamed; and
+only if it still has the content that was read before. One process at a time owns a folder: it locks the directory.
 
-All of it blocks, and so runs in a thread.
+All calls block, and so run in a thread.
 """
 
 import errno
@@ -31,38 +31,38 @@ _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 
 class FolderTaken(Exception):
-    """Another process keeps these files."""
+    """Another process owns these files."""
 
 
 class MirrorFile(NamedTuple):
-    """A file as it was found. One that cannot be read has a problem, and a digest that stands for it."""
+    """A file as found. An unreadable one has a problem, and a digest that represents it."""
 
-    digest: str | None = None  # None: there is no such file
-    value: Any = None  # its JSON, unless the digest is one of those known
+    digest: str | None = None  # None: the file does not exist
+    value: Any = None  # its JSON, unless the digest is known
     problem: str | None = None
 
 
 class FolderContents(NamedTuple):
-    """What a schedule's folder holds."""
+    """The content of a schedule's folder."""
 
     files: Mapping[str, MirrorFile]
-    errors: Mapping[str, str | None]  # digests of the error files, by the name of what they are about
+    errors: Mapping[str, str | None]  # digests of the error files, by the file they are about
     problem: str | None = None  # why the folder itself cannot be used
-    is_stray: bool = False  # a plain file where a folder would be
+    is_stray: bool = False  # a regular file where a folder is expected
 
 
 class FileWrite(NamedTuple):
-    """A file to be replaced. `expected` is the digest it must still have; None: it must not be there."""
+    """A file to replace. `expected` is the digest it must still have; None: it must not exist."""
 
     slug: str
     name: str
     content: bytes | None  # None: remove it
     expected: str | None
-    is_guarded: bool = True  # False: whatever it holds
+    is_guarded: bool = True  # False: replace any content
 
 
 class Removal(NamedTuple):
-    """Files to be removed, each if it still has this digest; then the folder, if that leaves it empty."""
+    """Files to remove, each if it still has this digest; then the folder, if it is empty."""
 
     slug: str
     expected: Mapping[str, str]
@@ -74,29 +74,29 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
-        # Who waits for a thread may be cancelled, and the thread goes on: whoever comes next sees what it did.
+        # The waiting task may be cancelled while the thread continues: the next call sees its result.
         self._lock = threading.Lock()
         self._is_over = False
 
     def names(self) -> list[str]:
-        """What is in it and is no plain file, sorted, hidden ones left out. Makes the folder if it is missing."""
+        """The entries that are not regular files, sorted, without hidden ones. Creates the folder if it is missing."""
         with self._held() as root, os.scandir(root) as entries:
             found = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
         return sorted(name for name in found if not name.startswith("."))
 
     def identity(self) -> tuple[int, int]:
-        """Which directory this is: another one after it was removed and made again."""
+        """The identity of the directory; changes when it is removed and created again."""
         with self._held() as root:
             seen = os.fstat(root)
         return seen.st_dev, seen.st_ino
 
     def look(self, known: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, FolderContents]:
-        """The folders of these slugs; of a file whose digest is known (slug, name) only that is told."""
+        """The folders of these slugs; for a file with a known digest (slug, name) only the digest."""
         with self._held() as root:
             return {slug: self._look(root, slug, digests) for slug, digests in known.items()}
 
     def write(self, writings: Sequence[FileWrite]) -> list[str | None]:
-        """Replace files, durably; answers for each None, or why not. Empty: it changed meanwhile."""
+        """Replace files durably; returns None for each, or why not. Empty: it changed in the meantime."""
         told: list[str | None] = []
         with self._held() as root:
             for slug, group in itertools.groupby(writings, key=lambda one: one.slug):
@@ -104,12 +104,12 @@ class Folder:
         return told
 
     def remove(self, removals: Sequence[Removal]) -> list[str | None]:
-        """Remove files that are still ours, with what we put beside them."""
+        """Remove files that are unchanged, with their error files."""
         with self._held() as root:
             return [_told(lambda one=one: self._remove(root, one)) for one in removals]  # type: ignore[misc]
 
     def close(self) -> None:
-        """Let another process keep the folder, as soon as what is under way in here has ended."""
+        """Release the folder once calls in progress have ended."""
         self._is_over = True
         if self._lock.acquire(blocking=False):
             try:
@@ -122,10 +122,10 @@ class Folder:
         try:
             with self._lock:
                 if self._is_over:
-                    raise FolderTaken(f"the definition files in {self.path} are not kept here any more")
+                    raise FolderTaken(f"the mirror of the definition files in {self.path} is stopped")
                 yield self._root()
         finally:
-            if self._is_over:  # closed meanwhile, and left to us
+            if self._is_over:  # closed in the meantime; close it here
                 self.close()
 
     def _let_go(self) -> None:
@@ -134,7 +134,7 @@ class Folder:
             self._fd = None
 
     def _root(self) -> int:
-        """The folder, open and ours. A folder that was removed, or replaced by another, is opened anew."""
+        """The open and locked folder. A folder that was removed or replaced is opened again."""
         if self._fd is not None:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._fd), os.stat(self.path)):  # noqa: PTH116 - the pair of fstat
@@ -146,8 +146,8 @@ class Folder:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fd)
-            raise FolderTaken(f"another process keeps the definition files in {self.path}") from None
-        except OSError:  # a file system without locks; there is nothing to be had there
+            raise FolderTaken(f"another process owns the definition files in {self.path}") from None
+        except OSError:  # a file system without locks
             pass
         self._fd = fd
         return fd
@@ -175,11 +175,11 @@ class Folder:
     def _write_in(self, root: int, slug: str, group: Sequence[FileWrite]) -> list[str | None]:
         try:
             with suppress(FileExistsError):
-                os.mkdir(slug, mode=0o700, dir_fd=root)  # one that a power loss takes back is written again
+                os.mkdir(slug, mode=0o700, dir_fd=root)  # if a power loss reverts it, it is written again
             with self._opened(root, slug) as fd:
                 told = [_told(lambda one=one: _replace(fd, one)) for one in group]  # type: ignore[misc]
-                # Before the old texts are forgotten the new names must be there for good: else a power loss brings an
-                # old text back, and it would look like an edit.
+                # The new names must be durable before the old digests are dropped: otherwise a power loss could
+                # restore an old text, which would look like an edit.
                 os.fsync(fd)
                 return told
         except OSError as error:
@@ -194,7 +194,7 @@ class Folder:
                         with suppress(FileNotFoundError):
                             os.unlink(beside, dir_fd=fd)
             os.fsync(fd)
-            with suppress(OSError):  # somebody keeps something else in it
+            with suppress(OSError):  # it contains other files
                 os.rmdir(one.slug, dir_fd=root)
         return None
 
@@ -209,7 +209,7 @@ def _passing(name: str) -> str:
 def _replace(fd: int, one: FileWrite) -> str | None:
     passing = _passing(one.name)
     with suppress(FileNotFoundError):
-        os.unlink(passing, dir_fd=fd)  # left behind by a process that died
+        os.unlink(passing, dir_fd=fd)  # left behind by a killed process
     if one.content is None:
         with suppress(FileNotFoundError):
             os.unlink(one.name, dir_fd=fd)
@@ -250,7 +250,7 @@ def _read(fd: int, name: str, known: Collection[str], *, is_json: bool = True) -
         if not stat.S_ISREG(seen.st_mode):
             return _unreadable("is not a file; put a file here")
         if seen.st_size > FILE_MAX:
-            return _unreadable(f"is {seen.st_size} bytes long, and at most {FILE_MAX} are read; make it shorter")
+            return _unreadable(f"is {seen.st_size} bytes long; the maximum is {FILE_MAX}; make it shorter")
         with os.fdopen(os.dup(file), "rb") as reader:
             content = reader.read(FILE_MAX + 1)
     except OSError as error:
@@ -273,7 +273,7 @@ def _parsed(digest: str, content: bytes) -> MirrorFile:
     except json.JSONDecodeError as error:
         return MirrorFile(digest, problem=f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
     except (ValueError, RecursionError):
-        return MirrorFile(digest, problem="is JSON that nobody can read: nested too deep, or a number too long")
+        return MirrorFile(digest, problem="is not usable JSON: nested too deeply, or a number is too long; simplify it")
 
 
 def _unreadable(problem: str) -> MirrorFile:
@@ -291,7 +291,7 @@ def _folder_problem(root: int, slug: str, error: OSError) -> str:
 
 
 def _told(work: Callable[[], str | None]) -> str | None:
-    """One bad folder does not keep the others from being written (L9)."""
+    """A bad folder must not prevent writing the others (L9)."""
     try:
         return work()
     except OSError as error:

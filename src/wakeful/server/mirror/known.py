@@ -1,19 +1,19 @@
-"""What we wrote into the definition files, remembered in the store.
+"""The digests of what we wrote into the definition files, kept in the store.
 
 Theory of operation
 -------------------
-A file that is not as we left it is somebody's edit. So what we left there must be known across restarts, and known
-before it is there: the digest of a text is remembered *before* the file gets that text, beside the digest of what it
-holds until then, and alone once the new name is durable. Whenever the process dies, the file is one of those
-remembered, and never mistaken for an edit; nor does a remembered text linger that would hide a real one.
+A file that differs from what we wrote was edited. So what we wrote must be known across restarts, and before the write:
+the digest of a text is stored *before* the file gets that text, together with the digest of its current content, and
+alone once the new name is durable. Whenever the process dies, the file has one of the stored digests and is never
+mistaken for an edit; nor does a stale digest remain that would hide a real edit.
 
-An edit that was taken in is remembered in the transaction that took it in: it counts once, and until the file is
-written again it is as good as written by us.
+An applied edit is recorded in the same transaction: it counts once, and until the file is written again it counts as
+written by us.
 
-Beside the digest stand the values that mean something only where a person changed them: `enabled` of a definition,
-`nextRun` and `sessionId` of a last run. Time alone moves `nextRun` into the past, and that is nobody's wish to run.
+Stored with the digest are values that only count if a person changed them: `enabled` of a definition, `nextRun` and
+`sessionId` of a last run. `nextRun` moves into the past by itself, which is not a request to run.
 
-Slugs share a bounded number of facts in the store, because a slug may be used once and never again.
+Slugs share a bounded number of rows in the store, because a slug may be used once and never again.
 """
 
 import hashlib
@@ -27,23 +27,23 @@ BUCKET: Final = "mirror:"
 
 
 class KnownText(NamedTuple):
-    """One text that a file of ours may hold."""
+    """One text that a file may contain."""
 
     digest: str
     said: Mapping[str, Any]
 
 
 Known: TypeAlias = Mapping[str, tuple[KnownText, ...]]
-"""By the file's name, the texts it may hold without having been edited."""
+"""By file name, the texts it may contain without having been edited."""
 
 
 def digest_of(content: bytes) -> str:
-    """What tells two texts apart."""
+    """The digest of a text."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def recall(tx: Tx, slugs: Iterable[str]) -> dict[str, Known]:
-    """What is known of each slug's files; nothing, for most."""
+    """The known texts of each slug's files; empty for most."""
     found: dict[str, Known] = {}
     for name, members in _by_bucket(slugs).items():
         bucket = _load(tx, name)
@@ -52,7 +52,7 @@ def recall(tx: Tx, slugs: Iterable[str]) -> dict[str, Known]:
 
 
 def remember(tx: Tx, changes: Mapping[str, Known]) -> None:
-    """Replace what is known of these slugs; a slug of which nothing is known takes no room."""
+    """Replace the known texts of these slugs; an empty entry takes no space."""
     for name, members in _by_bucket(changes).items():
         bucket = _load(tx, name)
         for slug in members:

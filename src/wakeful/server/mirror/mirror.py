@@ -1,15 +1,15 @@
-"""Definitions as files: a folder that mirrors the store, and is read where somebody wrote into it.
+"""Definitions as files: a folder that mirrors the store; edits in it are applied.
 
 Theory of operation
 -------------------
-The store is the truth. After a commit whoever made it says `schedule_changed(slug)`; a task of our own gathers what
-changed and writes `<slug>/definition.json` and `<slug>/last-run.json`, many changes of one schedule once. Nobody waits
-for it: what does not fit into the bounded list of changed slugs is found by the reconcile pass, which walks through
-store and folder page by page, at the start, after trouble, and slowly ever after.
+The store is authoritative. After a commit `schedule_changed(slug)` is called; a background task collects the changes
+and writes `<slug>/definition.json` and `<slug>/last-run.json`, merging several changes of one schedule. Nothing waits
+for it: slugs that do not fit into the bounded list of changes are found by the reconcile pass, which walks through
+store and folder page by page at startup, after errors, and slowly from then on.
 
-A file that is not as we left it is an edit (see `known`). It is read before it is written, checked, and taken over by
-the commands everybody uses (see `edits`), or left as it is with a note beside it. At the start all edits are taken in
-before `start` returns, so that the clock begins with what people wrote while it stood still; nothing is written yet.
+A file that differs from what we wrote was edited (see `known`). It is read before it is written, checked, and applied
+through the ordinary commands (see `edits`), or left as it is with an error file beside it. At startup all edits are
+applied before `start` returns, so that the clock starts with them; nothing is written yet.
 """
 
 import asyncio
@@ -44,16 +44,16 @@ RESCAN: Final[Duration] = MINUTE
 RETRY: Final[Duration] = 10 * SECOND
 START_WITHIN: Final[Duration] = 10 * SECOND
 STOP_WITHIN: Final[Duration] = 5 * SECOND
-# Of the time that passes, work on files takes a third at most and the rescan a twentieth: the clock has the rest (L9).
+# Work on files takes at most a third of the time and the rescan a twentieth, so that the clock is not delayed (L9).
 REST_PER_WORK: Final = 2
 REST_PER_RESCAN: Final = 6
 
 
 class Mirror:
-    """Keeps the definition files of one store in one folder. Belongs to the event loop it is started on.
+    """Mirrors the definitions of one store in one folder. Bound to the event loop it is started on.
 
-    `which` schedules have files: agent schedules, all, or none (off). `disk` runs what blocks; by default a thread of
-    our own. `is_watching` notices saved files at once, and not only at the next rescan.
+    `which` schedules have files: agent schedules, all, or none (off). `disk` runs blocking calls; by default in its own
+    thread. `is_watching` notices saved files immediately instead of at the next rescan.
     """
 
     def __init__(
@@ -80,24 +80,24 @@ class Mirror:
         self._bell = asyncio.Event()
         self._has_taken_in = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._changed: dict[str, bool] = {}  # slugs to look at; True: something happened in their folder
-        self._busy: dict[str, bool] = {}  # those being looked at
-        self._no_files: set[str] = set()  # slugs that change often and have no files: until the next reconcile
+        self._changed: dict[str, bool] = {}  # slugs to sync; True: something changed in their folder
+        self._busy: dict[str, bool] = {}  # slugs being synced
+        self._no_files: set[str] = set()  # slugs without files that change often: ignored until the next reconcile
         self._told_names: set[str] = set()
         self._reconcile_at = 0
         self._is_working = False
         self._trouble: str | None = None
 
-    # --- what others see ---------------------------------------------------------------------------------------------
+    # --- public -----------------------------------------------------------------------------------------------------
 
     def schedule_changed(self, slug: str) -> None:
-        """Something of this schedule was committed. Costs next to nothing; on the loop only."""
+        """Report a commit that touched this schedule. Cheap; on the event loop only."""
         if self._task is not None and slug not in self._no_files:
             self._mark(slug, is_touched=False)
 
     @property
     def problems(self) -> list[Report]:
-        """What is wrong now: refused edits, and files that cannot be kept."""
+        """The current problems: refused edits, and files that cannot be written."""
         refused = self._syncing.refusals.items()
         found = [Report("refused", one.message, slug, name or None) for (slug, name), one in sorted(refused)]
         troubles = (self._trouble, self._syncing.trouble)
@@ -105,12 +105,12 @@ class Mirror:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to look at: the files may not say what is stored, nor the store what they say."""
+        """Whether files and store may differ."""
         is_waiting = bool(self._changed or self._syncing.later) or self._monotonic >= self._reconcile_at
         return is_waiting or self._is_working
 
     async def start(self) -> None:
-        """Take in what was edited meanwhile, then mirror. A folder that does not answer keeps nobody waiting long."""
+        """Apply the edits made in the meantime, then mirror. An unresponsive folder does not block it for long."""
         if self._which == "off" or self._task is not None:
             return
         self._reconcile_at = self._monotonic
@@ -118,7 +118,7 @@ class Mirror:
         await self._clock.wait(self._has_taken_in, START_WITHIN)
 
     async def stop(self) -> None:
-        """Write what is still to be written, within a while. Edits wait for the next start."""
+        """Write pending changes within a time limit. Edits wait for the next start."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -144,13 +144,13 @@ class Mirror:
             self._is_working = False
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever goes wrong with files, it is told and tried again, and the clock goes on (L9)."""
+        """Errors with files are reported and retried; they never stop the clock (L9)."""
         try:
             await work
         except (OSError, FolderTaken, StoreUnavailable) as error:
             self._fail(str(error) or type(error).__name__)
         except Exception as error:
-            log.exception("the definition files could not be kept")
+            log.exception("the definition files could not be synced")
             self._fail(f"{type(error).__name__}: {error}")
 
     async def _work(self) -> None:
@@ -161,14 +161,14 @@ class Mirror:
         if now >= self._reconcile_at:
             planned = self._reconcile_at = now + RESCAN
             await self._reconcile()
-            if self._reconcile_at == planned:  # else somebody asked for another while this one went on
+            if self._reconcile_at == planned:  # otherwise another pass was requested during this one
                 self._reconcile_at = self._monotonic + max(RESCAN, REST_PER_RESCAN * (self._monotonic - now))
         await self._drain("run")
         if self._syncing.trouble is not None:
             self._reconcile_at = min(self._reconcile_at, self._monotonic + RETRY)
         elif self._trouble is not None:
             self._trouble = None
-            self._tell(Report("recovered", "definition files are kept again"))
+            self._tell(Report("recovered", "definition files are synced again"))
 
     async def _take_in(self) -> None:
         """Read every file before any is written."""
@@ -177,7 +177,7 @@ class Mirror:
             await self._sync(dict.fromkeys(slugs[start : start + BATCH], True), "start")
 
     async def _reconcile(self) -> None:
-        """Compare store and folder, page by page in the order of slugs; what changes meanwhile goes in between."""
+        """Compare store and folder page by page in slug order; changes in the meantime are handled in between."""
         self._no_files.clear()
         names = await self._disk(self.folder.names)
         await self._watch()
@@ -195,7 +195,7 @@ class Mirror:
             after = last
 
     async def _page(self, after: str | None) -> tuple[list[str], str | None]:
-        """Slugs that have files, of one page of the store, and where it ends; None: it was the last."""
+        """The slugs with files in one page of the store, and its last slug; None on the last page."""
 
         def read(tx: Tx) -> tuple[list[str], str | None]:
             rows = tx.schedules.page(after=after, limit=PAGE)
@@ -230,7 +230,7 @@ class Mirror:
 
     async def _flush(self) -> None:
         self._changed = {**self._busy, **self._changed}
-        with suppress(OSError, FolderTaken, StoreUnavailable):  # the next start finds what is not written
+        with suppress(OSError, FolderTaken, StoreUnavailable):  # the next start finds what was not written
             await self._drain("stop")
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -240,25 +240,25 @@ class Mirror:
         return self._clock.read().monotonic
 
     def _pause(self) -> Duration:
-        """Until there is something to do."""
+        """Wait until there is something to do."""
         nearest = min(self._syncing.later.values(), default=self._reconcile_at)
         return max(0, min(nearest, self._reconcile_at) - self._monotonic)
 
     def _mark(self, slug: str, *, is_touched: bool) -> None:
         if len(self._changed) >= CHANGED_MAX:
             self._changed.clear()
-            self._look_through()  # too many to keep
+            self._look_through()  # too many to remember
         else:
             self._changed[slug] = is_touched or self._changed.get(slug, False)
             self._bell.set()
 
     def _look_through(self) -> None:
-        """Compare everything, now."""
+        """Request a full comparison."""
         self._reconcile_at = self._monotonic
         self._bell.set()
 
     async def _watch(self) -> None:
-        """Watch the folder; another one, if it was removed and made again."""
+        """Watch the folder; watch again if it was removed and created again."""
         if not self._is_watching:
             return
         identity = await self._disk(self.folder.identity)
@@ -278,31 +278,35 @@ class Mirror:
                 self._mark(slug, is_touched=True)
 
     def _cannot_watch(self, reason: str) -> None:
-        self._tell(Report("trouble", f"saved files are noticed within a minute only: {reason}"))
+        self._tell(
+            Report(
+                "trouble", f"the folder cannot be watched, so saved files are noticed only within a minute: {reason}"
+            )
+        )
 
     def _tell_of_strangers(self, names: Iterable[str]) -> None:
-        """A folder whose name is no slug would wait for ever to be read."""
+        """Report folders whose name is not a slug: they are never read."""
         strangers = {name for name in names if not SLUG_PATTERN.fullmatch(name)} - self._told_names
         for name in sorted(strangers)[: NAMES_TOLD_MAX - len(self._told_names)]:
             self._told_names.add(name)
             cure = "name it with 1 to 64 of a-z 0-9 . _ - beginning with a letter or digit"
-            self._tell(Report("refused", f"{name!r} is not a slug, and is not read; {cure}"))
+            self._tell(Report("refused", f"{name!r} is not a slug and is ignored; {cure}"))
 
     def _fail(self, reason: str) -> None:
         self._reconcile_at = self._monotonic + RETRY
         self._busy = {}
         if reason != self._trouble:
             self._trouble = reason
-            self._tell(Report("trouble", f"{reason}; tried again later"))
+            self._tell(Report("trouble", f"{reason}; will be retried"))
 
     def _tell(self, report: Report) -> None:
         try:
             self._on_report(report)
-        except Exception:  # who listens must not harm
+        except Exception:  # a listener must not break the mirror
             log.exception("a report could not be delivered: %s", report)
 
     async def _within(self, limit: Duration, work: Coroutine[Any, Any, object]) -> bool:
-        """Whether the work ended in time; if not, nobody waits for it any more."""
+        """Whether the work ended in time; if not, stop waiting for it."""
         ended = asyncio.Event()
         task = asyncio.create_task(work)
         task.add_done_callback(lambda _: ended.set())

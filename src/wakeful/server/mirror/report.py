@@ -1,4 +1,4 @@
-"""What the mirror has to tell."""
+"""Reports of the mirror."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ BAD: Final[frozenset[Kind]] = frozenset({"refused", "trouble"})
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One thing that happened to the definition files. Without a slug it is about the folder."""
+    """One event about the definition files. Without a slug it concerns the folder."""
 
     kind: Kind
     message: str
@@ -29,5 +29,5 @@ OnReport: TypeAlias = Callable[[Report], None]
 
 
 def to_log(report: Report) -> None:
-    """Where reports go unless told otherwise."""
+    """The default report handler: the log."""
     log.log(logging.WARNING if report.kind in BAD else logging.INFO, "definition files: %s", report)

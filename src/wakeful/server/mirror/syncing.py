@@ -1,9 +1,8 @@
-"""One look at some schedules and their files: edits are taken in, then files that lag behind are written.
+"""Sync some schedules with their files: apply edits, then write outdated files.
 
-There is one way through for every cause (a commit, a saved file, the slow rescan, the start), because each looks at how
-things are and not at what happened. A file is in one of four states: not there, ours (its digest is remembered), just
-as it should be, or edited. Ours and missing ones are written; edited ones are read first and never written over before
-they were taken over.
+Every cause (a commit, a saved file, the rescan, the start) takes the same path, because it compares states and not
+events. A file is in one of four states: missing, ours (its digest is known), up to date, or edited. Missing files and
+ours are written; edited ones are read first and never overwritten before they were applied.
 """
 
 import asyncio
@@ -35,26 +34,26 @@ from wakeful.server.mirror.texts import (
 
 T = TypeVar("T")
 Phase: TypeAlias = Literal["start", "run", "stop"]
-"""At the start edits are taken in and nothing is written, at the stop the other way round."""
+"""At startup edits are applied and nothing is written; at shutdown the other way round."""
 
 Place: TypeAlias = tuple[str, str]
-"""A slug and the name of a file; no name: the folder itself."""
+"""A slug and a file name; no name: the folder itself."""
 
 SETTLE: Final[Duration] = SECOND
-"""How long a file must stay as it is: a broken one may be half written, and who forces a run by the old recipe (write
-the file, stop, start) means the run after the start."""
+"""How long a file must be unchanged: a broken one may be half written, and someone who forces a run with the old recipe
+(write the file, stop, start) wants the run after the start."""
 
 SOON: Final[Duration] = 100
 
 
 class Offload(Protocol):
-    """Runs what blocks, somewhere else."""
+    """Runs blocking calls off the event loop."""
 
     def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
 
 class Stored(NamedTuple):
-    """A slug as the store has it."""
+    """The stored state of a slug."""
 
     exists: bool
     texts: Mapping[str, Text] | None  # None: it has no files
@@ -62,14 +61,14 @@ class Stored(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An edit that waits for its author."""
+    """A refused edit that waits for its author."""
 
     digest: str
     message: str
 
 
 class MirrorSync:
-    """Brings schedules and their files together, some at a time."""
+    """Syncs schedules and their files in batches."""
 
     def __init__(self, folder: Folder, parts: Parts, which: Which, disk: Offload, tell: OnReport) -> None:
         self._folder = folder
@@ -80,10 +79,10 @@ class MirrorSync:
         self._settling: dict[Place, tuple[str, int]] = {}
         self.refusals: dict[Place, Refusal] = {}
         self.trouble: str | None = None  # why files could not be written last time
-        self.later: dict[str, int] = {}  # slugs to look at again, and when on the monotonic clock
+        self.later: dict[str, int] = {}  # slugs to sync again, and when on the monotonic clock
 
     async def sync(self, slugs: Mapping[str, bool], phase: Phase) -> list[str]:
-        """Look at these slugs; True: something happened in their folder. Answers those that have no files."""
+        """Sync these slugs; True: something changed in their folder. Returns those without files."""
         stored = await self._ask(slugs)
         wanted = [slug for slug, is_touched in slugs.items() if is_touched or stored[slug].texts or stored[slug].known]
         known = {slug: _digests(stored[slug]) for slug in wanted}
@@ -120,12 +119,12 @@ class MirrorSync:
         if states:
             await self._parts.store.write(lambda tx: remember(tx, states))
 
-    # --- taking in ---------------------------------------------------------------------------------------------------
+    # --- edits -------------------------------------------------------------------------------------------------------
 
     async def _take_all(
         self, slugs: Sequence[str], looked: Mapping[str, FolderContents], stored: Mapping[str, Stored], phase: Phase
     ) -> list[str]:
-        """Take in what was edited; answers where something was. Together, so that the store commits them together."""
+        """Apply edits; returns where there were any. Concurrently, so that the store groups the commits."""
         edited = [slug for slug in slugs if self._needs_a_look(slug, looked[slug], stored[slug])]
         fates = await asyncio.gather(
             *(self._take(slug, looked[slug], stored[slug], phase) for slug in edited), return_exceptions=True
@@ -162,7 +161,7 @@ class MirrorSync:
         return has_taken
 
     async def _guarded(self, place: Place, found: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
-        """Take one file over, or say what is wrong with it. Whatever it holds, it is its own trouble alone (L9)."""
+        """Apply one file, or report what is wrong with it. Its errors must not affect other files (L9)."""
         digest = found.digest or ""
         try:
             if found.problem is not None:
@@ -175,7 +174,7 @@ class MirrorSync:
         except StoreUnavailable:
             raise
         except Exception as error:
-            self._refuse(place, digest, f"cannot be taken over: {type(error).__name__}: {error}")
+            self._refuse(place, digest, f"cannot be applied: {type(error).__name__}: {error}")
         else:
             return True
         return False
@@ -195,7 +194,7 @@ class MirrorSync:
         if put.is_created:
             self._tell(Report("created", f"a new schedule{notes}", slug, DEFINITION))
         elif put.is_changed or definition.enabled is not None:
-            self._tell(Report("edited", f"taken over as version {put.version}{notes}", slug, DEFINITION))
+            self._tell(Report("edited", f"applied as version {put.version}{notes}", slug, DEFINITION))
 
     async def _take_last_run(self, slug: str, value: Any, digest: str, *, before: Sequence[KnownText]) -> None:
         now = self._now
@@ -203,7 +202,7 @@ class MirrorSync:
         taken = await self._parts.store.write(lambda tx: take_last_run(tx, slug, edit, now=now))
         if edit.is_session_changed:
             session = "a new session" if edit.session_id is None else f"session {edit.session_id}"
-            self._tell(Report("adopted", f"goes on with {session}", slug, LAST_RUN))
+            self._tell(Report("adopted", f"continues with {session}", slug, LAST_RUN))
         if taken.run_id is not None:
             self._tell(Report("forced", f"nextRun was set to the past: run {taken.run_id}", slug, LAST_RUN))
         if taken.refusal is not None:
@@ -212,7 +211,7 @@ class MirrorSync:
             )
 
     def _has_settled(self, place: Place, found: MirrorFile) -> bool:
-        """Whether the file has been just like this for a while; if not, it is looked at again."""
+        """Whether the file has been unchanged for a while; if not, it is checked again later."""
         monotonic = self._parts.clock.read().monotonic
         digest, since = self._settling.get(place, ("", monotonic))
         if digest == found.digest and monotonic - since >= SETTLE:
@@ -231,14 +230,14 @@ class MirrorSync:
     def _forgive(self, place: Place) -> None:
         self._settling.pop(place, None)
         if self.refusals.pop(place, None) is not None:
-            self._tell(Report("recovered", "in order again", place[0], place[1] or None))
+            self._tell(Report("recovered", "valid again", place[0], place[1] or None))
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
     async def _write_all(
         self, slugs: Sequence[str], looked: Mapping[str, FolderContents], stored: Mapping[str, Stored]
     ) -> None:
-        """Write what lags behind. Remembered before it is written, forgotten what was there before after it is."""
+        """Write outdated files. New digests are stored before the write, old ones are dropped after it."""
         writings: list[FileWrite] = []
         notes: list[FileWrite] = []
         removals: list[Removal] = []
@@ -275,7 +274,7 @@ class MirrorSync:
         writings: list[FileWrite],
         states: dict[str, dict[str, tuple[KnownText, ...]]],
     ) -> None:
-        """What is to be done with one file of a schedule that has files."""
+        """What to do with one file of a schedule that has files."""
         if _is_edited(looked, stored, name):
             return
         digest, known = looked.files[name].digest, stored.known.get(name, ())
@@ -289,7 +288,7 @@ class MirrorSync:
         states.setdefault(slug, dict(stored.known))[name] = state
 
     def _notes(self, slug: str, looked: FolderContents, stored: Stored) -> list[FileWrite]:
-        """The notes that lie beside refused files, and only there."""
+        """Write the error files beside refused files, and remove others."""
         notes: list[FileWrite] = []
         for name in FILES:
             refusal, there = self.refusals.get((slug, name)), looked.errors.get(name)
@@ -304,13 +303,13 @@ class MirrorSync:
         return notes
 
     def _note_trouble(self, done: Sequence[FileWrite | Removal], told: Sequence[str | None]) -> None:
-        """A full disk is told once, not once for each of a thousand files, and so is its end."""
+        """Report a full disk once, not once for each of a thousand files; likewise its end."""
         failed = [(one, problem) for one, problem in zip(done, told, strict=True) if problem]
         if failed:
             one, problem = failed[0]
             if problem != self.trouble:
                 name = one.name if isinstance(one, FileWrite) else DEFINITION
-                self._tell(Report("trouble", f"cannot be written, tried again later: {problem}", one.slug, name))
+                self._tell(Report("trouble", f"cannot be written, will be retried: {problem}", one.slug, name))
             self.trouble = problem
         elif done and self.trouble is not None:
             self.trouble = None
@@ -322,7 +321,7 @@ class MirrorSync:
 
 
 def _digests(stored: Stored) -> dict[str, set[str]]:
-    """By name, the digests a file may have without having been edited."""
+    """By file name, the digests of an unedited file."""
     digests = {name: {one.digest for one in stored.known.get(name, ())} for name in FILES}
     for name, text in (stored.texts or {}).items():
         digests[name].add(text.written.digest)

@@ -1,4 +1,4 @@
-"""The two files of a schedule as texts: what its owner wrote, and how it went last."""
+"""The two files of a schedule as texts: its definition and its last run."""
 
 import json
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ Which: TypeAlias = Literal["agent", "all", "off"]
 
 
 class Text(NamedTuple):
-    """What a file should hold."""
+    """The intended content of a file."""
 
     content: bytes
     written: KnownText
 
 
 def render(view: ScheduleView) -> dict[str, Text]:
-    """Both files of a schedule as it stands, by name; equal schedules give equal bytes."""
+    """Both files of a schedule, by name; equal schedules give equal bytes."""
     shown = view.to_json()
     definition = {name: value for name, value in shown.items() if name not in READ_BACK}
     last_run = {name: shown[name] for name in LAST_RUN_FIELDS}
@@ -37,30 +37,30 @@ def render(view: ScheduleView) -> dict[str, Text]:
 
 
 def is_mirrored(schedule: Schedule, which: Which) -> bool:
-    """Whether this schedule has files: agent schedules do, unless all do. What is reserved is nobody's to edit."""
+    """Whether this schedule has files: agent schedules do, unless all do. Reserved schedules are not editable."""
     if schedule.slug in RESERVED_SLUGS:
         return False
     if which == "all":
         return True
-    # The cheap look first: most schedules of a big store are not an agent's.
+    # The cheap check first: in a large store most are not agent schedules.
     return which == "agent" and '"prompt":' in schedule.definition and "prompt" in json.loads(schedule.definition)
 
 
 def error_name(name: str) -> str:
-    """The file beside a file of ours that says why an edit of it was not taken over."""
+    """The error file that says why an edit was not applied."""
     return f"{name.removesuffix('.json')}.error.txt"
 
 
 def error_text(name: str, message: str) -> bytes:
-    """What is wrong, and the ways out."""
+    """The errors, and what to do."""
     lines = "\n".join(f"  {line}" for line in message.splitlines())
     return (
-        f"{name} was not taken over; what is stored stays in force.\n\n{lines}\n\n"
-        f"Correct {name} and save it, or remove it: then it is written again as it is stored.\n"
+        f"{name} was not applied; the stored version stays in effect.\n\n{lines}\n\n"
+        f"Correct {name} and save it, or remove it: then it is written again from the store.\n"
     ).encode(errors="replace")
 
 
 def _text(shown: Mapping[str, Any], said: Mapping[str, Any]) -> Text:
-    # A lone surrogate in an error message becomes the escape that JSON has for it.
+    # A lone surrogate in an error message becomes its JSON escape.
     content = (json.dumps(shown, indent=2, ensure_ascii=False) + "\n").encode(errors="backslashreplace")
     return Text(content, KnownText(digest_of(content), said))

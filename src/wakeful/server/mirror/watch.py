@@ -1,7 +1,7 @@
-"""Noticing that somebody saved a file.
+"""Watch the folder for saved files.
 
-A thread waits for what the system tells, because even beginning to watch blocks: it asks for each folder. What it
-tells is a hint to look, never a proof; the rescan finds what it misses.
+A thread waits for notifications, because even setting up a watch blocks: it needs a system call for each folder. A
+notification is only a hint; the rescan finds what it misses.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ DEBOUNCE: Final[Duration] = 400
 
 
 class Watcher:
-    """Watches one folder and tells the slugs in whose folders something changed.
+    """Watches one folder and reports the slugs whose folders changed.
 
-    `begun` is called when it is known to watch: what was saved a moment earlier nobody told us.
+    `begun` is called when the watch is active: files saved before that were not reported.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Watcher:
         touched: Callable[[Iterable[str]], None],
         failed: Callable[[str], None],
     ) -> None:
-        self._path = path.resolve()  # the system tells of real paths
+        self._path = path.resolve()  # the system reports real paths
         self._begun: Callable[[], None] | None = begun
         self._touched = touched
         self._failed = failed
@@ -46,7 +46,7 @@ class Watcher:
         self._ended = in_thread(lambda: self._watch(loop), name="mirror-watch")
 
     async def stop(self) -> None:
-        """Returns when the thread is gone, within a step of the watching."""
+        """Returns when the thread has ended, within one step of the watch."""
         self._is_over.set()
         if self._ended is not None:
             await self._ended
@@ -74,7 +74,7 @@ class Watcher:
             call_on(loop, lambda: self._failed(reason))
 
     def _slug_of(self, path: str) -> str | None:
-        """The slug a change is about; our passing names and notes are about none."""
+        """The slug of a change; None for temporary files and error files."""
         try:
             parts = Path(path).relative_to(self._path).parts
         except ValueError:

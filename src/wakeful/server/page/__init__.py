@@ -1,4 +1,4 @@
-"""The page: what a browser shows of a daemon. Hand-written modules, served as they stand, without a build step."""
+"""The page: the daemon's web interface. Hand-written modules, served without a build step."""
 
 from wakeful.server.page.files import HEADERS, PAGE, PREFIX, File, read_files
 

@@ -1,8 +1,8 @@
-"""The files of the page, held in memory: there are a few dozen small ones, and they change only with the package.
+"""The files of the page, held in memory: a few dozen small files that change only with the package.
 
-Nothing that a name, a prompt, a reply or an error says may ever become markup or script. So the page may load only its
-own files, nothing may stand inline, and with trusted types the browser refuses every way to turn text into markup:
-whoever writes one into the page by mistake finds it broken, not open.
+Text in a name, a prompt, a reply or an error must never become markup or script. So the page may load only its own
+files, inline code is forbidden, and with trusted types the browser refuses every way to turn text into markup: code
+that does so by mistake breaks instead of opening a hole.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-cache",  # asked for anew each time, and answered with 304 while the package is the same
+    "Cache-Control": "no-cache",  # revalidated on each load; 304 until the package changes
 }
 
 

@@ -1,7 +1,7 @@
-"""`letters.py`, in the demo's home: the handlers of its workflow, asked in JSON on stdin, answering on stdout.
+"""`letters.py`, in the demo's home: the handlers of its workflow, with JSON requests on stdin and responses on stdout.
 
-`fetch` finds letters, `sort` passes the urgent ones on, `answer` writes one answer at a time: its one effect outside is
-a line in a file.
+`fetch` produces letters, `sort` forwards the urgent ones, `answer` writes one reply at a time: its side effect is a
+line in a file.
 """
 
 import json
@@ -22,7 +22,7 @@ def main(home: Path) -> int:
 
 
 def fetch(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
-    """Two more letters than last time."""
+    """Two more letters than the last time."""
     known = asked["state"] or 0
     found = [
         {"topic": "letters", "id": f"letter-{number}", "payload": {"subject": SUBJECTS[number % len(SUBJECTS)]}}
@@ -32,7 +32,7 @@ def fetch(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
 
 
 def take(asked: dict[str, Any], most: int) -> dict[str, Any]:
-    """Reserve the oldest that wait."""
+    """Reserve the oldest pending ones."""
     taken = [(topic, one) for topic, waiting in asked["messages"].items() for one in waiting][:most]
     topics = dict.fromkeys(topic for topic, _ in taken)
     return {
@@ -42,13 +42,13 @@ def take(asked: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def pass_on(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
-    """Every urgent letter is published again, for who answers it."""
+    """Publish every urgent letter again, for the consumer that answers it."""
     urgent = [one for one in asked["prepared"]["data"] or [] if one["subject"] in URGENT]
     return {"messages": [{"topic": "urgent", "id": one["id"], "payload": one} for one in urgent]}
 
 
 def write(asked: dict[str, Any], home: Path) -> dict[str, Any]:
-    """The effect: one line."""
+    """The side effect: one line."""
     (letter,) = asked["prepared"]["data"]
     with (home / "answers.txt").open("a", encoding="utf-8") as answers:
         answers.write(f"{letter['id']}: thank you for writing about {letter['subject']!r}\n")

@@ -1,4 +1,4 @@
-"""`quota.py read|wake`, in the demo's home: a provider whose window of four minutes begins with a wake."""
+"""`quota.py read|wake`, in the demo's home: a simulated provider whose window of four minutes starts with a wake."""
 
 import json
 import sys

@@ -1,15 +1,15 @@
-// The frame: where one can go, where one is, whether the clock is alive. Views come and go inside it.
+// The frame: navigation, the current view, and the state of the clock.
 
 import { get, logIn, logInFromAddress, whenLoginNeeded } from "./lib/api.js";
 import { fill, h, say, throttled } from "./lib/dom.js";
 import { Stream } from "./lib/stream.js";
 import { format, keepTime, localZone } from "./lib/time.js";
 import { Visit } from "./lib/view.js";
-import { askText } from "./parts/asking.js";
+import { askText } from "./parts/dialogs.js";
 import { icon } from "./parts/icons.js";
 import { keepBadges } from "./parts/badges.js";
 import { openPalette } from "./parts/palette.js";
-import { button, link, loading, trouble } from "./parts/small.js";
+import { button, link, loading, trouble } from "./parts/elements.js";
 
 const PLACES = [
   [null, ["timeline", "Timeline", "timeline"], ["schedules", "Schedules", "list"], ["runs", "Ledger", "ledger"]],
@@ -100,7 +100,7 @@ function switchTheme() {
   try {
     localStorage.setItem("wakeful.theme", theme);
   } catch {
-    // It holds for this page.
+    // Applies to this page only.
   }
   drawTheme();
   dispatchEvent(new Event("theme"));
@@ -141,7 +141,7 @@ const health = h(
 function brand() {
   return h(
     "a",
-    { class: "brand", href: "#/timeline", "aria-label": "Wakeful: to the timeline" },
+    { class: "brand", href: "#/timeline", "aria-label": "Wakeful: go to the timeline" },
     h("img", { src: "/page/icon.svg", alt: "" }),
     "Wakeful",
   );
@@ -158,7 +158,7 @@ function closeMenu() {
   veil.classList.add("hidden");
 }
 
-/** For a screen that nobody sits at: the view alone, as large as it can be. */
+/** Wall view, for an unattended screen: only the view, as large as possible. */
 function onWall(isOn) {
   document.documentElement.classList.toggle("wall", isOn);
   if (isOn) document.documentElement.requestFullscreen?.().catch(() => {});
@@ -178,7 +178,7 @@ const palette = () =>
         "plus",
       ],
       ["Switch between dark and light", switchTheme, "sun"],
-      ["Wall view: only what is to be seen from afar (Esc leaves it)", () => onWall(true), "timeline"],
+      ["Wall view, for a large screen (Esc to leave)", () => onWall(true), "timeline"],
     ],
   );
 
@@ -194,9 +194,9 @@ document.getElementById("frame").append(
       brand(),
       h(
         "button",
-        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or do… Ctrl K" },
+        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or run a command, Ctrl K" },
         icon("search"),
-        h("span", null, "Search or do…"),
+        h("span", null, "Search or run…"),
         h("kbd", null, "Ctrl K"),
       ),
       connection,
@@ -208,7 +208,7 @@ document.getElementById("frame").append(
   ),
   h(
     "nav",
-    { class: "tabs-bottom", "aria-label": "Short ways" },
+    { class: "tabs-bottom", "aria-label": "Shortcuts" },
     [
       ["timeline", "Timeline", "timeline"],
       ["schedules", "Schedules", "list"],
@@ -219,7 +219,7 @@ document.getElementById("frame").append(
   ),
 );
 
-// --- what is always told ------------------------------------------------------------------------------------------------
+// --- connection and health -----------------------------------------------------------------------------------------------
 
 const STATES = {
   connecting: ["connecting", "--dawn"],
@@ -235,20 +235,20 @@ stream.watch((state) => {
 });
 
 const lookAtHealth = throttled(async () => {
-  let told;
+  let report;
   try {
-    told = await get("/healthz");
+    report = await get("/healthz");
   } catch (error) {
-    told = error.body ?? {};
+    report = error.body ?? {};
   }
-  const level = told.problems?.length ? "bad" : (told.level ?? "ok");
-  const running = told.running ?? 0;
+  const level = report.problems?.length ? "bad" : (report.level ?? "ok");
+  const running = report.running ?? 0;
   say(
     health.lastChild,
-    level === "bad" ? "needs help" : running ? `${running} running` : level === "warn" ? "look here" : "all well",
+    level === "bad" ? "problem" : running ? `${running} running` : level === "warn" ? "warning" : "ok",
   );
   health.style.setProperty("--tint", `var(${{ ok: "--succeeded", warn: "--dawn", bad: "--failed" }[level]})`);
-}, 5_000); // the daemon tries a write each time it is asked
+}, 5_000); // each request makes the daemon try a write
 stream.hear((events) => {
   if (events.some((event) => event.stream !== "schedules")) lookAtHealth();
 });
@@ -318,4 +318,4 @@ keepBadges(
   Object.fromEntries([...side.querySelectorAll("[data-place]")].map((one) => [one.dataset.place, one])),
 );
 show();
-globalThis.wakeful = { stream }; // for those who look under the bonnet, and for the browser tests
+globalThis.wakeful = { stream }; // for debugging and the browser tests

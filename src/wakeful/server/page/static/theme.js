@@ -1,9 +1,9 @@
-// Before anything is painted: the scheme this browser was told to use, so that the page never flashes in the other one.
+// Apply the saved colour scheme before the first paint, so that the page does not flash.
 (() => {
   try {
     const chosen = localStorage.getItem("wakeful.theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
   } catch {
-    // A browser that keeps nothing follows the system.
+    // Without storage the system's scheme is used.
   }
 })();

@@ -1,11 +1,11 @@
-// Asking the daemon. Every refusal arrives as a Problem that says what is wrong, at which field.
+// Requests to the daemon. Every error response becomes a Problem with its message and fields.
 
 const onLogin = new Set();
 
-/** Why something was not granted. */
+/** An error response. */
 export class Problem extends Error {
   constructor(status, body) {
-    super(body?.error || body?.detail || `The daemon answered with ${status}.`);
+    super(body?.error || body?.detail || `The daemon returned ${status}.`);
     this.status = status;
     this.errors = Array.isArray(body?.errors) ? body.errors : [];
     this.body = body ?? {};
@@ -15,7 +15,7 @@ export class Problem extends Error {
 /** Exchange a token or a one-time code for the session cookie. */
 export const logIn = (given) => ask("POST", "/login", { body: given });
 
-/** Log in with the one-time code in the address, and remove it from there. Returns why that failed, if it did. */
+/** Log in with the one-time code in the URL, and remove it from there. Returns the error, if any. */
 export async function logInFromAddress() {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (!code) return null;
@@ -28,18 +28,18 @@ export async function logInFromAddress() {
   }
 }
 
-/** Call this when the daemon asks for a login. */
-export const whenLoginNeeded = (told) => onLogin.add(told);
-export const loginNeeded = () => onLogin.forEach((told) => told());
+/** Set the callback for when the daemon requires a login. */
+export const whenLoginNeeded = (data) => onLogin.add(data);
+export const loginNeeded = () => onLogin.forEach((data) => data());
 
-/** A path below /api with its parameters; those that are empty are left out. */
+/** A path with its query parameters; empty ones are left out. */
 export function address(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = new URLSearchParams(given).toString();
   return asked ? `${path}?${asked}` : path;
 }
 
-/** Ask, and answer with the JSON that came and its headers. */
+/** Send a request; returns the JSON body and the headers. */
 export async function ask(method, path, { query, body, headers, signal } = {}) {
   let response;
   try {
@@ -59,7 +59,7 @@ export async function ask(method, path, { query, body, headers, signal } = {}) {
   try {
     answer = text ? JSON.parse(text) : null;
   } catch {
-    // Not JSON: nothing of ours.
+    // Not JSON, so not from the daemon.
   }
   if (response.status === 401 && path !== "/login") loginNeeded();
   if (!response.ok) throw new Problem(response.status, answer);
@@ -70,5 +70,5 @@ export const get = async (path, query, signal) => (await ask("GET", path, { quer
 export const post = async (path, body, query) => (await ask("POST", path, { body, query })).body;
 export const remove = async (path) => (await ask("DELETE", path)).body;
 
-/** The path of a schedule, or of something below it. */
+/** The API path of a schedule, or of a resource below it. */
 export const schedulePath = (slug, below = "") => `/api/schedule/${encodeURIComponent(slug)}${below}`;

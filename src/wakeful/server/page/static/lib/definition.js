@@ -1,6 +1,6 @@
-// A definition between the form and JSON. The daemon decides what is right; here only texts become values and back.
+// Converts a definition between form texts and JSON. Validation is up to the daemon.
 
-/** A command line as its words: quotes keep spaces, a backslash keeps the next character. */
+/** Split a command line into words: quotes keep spaces, a backslash escapes the next character. */
 export function splitWords(line) {
   const words = [];
   let word = null;
@@ -20,11 +20,11 @@ export function splitWords(line) {
   return words;
 }
 
-/** Words as a command line that splits into them again. */
+/** Join words into a command line that splits into them again. */
 export const joinWords = (words) =>
   words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
-/** What a schedule reads back with, and nobody writes. */
+/** Read-only fields of a schedule. */
 export const READ_BACK = new Set([
   "slug",
   "status",
@@ -46,7 +46,7 @@ export const READ_BACK = new Set([
 const trimmed = (text) => text.trim();
 const parsed = (text) => (text.trim() ? JSON.parse(text) : undefined);
 
-/** What each kind of timing asks for: [field, label, hint or kind, example]. */
+/** The fields of each kind of timing: [field, label, hint or kind, example]. */
 export const TIMINGS = {
   cron: [
     "Cron",
@@ -58,21 +58,21 @@ export const TIMINGS = {
   every: [
     "Every",
     [
-      ["every", "Interval", "as in 90s, 30m, 2h, 1d", "2h"],
-      ["anchor", "Anchor", "may be left out; a time that lies on its grid", "2026-01-30T09:00:00Z"],
+      ["every", "Interval", "e.g. 90s, 30m, 2h, 1d", "2h"],
+      ["anchor", "Anchor", "optional: the starting point of the interval", "2026-01-30T09:00:00Z"],
     ],
   ],
   times: [
     "Times of day",
     [
-      ["times", "Times", "with commas between", "09:00, 18:00"],
+      ["times", "Times", "separated by commas", "09:00, 18:00"],
       ["timezone", "Time zone", "zone"],
     ],
   ],
   once: [
     "Once",
     [
-      ["at", "At", "with an offset, or with the zone beside it", "2026-01-30T09:00"],
+      ["at", "At", "with an offset, or together with a time zone", "2026-01-30T09:00"],
       ["timezone", "Time zone", "zone"],
     ],
   ],
@@ -83,39 +83,39 @@ export const TIMINGS = {
       ["offsetMinutes", "Minutes after", "how long after the reset", "1"],
     ],
   ],
-  manual: ["Only when asked", []],
+  manual: ["Only on request", []],
 };
 
 export const ACTIONS = {
-  prompt: "Ask an agent",
+  prompt: "Prompt an agent",
   command: "Run a command",
   http: "Send a request",
   call: "Call Python",
-  event: "Raise an event",
+  event: "Queue an event",
 };
 
-/** Options with their names, and the words that say what they do. */
+/** Options with their labels and hints. */
 export const OPTIONS = [
-  ["deliver.channel", "Deliver the reply to", "a channel, or last; several with commas: phone, mail"],
-  ["deliver.to", "Deliver to whom", "optional"],
+  ["deliver.channel", "Deliver the reply to", "a channel, or last; separate several with commas: phone, mail"],
+  ["deliver.to", "Recipient", "optional"],
   ["timeout", "Timeout", "2h"],
   ["catchUp", "After an outage", ["once", "skip", "all"]],
-  ["overlap", "If it still runs", ["skip", "queue"]],
+  ["overlap", "If it is still running", ["skip", "queue"]],
   ["onCrash", "After a crash", ["retry", "unknown"]],
   ["retry.times", "Retries", "number"],
   ["retry.delay", "Between retries", "30m"],
-  ["maxConsecutiveErrors", "Off after so many errors in a row", "number"],
-  ["maxLateness", "Not later than", "optional: 10m"],
+  ["maxConsecutiveErrors", "Disable after this many consecutive errors", "number"],
+  ["maxLateness", "Maximum delay", "optional: 10m"],
   ["activeHours.start", "Active from", "09:00"],
   ["activeHours.end", "Active until", "22:00"],
   ["stagger", "Stagger", "0s"],
   ["success", "Success is", ["", "accepted", "started", "finished"]],
-  ["slot", "Waits for quota of slot", "optional"],
+  ["slot", "Wait for quota of slot", "optional"],
   ["lane", "Lane", "optional: one at a time"],
 ];
 const NUMBERS = new Set(["retry.times", "maxConsecutiveErrors", "catchUpMax"]);
 
-/** The definition that the form's texts say. Throws an error with `field` for JSON that is none. */
+/** The definition for the form's texts. Throws an error with `field` for invalid JSON. */
 export function fromForm(values) {
   const out = { enabled: values.enabled, schedule: { type: values.timing } };
   for (const [name] of TIMINGS[values.timing][1]) {
@@ -174,7 +174,7 @@ function put(out, name, value) {
 
 const ARROW = " → ";
 
-/** What the form's text about delivery says: as it was stored if it was not changed, else one addressee or several. */
+/** The `deliver` field: as stored if the text was not changed, else one recipient or several. */
 function deliverFrom(written, kept) {
   if (kept && written.channel === deliverText(kept)) return kept;
   const named = written.channel.split(",").map(trimmed).filter(Boolean);
@@ -185,11 +185,11 @@ function deliverFrom(written, kept) {
   });
 }
 
-/** Several addressees in one line. */
+/** Several recipients in one line. */
 export const deliverText = (list) =>
   list.map((one) => [one.channel, one.to].filter(Boolean).join(ARROW)).join(", ");
 
-/** The texts of the form that say this definition. */
+/** The form's texts for a definition. */
 export function toForm(given) {
   const one = given ?? {};
   const timing = one.schedule ?? { type: "cron" };
@@ -208,7 +208,7 @@ export function toForm(given) {
     ...Object.keys(ACTIONS),
     ...OPTIONS.map(([name]) => name.split(".")[0]),
   ]);
-  values.kept = Object.fromEntries(Object.entries(one).filter(([name]) => !shown.has(name))); // what no field shows
+  values.kept = Object.fromEntries(Object.entries(one).filter(([name]) => !shown.has(name))); // fields without a control
   for (const [name, value] of Object.entries(timing))
     if (name !== "type") values[`schedule.${name}`] = Array.isArray(value) ? value.join(", ") : String(value ?? "");
   if (timing.type === "interval") values["schedule.every"] = `${timing.intervalMinutes}m`;

@@ -1,4 +1,4 @@
-// Elements, built from values. There is one way from text to the page: a text node. Nothing here takes markup.
+// Builds elements from values. Text only becomes text nodes; nothing here accepts markup.
 
 import { visible } from "./text.js";
 
@@ -79,7 +79,7 @@ function set(element, name, value) {
   else element[name] = value;
 }
 
-/** Only places of this page: text of others can never become an address. */
+/** Only links within this page: untrusted text never becomes a URL. */
 function safeAddress(address) {
   return /^(#|\/(?!\/))/.test(address) ? address : "#/";
 }
@@ -91,23 +91,23 @@ function append(element, children) {
   }
 }
 
-/** Put these children in place of what is there. */
+/** Replace the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
   return element;
 }
 
-/** Set the text of an element, without touching the page if it is that already. */
+/** Set the text of an element if it differs. */
 export function say(element, text) {
   const shown = visible(text);
   if (element.textContent !== shown) element.textContent = shown;
 }
 
-/** Text of others: isolated, so that its direction of writing ends with it. */
+/** Untrusted text: isolated, so that its writing direction does not affect the surroundings. */
 export const quoted = (text, props = {}) => h("bdi", props, text);
 
-/** Call at most once per frame, however often it is asked. */
+/** Call at most once per frame, however often it is requested. */
 export function perFrame(action) {
   let asked = false;
   return () => {
@@ -120,7 +120,7 @@ export function perFrame(action) {
   };
 }
 
-/** Call soon, and then at most once per `gap` milliseconds, while it is asked for. */
+/** Throttle: call soon, then at most once per `gap` milliseconds while requested. */
 export function throttled(action, gap, signal) {
   let timer = null;
   let last = -Infinity;
@@ -138,7 +138,7 @@ export function throttled(action, gap, signal) {
   };
 }
 
-/** Call once nothing was asked for `quiet` milliseconds. */
+/** Debounce: call after `quiet` milliseconds without a request. */
 export function settled(action, quiet) {
   let timer = null;
   return (...given) => {

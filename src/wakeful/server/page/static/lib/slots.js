@@ -1,8 +1,8 @@
-// What is known of the window of a quota slot.
+// The window of a quota slot.
 
 import { at } from "./time.js";
 
-/** From when until when the window runs: since it was first seen, if nobody knows when it began. Null: it is cold. */
+/** Start and end of the window; if the start is unknown, when it was first seen. Null if the key is cold. */
 export function windowOf(slot) {
   const end = at(slot.nextResetTime);
   if (end === null) return null;

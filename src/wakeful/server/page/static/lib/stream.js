@@ -1,12 +1,12 @@
-// What happens, as it happens: one connection for the whole page, resumed where it broke.
-// Events are handed out once per frame, as many as came, so that a thousand a second cost as much to paint as one. What
-// waits for the next frame is bounded: a page in the background that cannot keep up is told to read the state anew.
+// The event stream: one connection for the whole page, resumed after a disconnect.
+// Events are dispatched in batches, once per frame, so that a thousand a second cost as much to render as one. The batch
+// is bounded: a background page that cannot keep up gets a `reset` and loads the state again.
 
 import { loginNeeded } from "./api.js";
 
 const WAITING_MAX = 5_000;
 const PAUSES = [500, 1_000, 2_000, 5_000];
-const SILENCE_MAX = 45_000; // the daemon says something every 15 seconds
+const SILENCE_MAX = 45_000; // the daemon sends something every 15 seconds
 
 export class Stream {
   constructor() {
@@ -23,13 +23,13 @@ export class Stream {
     this._second = 0;
   }
 
-  /** Hear events in batches: `handler(events)`; a `reset` among them means that some were lost. Answers how to stop. */
+  /** Subscribe to batches: `handler(events)`; a `reset` among them means that some were lost. Returns unsubscribe. */
   hear(handler) {
     this._handlers.add(handler);
     return () => this._handlers.delete(handler);
   }
 
-  /** Be told of `connecting`, `live` and `broken`. */
+  /** Subscribe to the connection state: `connecting`, `live`, `broken`. */
   watch(handler) {
     this._onState.add(handler);
     handler(this.state);
@@ -49,7 +49,7 @@ export class Stream {
       try {
         await this._follow();
       } catch {
-        // Broken off: taken up again below.
+        // Disconnected: reconnected below.
       }
       this._become("broken");
       const pause = PAUSES[Math.min(this._broken, PAUSES.length - 1)];
@@ -68,7 +68,7 @@ export class Stream {
       if (!response.ok) throw new Error(String(response.status));
       this._broken = 0;
       this._become("live");
-      // Without an id to resume from, events before this moment are not coming: whatever was loaded by now is loaded again.
+      // Without an id to resume from, earlier events are lost: everything loaded so far is loaded again.
       if (this._lastId === null) this._push({ stream: "reset", what: "reset" });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";

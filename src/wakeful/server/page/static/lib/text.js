@@ -1,12 +1,12 @@
-// Text of others (names, prompts, replies, errors) made harmless for the eye.
-// Markup never becomes markup, because everything is shown as text. What is left are characters that change how the
-// text around them reads: control characters, and marks that turn the direction of writing. They are shown by name.
+// Makes untrusted text (names, prompts, replies, errors) harmless to read.
+// Markup is never interpreted, because everything is shown as text. What remains are characters that change how the
+// surrounding text reads: control characters, and marks that change the writing direction. They are shown by code.
 
 const TELLING =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 const HAS_TELLING = new RegExp(TELLING.source);
 
-/** The text with every character that only acts, and does not show, written out. Line ends and tabs stay. */
+/** The text with every invisible character written out. Line breaks and tabs stay. */
 export function visible(text) {
   const given = String(text);
   if (!HAS_TELLING.test(given)) return given;
@@ -18,7 +18,7 @@ export function visible(text) {
   });
 }
 
-/** At most so many characters, on one line. */
+/** The text on one line, shortened. */
 export function short(text, most = 120) {
   const line = String(text ?? "")
     .replace(/\s+/g, " ")
@@ -42,9 +42,11 @@ const OUTCOMES = {
   skipped: "skipped",
   missed: "missed",
   planned: "planned",
+  idle: "ok",
+  disabled: "off",
 };
 
-/** An outcome in words. */
+/** An outcome or a status in words. */
 export const outcomeWords = (outcome) => OUTCOMES[outcome] ?? String(outcome);
 
 /** What a schedule does, in one line. */
@@ -57,7 +59,7 @@ export function actionWords(schedule) {
   return "";
 }
 
-/** Where the owner of a run is seen: most are schedules; the heartbeat, workflows and slots have views of their own. */
+/** The view of a run's owner: a schedule, the heartbeat, a workflow or a slot. */
 export function placeOf(slug) {
   if (slug === "heartbeat") return "#/heartbeat";
   if (slug.startsWith("slot:")) return "#/slots";
@@ -66,6 +68,6 @@ export function placeOf(slug) {
     : `#/schedules/${encodeURIComponent(slug)}`;
 }
 
-/** Which kind of action it is. */
+/** The kind of its action. */
 export const actionKind = (schedule) =>
   ["prompt", "command", "http", "call", "event"].find((kind) => schedule[kind] != null) ?? null;

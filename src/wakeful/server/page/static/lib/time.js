@@ -1,4 +1,4 @@
-// Times for people: how long ago, how long until, and the wall clock where they are.
+// Times for display: relative, and in local time.
 
 import { h, say } from "./dom.js";
 
@@ -11,7 +11,7 @@ export const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const formats = new Map();
 
-/** A format of the browser's language; made once. */
+/** A formatter for the browser's language, created once. */
 export function format(options, zone = localZone) {
   const key = JSON.stringify([options, zone]);
   if (!formats.has(key)) {
@@ -30,13 +30,13 @@ const WHOLE = {
   second: "2-digit",
 };
 
-/** Milliseconds of an instant of the API; null stays null. */
+/** An API instant in milliseconds; null stays null. */
 export const at = (text) => (text === null || text === undefined ? null : Date.parse(text));
 
 /** Day and time, to the second. */
 export const wall = (ms, zone) => format(WHOLE, zone).format(ms);
 
-/** The time of day alone, with the day if it is another one. */
+/** The time of day, with the date if it is not today. */
 export function clock(ms, zone) {
   const isNear = Math.abs(ms - Date.now()) < 18 * HOUR;
   const options = {
@@ -70,21 +70,21 @@ export function relative(ms, now = Date.now()) {
   const distance = ms - now;
   const size = Math.abs(distance);
   if (size < 1_500) return "now";
-  const told = size < MINUTE ? `${Math.round(size / SECOND)} s` : length(size);
-  return distance > 0 ? `in ${told}` : `${told} ago`;
+  const words = size < MINUTE ? `${Math.round(size / SECOND)} s` : length(size);
+  return distance > 0 ? `in ${words}` : `${words} ago`;
 }
 
-/** A sentence of the API with its moments on the reader's clock. */
+/** A sentence from the API with its instants in local time. */
 export const localised = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (found) => wall(Date.parse(found)));
 
-/** An element that keeps saying how far away an instant is. */
+/** An element that shows how far away an instant is, updated live. */
 export function when(text, { none = "–" } = {}) {
   const ms = at(text);
   if (ms === null || Number.isNaN(ms)) return h("span", { class: "faint" }, none);
   return h("time", { datetime: text, data: { at: ms }, title: `${wall(ms)} (${localZone})` }, relative(ms));
 }
 
-/** Once a second, on what is there: no request, nothing but text. */
+/** Update all of them once a second. */
 export function keepTime() {
   setInterval(() => {
     if (document.hidden) return;
@@ -96,7 +96,7 @@ export function keepTime() {
 
 const offsets = new Map();
 
-/** Minutes east of Greenwich in a zone at an instant; 0 for a zone the browser does not know. */
+/** UTC offset of a zone in minutes at an instant; 0 for a zone unknown to the browser. */
 export function offsetAt(zone, ms) {
   const key = `${zone}|${Math.floor(ms / (15 * MINUTE))}`;
   if (offsets.has(key)) return offsets.get(key);
@@ -107,13 +107,13 @@ export function offsetAt(zone, ms) {
     const found = /([+-])(\d\d):(\d\d)/.exec(parts.find((part) => part.type === "timeZoneName")?.value ?? "");
     if (found) minutes = (found[1] === "-" ? -1 : 1) * (Number(found[2]) * 60 + Number(found[3]));
   } catch {
-    // Not a zone of this browser.
+    // Unknown to this browser.
   }
   offsets.set(key, minutes);
   return minutes;
 }
 
-/** Where a zone changes its offset between two instants: found by halving, each step one look. */
+/** When a zone changes its offset between two instants, by bisection. */
 export function zoneChanges(zone, from, until) {
   const found = [];
   const step = 12 * HOUR;

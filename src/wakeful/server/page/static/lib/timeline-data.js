@@ -1,4 +1,4 @@
-// What the time axis shows: rows of schedules, each with what was and what is to come, kept up to date by events.
+// The data of the time axis: rows with past runs and planned instants, kept up to date by events.
 
 import { get } from "./api.js";
 import { at } from "./time.js";
@@ -19,7 +19,7 @@ export class TimelineData {
     this._asked = 0;
   }
 
-  /** Read the first rows of a search anew, for a span of time. */
+  /** Load the first rows of a search for a span of time. */
   async load(window, q) {
     const mine = ++this._asked;
     const wanted = Math.max(this.q === q ? this.rows.length : 0, 50);
@@ -41,7 +41,7 @@ export class TimelineData {
     return true;
   }
 
-  /** Read the rows that follow; answers whether there were any. */
+  /** Load the next rows; returns whether there were any. */
   async more() {
     if (this.next === null || this.isFull || this._isLoading) return false;
     this._isLoading = true;
@@ -57,7 +57,7 @@ export class TimelineData {
     }
   }
 
-  /** Read some rows anew, because they changed. */
+  /** Reload some rows that changed. */
   async renew(slugs) {
     const known = slugs.filter((slug) => this.bySlug.has(slug) && !isOther(slug)).slice(0, 50);
     if (!known.length) return;
@@ -80,7 +80,7 @@ export class TimelineData {
     }
   }
 
-  /** A run moved on. Answers its row, or null for one that is not here. */
+  /** Apply a run event. Returns its row, or null if it is not loaded. */
   hear(event) {
     const row = event.slug ? this.bySlug.get(event.slug) : this.byRun.get(event.runId);
     if (!row) return null;
@@ -107,14 +107,14 @@ export class TimelineData {
     this.isFull = this.rows.length >= ROWS_MAX;
   }
 
-  _put(told, place) {
+  _put(loaded, place) {
     const row = {
-      ...told,
-      runs: told.runs.map(mark),
-      planned: told.planned.map(at),
-      wholeSince: at(told.wholeSince),
-      createdAt: at(told.createdAt),
-      wholeUntil: at(told.wholeUntil),
+      ...loaded,
+      runs: loaded.runs.map(mark),
+      planned: loaded.planned.map(at),
+      wholeSince: at(loaded.wholeSince),
+      createdAt: at(loaded.createdAt),
+      wholeUntil: at(loaded.wholeUntil),
     };
     this.rows[place] = row;
     this.bySlug.set(row.slug, row);
@@ -122,7 +122,7 @@ export class TimelineData {
   }
 }
 
-/** Whether a row is no schedule's: the heartbeat's, a workflow's or a quota slot's. */
+/** Whether a row belongs to the heartbeat, a workflow or a quota slot. */
 export const isOther = (slug) => slug === "heartbeat" || slug.includes(":");
 
 export const iso = (ms) => new Date(ms).toISOString();

@@ -1,10 +1,10 @@
-// What a view is given: the place it stands for, the stream, and an end. Whatever it starts is stopped when it leaves.
+// The context of a view: its route, the stream, and an abort signal. Everything it starts stops when it is left.
 
 import { throttled } from "./dom.js";
 import { Problem } from "./api.js";
 
-const RETRY = 2_000; // milliseconds until a load that failed is tried again
-const LATE_MAX = 5_000; // events kept while a load is under way; beyond these the view loads again
+const RETRY = 2_000; // milliseconds until a failed load is retried
+const LATE_MAX = 5_000; // events kept during a load; with more than this the view loads again
 
 export class Visit {
   constructor(stream, params, query) {
@@ -13,11 +13,11 @@ export class Visit {
     this.stream = stream;
     this._end = new AbortController();
     this.signal = this._end.signal;
-    this._late = new Set(); // one list for each load under way
+    this._late = new Set(); // one list for each load in progress
   }
 
-  /** Hear the events of these streams (all, if none are named), in batches; always also those that say `reset`. Hear
-   * before you load: what arrives during a `loader`'s load is handed out again after it, because what was read may be
+  /** Subscribe to these streams (default: all), in batches; `reset` events are always included. Subscribe before
+   * loading: events that arrive during a `loader`'s load are delivered again after it, because the loaded data may be
    * older than the event. So a handler may see an event twice. */
   hear(names, handler) {
     const wanted = names === null ? null : new Set([...names, "reset"]);
@@ -30,7 +30,7 @@ export class Visit {
     this.signal.addEventListener("abort", stop);
   }
 
-  /** `load`, one at a time: asked for again while it is under way, it runs once more afterwards. */
+  /** `load`, one at a time: a request during a load runs it once more afterwards. */
   loader(load) {
     let underWay = null;
     let isAskedAgain = false;
@@ -63,7 +63,7 @@ export class Visit {
       handler(count > LATE_MAX ? [{ stream: "reset", what: "reset" }] : events);
   }
 
-  /** Load soon, at most once per `gap`; a load that failed for a passing reason is tried again. */
+  /** Load soon, at most once per `gap`; a load that failed temporarily is retried. */
   again(load, gap, failed = this.ignore) {
     const soon = throttled(
       () =>
@@ -78,7 +78,7 @@ export class Visit {
     return soon;
   }
 
-  /** Load, and load again whenever something happened in these streams, at most once per `gap`. */
+  /** Load now, and again on every event of these streams, at most once per `gap`. */
   async keep(names, load, { gap = 1_000, matters = () => true, failed = this.ignore } = {}) {
     const whole = this.loader(load);
     const soon = this.again(whole, gap, failed);
@@ -89,7 +89,7 @@ export class Visit {
     return soon;
   }
 
-  /** What went wrong in the background is seen by the next look; what was called off is no trouble. */
+  /** Ignore errors of background loads: the next one shows them; aborts are expected. */
   ignore = (error) => {
     if (error.name !== "AbortError" && !(error instanceof Problem)) console.error(error);
   };

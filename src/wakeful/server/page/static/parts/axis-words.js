@@ -1,18 +1,18 @@
-// The time axis in words.
+// Text for the time axis: tooltips and descriptions for screen readers.
 
 import { h, quoted } from "../lib/dom.js";
-import { count } from "../lib/text.js";
+import { count, outcomeWords } from "../lib/text.js";
 import { localZone, wall } from "../lib/time.js";
 import { iso } from "../lib/timeline-data.js";
 import { chip, runWords } from "./marks.js";
 
-/** A row of the axis in a sentence, for those who do not see it. */
+/** A row of the axis in a sentence, for screen readers. */
 export function rowWords(row) {
   const last = row.runs[0];
-  return `: ${row.status}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "nothing planned"}; ${count(row.runs.length, "run")} in sight`;
+  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} in sight`;
 }
 
-/** What a mark says when it is pointed at. */
+/** The tooltip of a mark. */
 export function markWords(row, cell) {
   const run = cell.what;
   const lines = [h("b", null, quoted(row.slug))];

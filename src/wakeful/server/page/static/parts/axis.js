@@ -1,10 +1,10 @@
-// Painting the time axis. Everything is drawn from numbers, once per frame at most; nothing here knows of requests.
+// Draws the time axis on a canvas, at most once per frame; no requests here.
 
 import { DAY, HOUR, MINUTE, SECOND, format } from "../lib/time.js";
 import { GRAVITY, SHAPES } from "./marks.js";
 
 export const ROW = 34;
-const CELL = 9; // marks nearer than this many pixels are shown as one
+const CELL = 9; // marks closer than this many pixels are merged
 const STEPS = [
   10 * SECOND,
   30 * SECOND,
@@ -27,7 +27,7 @@ function shape(outcome) {
   return paths.get(outcome);
 }
 
-/** The colours of the scheme, read once per change of it. */
+/** The colours of the scheme, read again when it changes. */
 export function colours() {
   const probe = document.createElement("i");
   document.body.append(probe);
@@ -54,7 +54,7 @@ export function colours() {
   return found;
 }
 
-/** A canvas as large as its place, sharp on every screen. */
+/** A canvas of the size of its container, sharp on every screen. */
 export function fit(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -69,7 +69,7 @@ export function fit(canvas, width, height) {
   return pen;
 }
 
-/** Between two instants, over so many pixels. */
+/** A scale between two instants over a width in pixels. */
 export class Scale {
   constructor(from, until, width) {
     Object.assign(this, { from, until, width });
@@ -84,10 +84,10 @@ export class Scale {
     return this.from + x * this.perPixel;
   }
 
-  /** Where lines go: a step that leaves room for its words, on the wall clock of the person. */
+  /** Grid lines: a step that leaves room for labels, in local time. */
   ticks() {
     const step = STEPS.find((one) => one / this.perPixel >= (one < HOUR ? 74 : 46)) ?? STEPS.at(-1);
-    if (step >= DAY) return []; // the days are named above
+    if (step >= DAY) return []; // days are labelled above
     const shift = new Date(this.from).getTimezoneOffset() * MINUTE;
     const words = format({ hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) });
     const found = [];
@@ -111,7 +111,7 @@ export class Scale {
   }
 }
 
-/** The axis itself: days above, hours below, now, changes of daylight saving, windows of quota slots. */
+/** The axis: days above, hours below, now, DST changes, windows of quota slots. */
 export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] } = {}) {
   pen.font = `600 12px ${colour.font}`;
   pen.textBaseline = "middle";
@@ -167,7 +167,7 @@ export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] }
   pen.textAlign = "left";
 }
 
-/** The field behind the rows: lines of the axis, the past shaded, now. */
+/** The background of the rows: grid lines, the past shaded, now. */
 export function drawField(pen, scale, colour, now, height, { changes = [], windows = [] } = {}) {
   const nowX = Math.min(scale.width, Math.max(0, scale.x(now)));
   pen.fillStyle = colour.sunken;
@@ -202,7 +202,7 @@ export function drawNow(pen, scale, colour, now, height) {
   pen.fillRect(Math.round(x) - 1, 0, 2, height);
 }
 
-/** One row. Answers what was drawn where, for pointing at it. */
+/** One row. Returns what was drawn where, for hit testing. */
 export function drawRow(pen, scale, colour, row, top, now, isPointed) {
   const middle = top + ROW / 2;
   if (isPointed) {
@@ -222,7 +222,7 @@ export function drawRow(pen, scale, colour, row, top, now, isPointed) {
   return cells;
 }
 
-/** More than was looked at: a line of points that says "and so on". */
+/** A dotted line for data beyond the loaded range. */
 function dense(pen, scale, colour, from, until, middle) {
   const [left, right] = [Math.max(0, scale.x(from)), Math.min(scale.width, scale.x(until))];
   if (!(right - left > 6)) return;
@@ -232,7 +232,7 @@ function dense(pen, scale, colour, from, until, middle) {
   pen.globalAlpha = 1;
 }
 
-/** Marks that would cover each other, as one. */
+/** Overlapping marks, merged. */
 function gather(scale, row, now) {
   const cells = [];
   const put = (ms, outcome, what) => {

@@ -1,24 +1,24 @@
-// What waits for a person, as numbers beside the places where it waits: unread messages, dead letters.
+// Counts in the navigation: unread messages, dead letters.
 
 import { get } from "../lib/api.js";
 import { h, say, throttled } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 
-/** Keep the numbers beside these places (by name) up to date. */
+/** Keep the counts of these navigation entries (by name) up to date. */
 export function keepBadges(stream, places) {
   const look = throttled(async () => {
     try {
       if (await has("/api/inbox")) set(places.inbox, (await get("/api/inbox", { limit: 1 })).unread, "unread");
       if (await has("/api/channels")) {
-        const told = await get("/api/channels");
+        const data = await get("/api/channels");
         set(
           places.outbox,
-          told.channels.reduce((sum, one) => sum + one.dead, 0),
+          data.channels.reduce((sum, one) => sum + one.dead, 0),
           "dead letters",
         );
       }
     } catch {
-      // The next event asks again.
+      // The next event retries.
     }
   }, 2_000);
   stream.hear((events) => {

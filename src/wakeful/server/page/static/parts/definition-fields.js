@@ -1,13 +1,13 @@
-// The fields of a definition: when, what, and everything else. They write their texts into `values`, and say when they did.
+// The form fields of a definition: when, what, and options. They write their texts into `values` and report changes.
 
 import { fill, h } from "../lib/dom.js";
 import { ACTIONS, OPTIONS, TIMINGS } from "../lib/definition.js";
 import { localZone } from "../lib/time.js";
-import { choices, field } from "./small.js";
+import { choices, field } from "./elements.js";
 
 const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
 
-/** The element with all fields, and `show`, which puts the values into them anew. */
+/** The element with all fields, and `show`, which fills them from the values. */
 export function definitionFields(values, changed) {
   const input = (name, props = {}) =>
     h("input", {
@@ -38,7 +38,7 @@ export function definitionFields(values, changed) {
           changed();
         },
       },
-      options.map((one) => h("option", { value: one, selected: (values[name] || "") === one }, one || "as usual")),
+      options.map((one) => h("option", { value: one, selected: (values[name] || "") === one }, one || "default")),
     );
   const timingFields = h("div", { class: "pairs" });
   const showTiming = () =>
@@ -81,7 +81,7 @@ export function definitionFields(values, changed) {
             "command.argv",
             "Command",
             input("command.argv", { class: "mono", placeholder: "make report" }),
-            "Words as in a shell; no shell is started, so there are no pipes unless you write sh -c '…'",
+            "Quoted as in a shell, but no shell is used; for pipes write sh -c '…'",
           ),
           field("command.cwd", "Folder", input("command.cwd", { placeholder: "optional" })),
         ],
@@ -89,7 +89,7 @@ export function definitionFields(values, changed) {
           h(
             "div",
             { class: "pairs" },
-            field("http.url", "Address", input("http.url", { placeholder: "http://127.0.0.1:9000/in" })),
+            field("http.url", "URL", input("http.url", { placeholder: "http://127.0.0.1:9000/in" })),
             field("http.method", "Method", pick("http.method", METHODS)),
           ),
           field("http.body", "Body", area("http.body", { class: "mono", placeholder: "optional JSON" })),
@@ -103,7 +103,7 @@ export function definitionFields(values, changed) {
           field("call.args", "Arguments", area("call.args", { class: "mono", placeholder: "optional JSON object" })),
         ],
         event: () => [
-          field("event.text", "Text", area("event.text", { placeholder: "The next heartbeat reads this" })),
+          field("event.text", "Text", area("event.text", { placeholder: "Text for the next heartbeat" })),
         ],
       }[values.action](),
     );

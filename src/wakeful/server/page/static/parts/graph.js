@@ -1,4 +1,4 @@
-// Producers, topics and consumers of a workflow, left to right, with what waits in between.
+// Producers, topics and consumers of a workflow, left to right, with pending messages.
 
 import { h, s } from "../lib/dom.js";
 import { at, relative } from "../lib/time.js";
@@ -6,12 +6,12 @@ import { count, short } from "../lib/text.js";
 
 const LOOKS = { active: "succeeded", paused: "paused", draft: "idle", ready: "waiting" };
 
-/** How a workflow looks as it stands. */
-export const looks = (workflow) =>
+/** The mark for a workflow's state. */
+export const stateMark = (workflow) =>
   workflow.error ? "failed" : workflow.openRun ? "running" : (LOOKS[workflow.status] ?? "idle");
 
-/** How it stands, in words. */
-export const standing = (workflow) =>
+/** Its state in words. */
+export const stateWords = (workflow) =>
   workflow.error
     ? "stopped"
     : workflow.openRun
@@ -21,7 +21,7 @@ export const standing = (workflow) =>
 const WIDE = 210;
 const TALL = 52;
 
-/** The graph. Nodes of a column stand below one another; a line is drawn for every publish and every subscription. */
+/** The graph. Nodes of a kind share a column; a line is drawn for every publish and every subscription. */
 export function graph(workflow) {
   const producers = Object.entries(workflow.producers ?? {});
   const consumers = Object.entries(workflow.consumers ?? {});
@@ -73,7 +73,7 @@ export function graph(workflow) {
         node(
           spots.consumer.get(name),
           name,
-          one.wakeAt ? `wakes ${relative(at(one.wakeAt))}` : one.dirty ? "has something to do" : "consumer",
+          one.wakeAt ? `wakes ${relative(at(one.wakeAt))}` : one.dirty ? "has messages" : "consumer",
           state(workflow, name),
         ),
       ),
@@ -95,7 +95,7 @@ function node([x, y], name, below, kind) {
   );
 }
 
-/** A line and its head, from which one reads who publishes and who takes. */
+/** A line with an arrowhead that shows the direction. */
 function edge(from, to, isBack = false) {
   const [x1, y1, x2, y2] = isBack
     ? [from[0], from[1] + TALL - 8, to[0] + WIDE, to[1] + TALL - 8]

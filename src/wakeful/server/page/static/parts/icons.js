@@ -1,4 +1,4 @@
-// Small drawings, as paths in a field of 24 by 24.
+// Icons, as paths in a 24 by 24 box.
 
 import { s } from "../lib/dom.js";
 
@@ -30,7 +30,7 @@ const PATHS = {
   minus: "M5 12h14",
 };
 
-/** A drawing that says nothing by itself. */
+/** A decorative icon. */
 export function icon(name) {
   const shape = s("path", { d: PATHS[name] });
   for (const [key, value] of Object.entries({

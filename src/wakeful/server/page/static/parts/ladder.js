@@ -1,11 +1,11 @@
-// How far a run got: claimed, sent, accepted, started, finished, each with how long it took to get there.
+// How far a run got: claimed, sent, accepted, started, finished, each with the time it took.
 
 import { h } from "../lib/dom.js";
 import { at, length } from "../lib/time.js";
 
 const RUNGS = ["claimed", "sent", "accepted", "started", "finished"];
 
-/** Move a run up by an event of the stream; returns whether it moved. */
+/** Update a run's rung from a stream event; returns whether it changed. */
 export function climb(run, event) {
   if (event.what !== "climbed" || RUNGS.indexOf(event.rung) <= RUNGS.indexOf(run.rung)) return false;
   run.rung = event.rung;
@@ -13,14 +13,14 @@ export function climb(run, event) {
   return true;
 }
 
-/** The ladder of a run's current attempt. */
+/** The rungs of a run's current attempt. */
 export function ladder(run) {
   const reached = run.ladder ?? {};
   const height = RUNGS.indexOf(run.rung);
   let before = at(reached.claimed) ?? at(run.startedAt);
   return h(
     "ol",
-    { class: "ladder", data: { o: run.outcome }, "aria-label": `Ladder: ${run.rung ?? "not begun"}` },
+    { class: "ladder", data: { o: run.outcome }, "aria-label": `Rung: ${run.rung ?? "not started"}` },
     RUNGS.map((rung, index) => {
       const since = before;
       const moment = rung === "finished" && !reached[rung] && height === 4 ? at(run.endedAt) : at(reached[rung]);

@@ -1,4 +1,4 @@
-// How an outcome looks: a shape and a colour, so that neither alone has to carry it. In a field of 16 by 16.
+// The mark of an outcome: a shape and a colour, so that colour is not the only cue. In a 16 by 16 box.
 
 import { h, s } from "../lib/dom.js";
 import { outcomeWords } from "../lib/text.js";
@@ -22,7 +22,7 @@ export const SHAPES = {
   idle: "M8 5.4a2.6 2.6 0 1 0 0 5.2A2.6 2.6 0 1 0 8 5.4Z",
 };
 
-/** Worst first: what a heap of marks is shown as. */
+/** Worst first: the mark that represents overlapping ones. */
 export const GRAVITY = [
   "failed",
   "timedOut",
@@ -47,17 +47,17 @@ export function chip(outcome, { boxed = false, words = outcomeWords(outcome) } =
   return h("span", { class: boxed ? "chip boxed" : "chip", data: { o: outcome } }, mark(outcome), words);
 }
 
-/** What became of a run, in one line. */
+/** The outcome of a run in one line. */
 export function runWords(run) {
-  const told = [outcomeWords(run.outcome)];
-  if (run.reason) told.push(`(${run.reason})`);
-  if (run.count > 1) told.push(`${run.count.toLocaleString()} instants`);
+  const words = [outcomeWords(run.outcome)];
+  if (run.reason) words.push(`(${run.reason})`);
+  if (run.count > 1) words.push(`${run.count.toLocaleString()} instants`);
   const [started, ended] = [at(run.startedAt), at(run.endedAt)];
-  if (started !== null && ended !== null) told.push(`in ${length(ended - started)}`);
-  return told.join(" ");
+  if (started !== null && ended !== null) words.push(`in ${length(ended - started)}`);
+  return words.join(" ");
 }
 
-/** The last runs as shapes, oldest first, with one sentence for those who do not see them. */
+/** The last runs as marks, oldest first, with a sentence for screen readers. */
 export function strip(runs) {
   if (!runs?.length) return h("span", { class: "faint small" }, "no run yet");
   const oldestFirst = [...runs].reverse();

@@ -1,8 +1,9 @@
-// Ctrl-K: go anywhere, find any schedule, do anything, without the mouse.
+// The command palette (Ctrl-K): open any view, find any schedule, run any action by keyboard.
 
 import { get, post, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
-import { attempt } from "./asking.js";
+import { outcomeWords } from "../lib/text.js";
+import { attempt } from "./dialogs.js";
 import { icon } from "./icons.js";
 
 const FOUND_MAX = 8;
@@ -12,14 +13,14 @@ export function openPalette(places, deeds) {
   if (document.querySelector("dialog.palette")) return;
   let entries = [];
   let chosen = 0;
-  const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "What was found" });
+  const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "Results" });
   const input = h("input", {
     type: "text",
     role: "combobox",
     "aria-expanded": true,
     "aria-controls": "palette-list",
-    "aria-label": "Search or do",
-    placeholder: "Go to, find a schedule, or do something…",
+    "aria-label": "Command palette",
+    placeholder: "Go to a view, find a schedule, or run an action…",
     autocomplete: "off",
     spellcheck: "false",
   });
@@ -96,7 +97,7 @@ export function openPalette(places, deeds) {
         {
           words: one.slug,
           symbol: "list",
-          kind: one.status,
+          kind: outcomeWords(one.status),
           act: () => {
             location.hash = `#/schedules/${one.slug}`;
           },
@@ -105,16 +106,16 @@ export function openPalette(places, deeds) {
           words: `Run ${one.slug} now`,
           symbol: "play",
           kind: "do",
-          act: () => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`),
+          act: () => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug}: run requested`),
         },
       ]);
       show([...fixed.filter((entry) => matches(text, entry.words)), ...schedules]);
     } catch {
-      // What is fixed stays on show.
+      // The fixed entries stay visible.
     }
   }, 120);
   input.addEventListener("input", () => {
-    asked += 1; // an answer to what was typed before must not take the place of what is typed now
+    asked += 1; // a late response for an earlier query must not replace newer results
     const text = input.value.trim().toLowerCase();
     show(fixed.filter((entry) => matches(text, entry.words)));
     search(text);

@@ -1,11 +1,11 @@
-// One run, opened: its ladder, its attempts, what was answered, what went wrong.
+// The details of a run: rungs, attempts, reply, error, log and deliveries.
 
 import { h, quoted } from "../lib/dom.js";
 import { outcomeWords, placeOf, short } from "../lib/text.js";
 import { at, clock, length, wall, when } from "../lib/time.js";
 import { ladder } from "./ladder.js";
 import { chip } from "./marks.js";
-import { facts, table } from "./small.js";
+import { facts, table } from "./elements.js";
 
 /** How long it took, or has taken so far. */
 export function took(run) {
@@ -14,7 +14,7 @@ export function took(run) {
   return length((at(run.endedAt) ?? Date.now()) - start);
 }
 
-/** Everything a run says about itself. */
+/** All details of a run. */
 export function runDetails(run) {
   const late = at(run.startedAt) === null ? null : at(run.startedAt) - at(run.dueAt);
   return [
@@ -22,7 +22,7 @@ export function runDetails(run) {
       ? h(
           "p",
           null,
-          `This row stands for ${run.count.toLocaleString()} instants, from ${wall(at(run.plannedAt))} until ${wall(at(run.plannedUntil))}.`,
+          `This row covers ${run.count.toLocaleString()} instants, from ${wall(at(run.plannedAt))} until ${wall(at(run.plannedUntil))}.`,
         )
       : ladder(run),
     run.error ? h("div", { class: "note bad" }, h("pre", { class: "grow" }, quoted(run.error))) : null,
@@ -35,8 +35,8 @@ export function runDetails(run) {
         `${wall(at(run.plannedAt))}${late !== null && late > 999 && run.trigger !== "manual" ? `, started ${length(late)} late` : ""}`,
       ],
       [
-        "Asked for by",
-        { schedule: "its schedule", catchUp: "catching up", manual: "a person", wake: "a wake" }[run.trigger] ??
+        "Requested by",
+        { schedule: "schedule", catchUp: "catch-up", manual: "a person", wake: "a wake" }[run.trigger] ??
           run.trigger,
       ],
       ["Reason", run.reason ? quoted(run.reason) : null],
@@ -71,7 +71,7 @@ export function runDetails(run) {
     run.attempts?.length > 1
       ? table(
           "Attempts",
-          ["Attempt", "Outcome", "Began", "Took", "Got as far as", "Error"],
+          ["Attempt", "Outcome", "Started", "Took", "Rung reached", "Error"],
           run.attempts.map((one) => [
             one.attempt,
             chip(one.outcome, { words: outcomeWords(one.outcome) }),
@@ -85,10 +85,10 @@ export function runDetails(run) {
   ];
 }
 
-/** A run with deliveries names the first of them twice. */
+/** The deliveries of a run, without the duplicate of the first. */
 const isNotRepeated = (one, place, all) => place === 0 || one.id !== all[0].id;
 
-/** What became of the reply on its way to a person: a fact of its own. */
+/** The delivery of the reply. */
 function delivered(one) {
   const look =
     { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" }[one.status] ?? "unknown";
@@ -98,7 +98,7 @@ function delivered(one) {
     " ",
     quoted(where || one.reason || "", { class: "soft" }),
     one.lastError ? h("p", { class: "small" }, quoted(one.lastError)) : null,
-    one.status === "dead" ? h("p", null, h("a", { href: "#/outbox?status=dead" }, "To the dead letters")) : null,
+    one.status === "dead" ? h("p", null, h("a", { href: "#/outbox?status=dead" }, "Show dead letters")) : null,
   ];
 }
 
@@ -125,7 +125,7 @@ const labelled = (name, text) =>
     h("pre", { class: "text", tabindex: 0 }, quoted(text)),
   );
 
-/** A row that opens. `key` is kept, so that what was open stays open. */
+/** An expandable row. `key` identifies it, so that open rows stay open. */
 export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false } = {}) {
   const inside = h("div", { class: "inside" });
   const of = withSlug ? h("p", null, h("a", { href: placeOf(run.slug) }, "To ", quoted(run.slug))) : null;

@@ -4,19 +4,19 @@ import { h, quoted } from "../lib/dom.js";
 import { actionWords } from "../lib/text.js";
 import { localised, when } from "../lib/time.js";
 import { chip, strip } from "./marks.js";
-import { button } from "./small.js";
+import { button } from "./elements.js";
 
-/** Whether it goes on by itself. */
+/** Whether it fires by itself. */
 export const isOn = (one) => one.enabled && one.status !== "paused";
 
-/** How it is: its health where something is wrong, else its status. */
-function stateChip(one) {
-  if (one.health === "failing") return chip("failed", { words: "failing" });
-  if (one.health === "late") return chip("missed", { words: "late" });
-  return chip(one.status, { words: one.status === "disabled" ? "off" : one.status });
+/** Its health if something is wrong, else its status. */
+export function stateChip(one, { boxed = false } = {}) {
+  if (one.health === "failing") return chip("failed", { boxed, words: "failing" });
+  if (one.health === "late") return chip("missed", { boxed, words: "late" });
+  return chip(one.status, { boxed });
 }
 
-/** The row: where it stands, what it does and when, how it went, and what can be done with it. */
+/** The row: state, action and timing, last runs, and buttons. */
 export function scheduleRow(one, actions) {
   return h(
     "div",
@@ -32,7 +32,7 @@ export function scheduleRow(one, actions) {
       h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
       quoted(actionWords(one), { class: "does cut" }),
     ),
-    quoted(one.description?.replace(/, on the grid of .*/, "") ?? "cannot be read any more", {
+    quoted(one.description?.replace(/, on the grid of .*/, "") ?? "invalid definition", {
       class: "say",
       title: localised(one.description ?? ""),
     }),
@@ -55,7 +55,7 @@ export function scheduleRow(one, actions) {
         role: "switch",
         "aria-checked": String(isOn(one)),
         "aria-label": `${one.slug} on or off`,
-        title: isOn(one) ? "On; pause it" : "Off; let it go on",
+        title: isOn(one) ? "On; click to pause" : "Off; click to resume",
         onclick: () => actions.toggle(one),
       }),
     ),

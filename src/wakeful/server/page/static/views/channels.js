@@ -1,14 +1,14 @@
-// Channels: the ways to people, and where each was last heard from.
+// Channels, and the last interaction.
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { count } from "../lib/text.js";
 import { when } from "../lib/time.js";
-import { body, empty, facts, head, notBuilt, panel } from "../parts/small.js";
+import { body, empty, facts, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "A channel is a way to a person: Telegram, a webhook, the console, this page's inbox, and a hundred services more.";
+  "A channel delivers messages to a person: Telegram, a webhook, the console, the inbox on this page, and over a hundred other services.";
 const BEGIN = '[channels.phone]\ntype = "telegram"\ntoken = {env = "TELEGRAM_TOKEN"}\nchat = "12345"';
 
 export default async function channels(visit) {
@@ -29,27 +29,27 @@ export default async function channels(visit) {
           ? h(
               "div",
               { class: "note" },
-              h("span", null, "Last heard from ", quoted(last.to ?? "here"), " ", when(last.at)),
+              h("span", null, "Last interaction: ", quoted(last.to ?? "here"), " ", when(last.at)),
             )
           : null,
         facts([
           ["To", one.to ? quoted(one.to) : null],
-          ["Written in", quoted(one.source)],
-          ["Listens", one.inbound ? "yes: what is written there wakes the agent" : null],
-          ["On its way", one.pending],
+          ["Defined in", quoted(one.source)],
+          ["Inbound", one.inbound ? "yes: a message there wakes the agent" : null],
+          ["Pending", one.pending],
           ["Undeliverable", dead],
         ]),
       ),
     );
   };
   const load = async () => {
-    const told = await get("/api/channels", {}, visit.signal);
+    const data = await get("/api/channels", {}, visit.signal);
     fill(
       list,
-      told.channels.map((one) => card(one, told.last)),
+      data.channels.map((one) => card(one, data.last)),
     );
-    const isBare = told.channels.every((one) => one.source === "built-in");
-    fill(none, isBare ? panel(null, empty("channel", "No channel of your own yet", WORDS, { command: BEGIN })) : null);
+    const isBare = data.channels.every((one) => one.source === "built-in");
+    fill(none, isBare ? panel(null, empty("channel", "No channels configured yet", WORDS, { command: BEGIN })) : null);
   };
   await visit.keep(["deliveries", "incidents", "messages"], load);
   return { title: "Channels", element: h("div", { class: "stack" }, head("Channels", WORDS), list, none) };

@@ -1,13 +1,13 @@
-// New and edit: a form that says, while one types, when it would run and what is wrong where; or the same as JSON.
+// Create and edit a schedule: a form with a live preview of its times and errors; or the same as JSON.
 
 import { ask, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
 import { READ_BACK, fromForm, toForm } from "../lib/definition.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
-import { tell } from "../parts/asking.js";
+import { tell } from "../parts/dialogs.js";
 import { definitionFields } from "../parts/definition-fields.js";
-import { faultsOf, showFaults } from "../parts/faults.js";
-import { body, button, choices, field, link, panel } from "../parts/small.js";
+import { faultsOf, showFaults } from "../parts/field-errors.js";
+import { body, button, choices, field, link, panel } from "../parts/elements.js";
 
 export default async function edit(visit) {
   const known = visit.params[0] ?? null;
@@ -57,7 +57,7 @@ export default async function edit(visit) {
   const fields = definitionFields(values, () => preview());
   const asJson = h("div", { class: "field hidden" }, jsonBox, h("span", { class: "wrong", role: "alert" }));
 
-  // --- both ways of writing it --------------------------------------------------------------------------------------------
+  // --- form and JSON ------------------------------------------------------------------------------------------------------
 
   const definition = () => {
     if (!isJson) return fromForm(values);
@@ -96,14 +96,14 @@ export default async function edit(visit) {
     (value) => switchTo(value === "true"),
   );
 
-  // --- what the daemon says of it -----------------------------------------------------------------------------------------
+  // --- preview ------------------------------------------------------------------------------------------------------------
 
   const showErrors = (errors) => showFaults(form, general, errors, { isAtFields: !isJson });
   const rehearse = async () => {
     const mine = ++asked;
     const name = slug.value.trim();
     if (!known && !touched()) {
-      fill(words, "Say when and what, and this tells when it would run.");
+      fill(words, "Fill in when and what to see when it would run.");
       return;
     }
     try {
@@ -119,14 +119,14 @@ export default async function edit(visit) {
         times,
         answer.body.next.length
           ? answer.body.next.map((time) => h("li", null, h("span", null, wall(at(time))), when(time)))
-          : h("li", { class: "soft" }, "No planned time."),
+          : h("li", { class: "soft" }, "No planned times."),
       );
       const said = answer.headers.get("Wakeful-Warning");
       warning.classList.toggle("hidden", !said);
       fill(warning, said ? quoted(said) : null);
     } catch (error) {
       if (mine !== asked || error.name === "AbortError") return;
-      fill(words, "It cannot be planned like this.");
+      fill(words, "This cannot be planned.");
       fill(times);
       warning.classList.add("hidden");
       showErrors(faultsOf(error));
@@ -151,7 +151,7 @@ export default async function edit(visit) {
     asked += 1;
     const name = slug.value.trim();
     try {
-      if (!name) throw Object.assign(new Error("give it a name, such as daily-standup"), { field: "slug" });
+      if (!name) throw Object.assign(new Error("enter a name, such as daily-standup"), { field: "slug" });
       await ask("PUT", schedulePath(name), {
         body: definition(),
         headers: known ? { "If-Match": etag } : { "If-None-Match": "*" },
@@ -164,8 +164,8 @@ export default async function edit(visit) {
           {
             field: known ? "" : "slug",
             message: known
-              ? "It was changed by somebody else meanwhile; load it again before you write."
-              : "there is one of this name already",
+              ? "It was changed elsewhere in the meantime; reload it before you save."
+              : "a schedule with this name already exists",
           },
         ]);
       else showErrors(faultsOf(error));
@@ -175,7 +175,7 @@ export default async function edit(visit) {
 
   form.append(
     general,
-    field("slug", "Name", slug, known ? null : "Small letters, digits, . _ and -; it is how you call it everywhere"),
+    field("slug", "Name", slug, known ? null : "Lower-case letters, digits, . _ and -; this name is used everywhere"),
     fields.element,
     asJson,
     h(
@@ -189,7 +189,7 @@ export default async function edit(visit) {
   else rehearse();
   visit.hear(["schedules"], (events) => {
     if (known && events.some((event) => event.slug === known && event.what === "removed"))
-      tell(`${known} was deleted meanwhile`, { isBad: true });
+      tell(`${known} was deleted in the meantime`, { isBad: true });
   });
   const element = h(
     "div",

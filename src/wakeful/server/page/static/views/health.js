@@ -1,52 +1,52 @@
-// Nodes and health: who ticks, whether the clock is alive, what is amiss, and by which settings.
+// Nodes and health: the nodes, the state of the clock, findings, and the settings in effect.
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { length, when } from "../lib/time.js";
 import { chip } from "../parts/marks.js";
-import { body, button, empty, facts, head, panel, table } from "../parts/small.js";
+import { body, button, empty, facts, head, panel, table } from "../parts/elements.js";
 
-const LEVELS = { ok: ["succeeded", "fine"], warn: ["unconfirmed", "look here"], bad: ["failed", "needs help"] };
+const LEVELS = { ok: ["succeeded", "ok"], warn: ["unconfirmed", "warning"], bad: ["failed", "problem"] };
 
 export default async function health(visit) {
   const state = h("div");
   const nodes = h("div");
   const settings = h("div");
   const load = async () => {
-    const told = await get("/healthz", {}, visit.signal).catch((error) =>
+    const data = await get("/healthz", {}, visit.signal).catch((error) =>
       error.status === 503 ? { ...error.body, status: "failing" } : Promise.reject(error),
     );
     const list = await get("/api/nodes", {}, visit.signal);
     fill(
       state,
       body(
-        told.problems?.map((one) => h("div", { class: "note bad" }, quoted(one))),
+        data.problems?.map((one) => h("div", { class: "note bad" }, quoted(one))),
         facts([
-          ["Clock", told.isTicking ? "ticks" : "stands still"],
-          ["Last tick", told.lastTick ? when(told.lastTick) : null],
-          ["Lag", told.lagMs === undefined || told.lagMs === null ? null : length(told.lagMs)],
-          ["Running", told.running],
-          ["Waiting", told.waiting],
+          ["Clock", data.isTicking ? "running" : "stopped"],
+          ["Last tick", data.lastTick ? when(data.lastTick) : null],
+          ["Lag", data.lagMs === undefined || data.lagMs === null ? null : length(data.lagMs)],
+          ["Running", data.running],
+          ["Waiting", data.waiting],
           [
             "Stuck",
-            told.stuckRuns?.length
-              ? told.stuckRuns.map((id) => h("a", { href: `#/runs/${id}` }, `run ${id} `))
-              : told.stuck === undefined
+            data.stuckRuns?.length
+              ? data.stuckRuns.map((id) => h("a", { href: `#/runs/${id}` }, `run ${id} `))
+              : data.stuck === undefined
                 ? null
                 : "none",
           ],
           [
             "Store",
-            told.isStoreWritable === undefined ? null : told.isStoreWritable ? "can be written" : "cannot be written",
+            data.isStoreWritable === undefined ? null : data.isStoreWritable ? "writable" : "not writable",
           ],
         ]),
       ),
-      told.findings?.length
+      data.findings?.length
         ? table(
             "Findings",
-            ["Level", "Looked at", "Found"],
-            told.findings.map((one) => [
+            ["Level", "Check", "Finding"],
+            data.findings.map((one) => [
               chip(LEVELS[one.level][0], { words: LEVELS[one.level][1] }),
               one.name,
               [quoted(one.sentence), one.cure ? h("p", { class: "soft small" }, quoted(one.cure)) : null],
@@ -70,17 +70,17 @@ export default async function health(visit) {
               when(node.leaseUntil),
             ]),
           )
-        : empty("health", "Nobody ticks", "No process holds the clock. Start one, and it shows up here.", {
+        : empty("health", "No node is ticking", "Start a daemon, and it shows up here.", {
             command: "wakeful up",
           }),
     );
   };
   const loadSettings = async () => {
     if (!(await has("/api/config"))) return;
-    const told = await get("/api/config", {}, visit.signal);
+    const data = await get("/api/config", {}, visit.signal);
     fill(
       settings,
-      told.refused?.length
+      data.refused?.length
         ? body(
             h(
               "div",
@@ -88,18 +88,18 @@ export default async function health(visit) {
               h(
                 "div",
                 null,
-                h("b", null, "The settings file was changed and could not be accepted:"),
+                h("b", null, "The settings file was changed and is invalid; the previous settings stay in effect:"),
                 h(
                   "ul",
                   null,
-                  told.refused.map((one) => h("li", null, quoted(one))),
+                  data.refused.map((one) => h("li", null, quoted(one))),
                 ),
               ),
             ),
           )
         : null,
       body(
-        Object.entries(told.settings).map(([section, values]) =>
+        Object.entries(data.settings).map(([section, values]) =>
           h(
             "details",
             null,
@@ -118,8 +118,8 @@ export default async function health(visit) {
       { class: "stack" },
       head(
         "Nodes and health",
-        "Whether the clock is alive, who holds it, and what is amiss.",
-        button("Look again", () => Promise.all([load(), loadSettings()]).catch(visit.ignore), { symbol: "again" }),
+        "The state of the clock, the nodes, and findings with their cures.",
+        button("Refresh", () => Promise.all([load(), loadSettings()]).catch(visit.ignore), { symbol: "again" }),
       ),
       panel("Health", state),
       panel("Nodes", nodes),

@@ -1,16 +1,16 @@
-// Heartbeat and wakes: when the agent is looked in on, who woke it, and what it is still to be told.
+// Heartbeat and wakes: state, turns, and the system events queued for the agent.
 
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { when } from "../lib/time.js";
-import { askText, attempt } from "../parts/asking.js";
+import { askText, attempt } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
 import { runRow } from "../parts/run.js";
-import { body, button, empty, facts, head, notBuilt, panel, table } from "../parts/small.js";
+import { body, button, empty, facts, head, notBuilt, panel, table } from "../parts/elements.js";
 
 const WORDS =
-  "Looks in on your agent at intervals, in your active hours, with what happened meanwhile; quiet when there is nothing to say.";
+  "Gives your agent a turn at intervals, within your active hours, with the events since the last one. It stays quiet when there is nothing to report.";
 const BEGIN =
   '[heartbeat]\nenabled = true\nevery = "30m"\nactive_hours = {start = "09:00", end = "22:00", timezone = "local"}';
 const STREAMS = ["heartbeat", "events", "messages", "settings"];
@@ -27,11 +27,11 @@ export default async function heartbeat(visit) {
   const events = h("div");
   const open = new Set();
   const load = async () => {
-    const [told, waiting] = await Promise.all([
+    const [data, waiting] = await Promise.all([
       get("/api/heartbeat", {}, visit.signal),
       hasEvents ? get("/api/system-events", {}, visit.signal) : { events: [] },
     ]);
-    const isOn = told.enabled;
+    const isOn = data.enabled;
     fill(
       state,
       isOn
@@ -39,51 +39,51 @@ export default async function heartbeat(visit) {
             h(
               "div",
               { class: "row" },
-              chip(told.status, { boxed: true }),
-              told.nextBeat ? h("span", { class: "soft" }, "next beat ", when(told.nextBeat)) : null,
+              chip(data.status, { boxed: true }),
+              data.nextBeat ? h("span", { class: "soft" }, "next beat ", when(data.nextBeat)) : null,
             ),
-            told.budget?.heldUntil
+            data.budget?.heldUntil
               ? h(
                   "div",
                   { class: "note bad" },
                   h(
                     "span",
                     null,
-                    `More than ${told.budget.turnsPerHourMax} turns within an hour: the next one waits, `,
-                    when(told.budget.heldUntil),
+                    `More than ${data.budget.turnsPerHourMax} turns within an hour: the next one waits until `,
+                    when(data.budget.heldUntil),
                   ),
                 )
               : null,
-            told.lastError ? h("div", { class: "note bad" }, quoted(told.lastError)) : null,
+            data.lastError ? h("div", { class: "note bad" }, quoted(data.lastError)) : null,
             facts([
-              ["Agent", quoted(told.agent)],
-              ["Every", told.every],
+              ["Agent", quoted(data.agent)],
+              ["Every", data.every],
               [
                 "Active hours",
-                told.activeHours
-                  ? quoted(`${told.activeHours.start} to ${told.activeHours.end} (${told.activeHours.timezone})`)
+                data.activeHours
+                  ? quoted(`${data.activeHours.start} to ${data.activeHours.end} (${data.activeHours.timezone})`)
                   : "always",
               ],
-              ["Last turn", told.lastTurn ? when(told.lastTurn) : "none yet"],
+              ["Last turn", data.lastTurn ? when(data.lastTurn) : "none yet"],
               [
-                "Asked for",
-                told.pending?.length
-                  ? told.pending.map((wake) => `${wake.reason}${wake.times > 1 ? ` ×${wake.times}` : ""}`).join(", ")
+                "Requested by",
+                data.pending?.length
+                  ? data.pending.map((wake) => `${wake.reason}${wake.times > 1 ? ` ×${wake.times}` : ""}`).join(", ")
                   : null,
               ],
-              ["Next turn", told.nextTurn ? when(told.nextTurn) : null],
-              ["Tries again", told.retryAt ? when(told.retryAt) : null],
+              ["Next turn", data.nextTurn ? when(data.nextTurn) : null],
+              ["Next retry", data.retryAt ? when(data.retryAt) : null],
               [
                 "Turns in the last hour",
-                told.budget ? `${told.budget.turnsInLastHour} of ${told.budget.turnsPerHourMax}` : null,
+                data.budget ? `${data.budget.turnsInLastHour} of ${data.budget.turnsPerHourMax}` : null,
               ],
-              ["Errors in a row", told.consecutiveErrors || null],
-              ["Session", told.sessionId ? quoted(told.sessionId, { class: "mono" }) : null],
+              ["Consecutive errors", data.consecutiveErrors || null],
+              ["Session", data.sessionId ? quoted(data.sessionId, { class: "mono" }) : null],
             ]),
           )
         : empty("heart", "The heartbeat is off", WORDS, { command: BEGIN }),
     );
-    const list = told.lastTurns ?? [];
+    const list = data.lastTurns ?? [];
     fill(
       turns,
       list.length
@@ -96,7 +96,7 @@ export default async function heartbeat(visit) {
         : empty(
             "heart",
             "No turn yet",
-            "A turn is one look of the agent at what happened. Its answer is kept here: nothing to say, or what was delivered.",
+            "In a turn the agent gets the events since the last one. Its reply is kept here: nothing to report, or what was delivered.",
           ),
     );
     fill(
@@ -114,8 +114,8 @@ export default async function heartbeat(visit) {
           )
         : empty(
             "inbox",
-            "Nothing waits to be told",
-            "Events are kept until a turn has carried them to the agent. One per key: a newer one takes the place of an older.",
+            "No events are queued",
+            "Events are kept until a turn has passed them to the agent. A newer event replaces an older one with the same key.",
             { command: 'wakeful add dusk --times 18:30 --event "The sun goes down"' },
           ),
     );
@@ -123,14 +123,14 @@ export default async function heartbeat(visit) {
   const wake = async () => {
     const text = await askText(
       "Wake the agent",
-      "It takes a turn at once, unless one runs already; then it follows.",
-      "What should it know? (may be left empty)",
+      "It takes a turn now, or right after the current one.",
+      "What should it know? (optional)",
       { yes: "Wake" },
     );
     if (text !== null)
       attempt(
         () => post("/api/wake", { reason: "manual", ...(text ? { text } : {}) }),
-        (answer) => (answer?.coalesced ? "A wake was under way; this one joins it" : "Woken"),
+        (answer) => (answer?.coalesced ? "Merged into a turn that was already requested" : "Turn requested"),
       );
   };
   await visit.keep([...STREAMS, "runs"], load, {

@@ -1,15 +1,15 @@
-// The inbox: what was said to you and went nowhere else.
+// The inbox: messages that have no other channel.
 
 import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { placeOf } from "../lib/text.js";
 import { when } from "../lib/time.js";
-import { attempt } from "../parts/asking.js";
-import { button, choices, empty, head, notBuilt, panel } from "../parts/small.js";
+import { attempt } from "../parts/dialogs.js";
+import { button, choices, empty, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "A channel that is always there: whatever has no other way to you is kept here, so that nothing is dropped.";
+  "A built-in channel: messages without another channel are kept here, so that nothing is lost.";
 const BEGIN = 'wakeful add morning --times 08:00 --prompt "What should I know today?" --deliver inbox';
 const PAGE = 50;
 const HELD_MAX = 300;
@@ -26,7 +26,7 @@ export default async function inbox(visit) {
   const page = (cursor) => get("/api/inbox", { unread: isUnread || null, limit: PAGE, cursor }, visit.signal);
   const act = async (action) => {
     await attempt(action);
-    dispatchEvent(new Event("inbox")); // what is unread is counted anew
+    dispatchEvent(new Event("inbox")); // refresh the unread count
     await load().catch(visit.ignore);
   };
 
@@ -56,20 +56,20 @@ export default async function inbox(visit) {
       h("p", null, quoted(one.text)),
     );
   const show = () => {
-    const none = isUnread ? "All of it was read" : "Nothing for you yet";
+    const none = isUnread ? "No unread messages" : "No messages yet";
     fill(list, items.length ? items.map(message) : empty("inbox", none, WORDS, { command: isUnread ? null : BEGIN }));
     more.classList.toggle("hidden", next === null);
   };
   const load = async () => {
-    const told = await page(null);
-    items = told.items;
-    next = told.next;
+    const response = await page(null);
+    items = response.items;
+    next = response.next;
     show();
   };
   const older = async () => {
-    const told = await page(next);
-    items = [...items, ...told.items].slice(-HELD_MAX);
-    next = told.next;
+    const response = await page(next);
+    items = [...items, ...response.items].slice(-HELD_MAX);
+    next = response.next;
     show();
   };
   await visit.keep(["inbox", "deliveries"], load);

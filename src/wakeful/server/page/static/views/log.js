@@ -1,4 +1,4 @@
-// The live log: everything the daemon tells, as it happens. The last lines are kept, and only those.
+// The live log: the daemon's events as they happen. Only the last lines are kept.
 
 import { get } from "../lib/api.js";
 import { h, quoted, say } from "../lib/dom.js";
@@ -6,7 +6,7 @@ import { placeOf, short } from "../lib/text.js";
 import { at, format } from "../lib/time.js";
 import { icon } from "../parts/icons.js";
 import { mark } from "../parts/marks.js";
-import { button, choices, head } from "../parts/small.js";
+import { button, choices, head } from "../parts/elements.js";
 
 const LINES_MAX = 500;
 const PER_FRAME_MAX = 60;
@@ -15,13 +15,13 @@ const BAD = new Set(["failed", "timedOut", "unknown", "unconfirmed", "missed"]);
 export default async function log(visit) {
   const lines = h("div", { class: "log panel", role: "log", "aria-label": "Live log", tabindex: 0 });
   const rate = h("span", { class: "soft small figure" });
-  let held = []; // while one reads, lines wait here; bounded like the log itself
+  let held = []; // lines that arrive while the log is paused; bounded like the log itself
   let isHeld = false;
   let wanted = "";
   const filter = h("input", {
     type: "search",
-    placeholder: "Only lines with…",
-    "aria-label": "Only lines with",
+    placeholder: "Filter lines…",
+    "aria-label": "Filter lines",
     oninput: () => {
       wanted = filter.value.trim().toLowerCase();
       for (const line of lines.children) line.classList.toggle("hidden", !fits(line));
@@ -50,9 +50,9 @@ export default async function log(visit) {
     while (lines.childElementCount > LINES_MAX) lines.firstChild.remove();
     if (isAtEnd) lines.scrollTop = lines.scrollHeight;
   };
-  const told = await get("/api/runs", { limit: 40 }, visit.signal);
+  const data = await get("/api/runs", { limit: 40 }, visit.signal);
   put(
-    told.runs
+    data.runs
       .reverse()
       .map((run) => ({ ...run, stream: "runs", what: run.outcome, at: run.endedAt ?? run.startedAt ?? run.plannedAt })),
   );
@@ -88,7 +88,7 @@ export default async function log(visit) {
       { class: "stack" },
       head(
         "Live log",
-        "Everything that happens, as it happens; the last 500 lines are kept.",
+        "Events as they happen; the last 500 lines are kept.",
         rate,
         pause,
         button("Clear", () => lines.replaceChildren()),

@@ -1,16 +1,16 @@
-// The outbox: what is on its way to people, what arrived, and what could not be delivered.
+// The outbox: pending, delivered and undeliverable messages.
 
 import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { short } from "../lib/text.js";
 import { when } from "../lib/time.js";
-import { attempt, confirm } from "../parts/asking.js";
+import { attempt, confirm } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
-import { button, choices, empty, facts, head, notBuilt, panel } from "../parts/small.js";
+import { button, choices, empty, facts, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "Every message is written down before it is sent, and acknowledged after. What cannot be delivered after several tries stays here as a dead letter.";
+  "Every message is stored before it is sent. A message that cannot be delivered after several attempts stays here as a dead letter.";
 const LOOKS = { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" };
 const HELD_MAX = 300;
 
@@ -26,7 +26,7 @@ export default async function outbox(visit) {
   const page = (cursor) => get("/api/deliveries", { status, cursor, limit: 50 }, visit.signal);
   const again = (action, words) => attempt(action, words).then(() => load().catch(visit.ignore));
   const discard = async (one) => {
-    if (await confirm("Discard this message?", "It will not be sent any more, and is kept nowhere else.", "Discard"))
+    if (await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard"))
       again(() => ask("DELETE", `/api/deliveries/${one.id}`), "Discarded");
   };
   const row = (one) => {
@@ -64,7 +64,7 @@ export default async function outbox(visit) {
               { class: "row" },
               button(
                 "Send again",
-                () => again(() => post(`/api/deliveries/${one.id}/retry`), "Asked to send it again"),
+                () => again(() => post(`/api/deliveries/${one.id}/retry`), "Queued to be sent again"),
                 { kind: "primary small", symbol: "again" },
               ),
               button("Discard", () => discard(one), { kind: "danger small", symbol: "trash" }),
@@ -80,7 +80,7 @@ export default async function outbox(visit) {
         ? rows.map(row)
         : empty(
             "out",
-            status === "dead" ? "No dead letters" : "Nothing was sent yet",
+            status === "dead" ? "No dead letters" : "No messages yet",
             "A schedule with a channel delivers its reply there.",
             { command: 'wakeful add standup --cron "0 9 * * 1-5" --prompt "Summarise yesterday" --deliver phone' },
           ),

@@ -1,4 +1,4 @@
-// One run, followed while it climbs.
+// One run, updated live.
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
@@ -7,7 +7,7 @@ import { at, wall } from "../lib/time.js";
 import { climb } from "../parts/ladder.js";
 import { chip } from "../parts/marks.js";
 import { runDetails, took } from "../parts/run.js";
-import { body, panel } from "../parts/small.js";
+import { body, panel } from "../parts/elements.js";
 
 export default async function run(visit) {
   const [id] = visit.params;
@@ -19,7 +19,7 @@ export default async function run(visit) {
       top,
       h(
         "nav",
-        { class: "crumb", "aria-label": "Where this is" },
+        { class: "crumb", "aria-label": "Breadcrumb" },
         h("a", { href: "#/runs" }, "Ledger"),
         " / ",
         h("a", { href: placeOf(one.slug) }, quoted(one.slug)),

@@ -1,9 +1,9 @@
-// The ledger: what became of every instant of every schedule, newest first.
+// The ledger: the outcome of every instant of every schedule, newest first.
 
 import { get } from "../lib/api.js";
 import { fill, h } from "../lib/dom.js";
 import { runRow } from "../parts/run.js";
-import { button, choices, empty, head, panel } from "../parts/small.js";
+import { button, choices, empty, head, panel } from "../parts/elements.js";
 
 const PAGE = 50;
 const HELD_MAX = 500;
@@ -40,8 +40,8 @@ export default async function runs(visit) {
           )
         : empty(
             "ledger",
-            outcome ? "None of these" : "The ledger is empty",
-            "Every planned instant ends here as one row: it ran and how far it got, it was skipped and why, or it was missed and why. Nothing passes in silence.",
+            outcome ? "No runs with this outcome" : "The ledger is empty",
+            "Every planned instant becomes one row here: it ran and how far it got, it was skipped and why, or it was missed and why.",
           ),
     );
     more.classList.toggle("hidden", next === null);
@@ -73,7 +73,7 @@ export default async function runs(visit) {
     element: h(
       "div",
       { class: "stack" },
-      head("Ledger", "What became of every planned instant, newest first."),
+      head("Ledger", "The outcome of every planned instant, newest first."),
       h("div", null, filter),
       panel(null, list),
       h("div", null, more),

@@ -1,4 +1,4 @@
-// One schedule: what it is, why it stands as it does, when it runs, how it went, and everything that can be done with it.
+// One schedule: definition, state and its reason, next times, past runs, and actions.
 
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
@@ -6,11 +6,11 @@ import { READ_BACK, deliverText } from "../lib/definition.js";
 import { actionKind, actionWords } from "../lib/text.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { climb } from "../parts/ladder.js";
-import { attempt, confirm } from "../parts/asking.js";
-import { chip } from "../parts/marks.js";
-import { record } from "../parts/record.js";
+import { attempt, confirm } from "../parts/dialogs.js";
 import { runRow } from "../parts/run.js";
-import { body, button, empty, facts, link, panel } from "../parts/small.js";
+import { stateChip } from "../parts/schedule-row.js";
+import { statistics } from "../parts/statistics.js";
+import { body, button, empty, facts, link, panel } from "../parts/elements.js";
 
 const RUNS = 25;
 const KEPT_MAX = 200;
@@ -38,7 +38,7 @@ export default async function schedule(visit) {
     const isOn = one.enabled && one.status !== "paused";
     fill(
       top,
-      h("nav", { class: "crumb", "aria-label": "Where this is" }, h("a", { href: "#/schedules" }, "Schedules"), " / "),
+      h("nav", { class: "crumb", "aria-label": "Breadcrumb" }, h("a", { href: "#/schedules" }, "Schedules"), " / "),
       h(
         "div",
         { class: "head" },
@@ -49,8 +49,8 @@ export default async function schedule(visit) {
           h(
             "div",
             { class: "row" },
-            chip(one.status, { boxed: true, words: one.status === "disabled" ? "off" : one.status }),
-            quoted(localised(one.description ?? "its definition cannot be read any more"), { class: "soft" }),
+            stateChip(one, { boxed: true }),
+            quoted(localised(one.description ?? "its definition is invalid"), { class: "soft" }),
             h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun)] : null),
           ),
           one.statusReason ? h("p", null, quoted(one.statusReason)) : null,
@@ -58,13 +58,13 @@ export default async function schedule(visit) {
         h(
           "div",
           { class: "actions" },
-          button("Run now", () => attempt(() => post(path("/run")), "Asked to run").then(again), {
+          button("Run now", () => attempt(() => post(path("/run")), "Run requested").then(again), {
             kind: "primary",
             symbol: "play",
           }),
           isOn
             ? button("Pause", () => attempt(() => post(path("/pause")), "Paused").then(again), { symbol: "pause" })
-            : button("Resume", () => attempt(() => post(path("/resume")), "Goes on from now").then(again), {
+            : button("Resume", () => attempt(() => post(path("/resume")), "Resumed").then(again), {
                 symbol: "play",
               }),
           link("Edit", `#/schedules/${slug}/edit`, { symbol: "edit" }),
@@ -79,8 +79,8 @@ export default async function schedule(visit) {
         runList,
         empty(
           "ledger",
-          "It has not run yet",
-          "Every instant it plans ends here, as one row: it ran and how far it got, it was skipped and why, or it was missed and why.",
+          "No runs yet",
+          "Every planned instant becomes one row here: it ran and how far it got, it was skipped and why, or it was missed and why.",
         ),
       );
     else
@@ -97,11 +97,11 @@ export default async function schedule(visit) {
   };
   const doing = (kind) =>
     ({
-      prompt: `It asks ${one.agent ?? "default"}:`,
-      command: "It runs a command:",
-      http: "It sends a request:",
-      call: "It calls a function:",
-      event: "It raises an event:",
+      prompt: `Sends a prompt to ${one.agent ?? "default"}:`,
+      command: "Runs a command:",
+      http: "Sends an HTTP request:",
+      call: "Calls a function:",
+      event: "Queues a system event:",
     })[kind];
   const showDefinition = () => {
     const kind = actionKind(one);
@@ -116,7 +116,7 @@ export default async function schedule(visit) {
             ]
           : null,
         facts([
-          ["Errors in a row", one.consecutiveErrors || null],
+          ["Consecutive errors", one.consecutiveErrors || null],
           ["Session", one.sessionId ? quoted(one.sessionId, { class: "mono" }) : null],
           [
             "Delivers to",
@@ -159,14 +159,14 @@ export default async function schedule(visit) {
               "p",
               { class: "soft" },
               one.schedule?.type === "manual"
-                ? "It runs only when it is asked to."
+                ? "It runs only on request."
                 : one.schedule?.type === "afterReset"
                   ? "It waits for the reset of its quota slot."
-                  : "Nothing is planned.",
+                  : "No planned times.",
             ),
           ),
     );
-  const showStats = (stats) => fill(figures, record(stats, runs));
+  const showStats = (stats) => fill(figures, statistics(stats, runs));
 
   // --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ export default async function schedule(visit) {
     if (
       !(await confirm(
         `Delete ${slug}?`,
-        "A run under way ends as it would have; the ledger keeps what became of every instant. This cannot be taken back.",
+        "A run in progress finishes; past runs stay in the ledger. This cannot be undone.",
         "Delete",
       ))
     )
@@ -261,7 +261,7 @@ export default async function schedule(visit) {
                   askWhy();
                 },
               },
-              h("label", { class: "soft small", for: "why-at" }, "Ask about an instant"),
+              h("label", { class: "soft small", for: "why-at" }, "Ask about another time"),
               h("span", null, whyAt),
               button("Ask", null, { kind: "small", type: "submit" }),
               button(

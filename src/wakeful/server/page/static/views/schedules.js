@@ -1,24 +1,27 @@
-// Every schedule: found, filtered, sorted; where it stands, when it runs, how it went; on and off, and run now.
+// All schedules: search, filter and sort; state, next time, last runs; switch on and off, run now.
 
 import { get, post, schedulePath } from "../lib/api.js";
 import { fill, h, perFrame, say, settled, throttled } from "../lib/dom.js";
 import { at } from "../lib/time.js";
-import { attempt } from "../parts/asking.js";
+import { attempt } from "../parts/dialogs.js";
 import { icon } from "../parts/icons.js";
 import { isOn, scheduleRow } from "../parts/schedule-row.js";
-import { button, choices, empty, head, link } from "../parts/small.js";
+import { button, choices, empty, head, link } from "../parts/elements.js";
 
 const PAGE = 100;
-const HELD_MAX = 10_000; // beyond it the search narrows, instead of the browser growing
-const STATUSES = [
+const HELD_MAX = 10_000; // more than this must be narrowed by a search, to bound the page's memory
+const STATES = [
   ["", "All"],
-  ["idle", "Idle"],
+  ["ok", "OK"],
+  ["failing", "Failing"],
+  ["late", "Late"],
   ["running", "Running"],
   ["waiting", "Waiting"],
   ["paused", "Paused"],
   ["disabled", "Off"],
   ["invalid", "Invalid"],
 ];
+const HEALTHS = ["ok", "failing", "late"]; // the other states are filtered by status
 const RECENT = 12;
 
 export default async function schedules(visit) {
@@ -36,7 +39,7 @@ export default async function schedules(visit) {
   const space = h("div", { class: "list-space", role: "list" });
   const counted = h("span", { class: "soft small", role: "status" });
   const none = h("div", { class: "hidden" });
-  const shown = new Map(); // slug → the row that is in the page
+  const shown = new Map(); // slug → its row in the page
   fill(scroll, space);
 
   const height = () => (matchMedia("(max-width: 860px)").matches ? 88 : 56);
@@ -73,7 +76,7 @@ export default async function schedules(visit) {
   const page = (cursor, limit = PAGE) =>
     get(
       "/api/schedule",
-      { status: list.status, q: list.q, limit, cursor, recent: limit === PAGE ? RECENT : null },
+      { [HEALTHS.includes(list.status) ? "health" : "status"]: list.status, q: list.q, limit, cursor, recent: limit === PAGE ? RECENT : null },
       visit.signal,
     );
   const take = (found) => {
@@ -105,8 +108,8 @@ export default async function schedules(visit) {
           list.q || list.status
             ? empty(
                 "search",
-                "Nothing fits",
-                "No schedule has this status and this text in its name or in what it does.",
+                "No matches",
+                "No schedule has this state and this text in its name or its action.",
                 {
                   action: button("Show all", () => {
                     location.hash = "#/schedules?";
@@ -118,8 +121,8 @@ export default async function schedules(visit) {
               )
             : empty(
                 "sunrise",
-                "No schedule yet",
-                "A schedule says what should happen, and when. It may ask an agent, run a command, call an address or a Python function, or raise an event for the heartbeat.",
+                "No schedules yet",
+                "A schedule says what should happen, and when. It can send a prompt to an agent, run a command, request a URL, call a Python function, or queue an event for the heartbeat.",
                 {
                   command: 'wakeful add hello --every 1h --prompt "Say good morning"',
                   action: link("New schedule", "#/new", { kind: "primary", symbol: "plus" }),
@@ -134,7 +137,7 @@ export default async function schedules(visit) {
     if (mine !== asked) return;
     Object.assign(list, { rows: [], next: null, bySlug: new Map() });
     take(found);
-    // A search may look at a thousand and find few: go on until there is something to see.
+    // A search may scan a thousand rows and match few: load more until there is something to show.
     for (let n = 0; n < 12 && list.rows.length < 30 && list.next !== null && mine === asked; n += 1)
       take(await page(list.next));
     if (list.sort !== "slug") await sort();
@@ -198,7 +201,7 @@ export default async function schedules(visit) {
       words,
     );
 
-  // --- doing ------------------------------------------------------------------------------------------------------------
+  // --- actions----------------------------------------------------------------------------------------------------------
 
   const renewed = new Set();
   const renew = throttled(
@@ -226,7 +229,7 @@ export default async function schedules(visit) {
   };
   const actions = {
     run: (one) =>
-      attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug} was asked to run`).then(() => changed(one.slug)),
+      attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug}: run requested`).then(() => changed(one.slug)),
     toggle: (one) =>
       attempt(
         () => post(schedulePath(one.slug, isOn(one) ? "/pause" : "/resume")),
@@ -248,16 +251,16 @@ export default async function schedules(visit) {
 
   const search = h("input", {
     type: "search",
-    placeholder: "Name, prompt, command, address",
+    placeholder: "Name, prompt, command, URL",
     "aria-label": "Search",
     value: list.q,
     oninput: settled(() => {
       list.q = search.value.trim();
-      asked += 1; // what is being loaded is not wanted any more
+      asked += 1; // discard the load in progress
       load().catch(visit.ignore);
     }, 150),
   });
-  const filter = choices("Status", STATUSES, list.status, (status) => {
+  const filter = choices("Status", STATES, list.status, (status) => {
     list.status = status;
     asked += 1;
     load().catch(visit.ignore);

@@ -1,16 +1,16 @@
-// Quota slots: how much of each window is used, when it begins anew, and what keeps it warm.
+// Quota slots: usage of each window, its next reset, and its wakes.
 
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted, s, say } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { windowOf } from "../lib/slots.js";
 import { at, length, wall, when } from "../lib/time.js";
-import { attempt } from "../parts/asking.js";
+import { attempt } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
-import { body, button, empty, facts, gauge, head, notBuilt, panel } from "../parts/small.js";
+import { body, button, empty, facts, gauge, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "A slot is one key of one provider, whose quota begins anew some hours after its first use. Wakeful keeps the window running, so that it resets when you need it.";
+  "A slot is an API key whose quota resets some hours after its first use. Wakeful keeps the window running, so that it resets when you need it.";
 const BEGIN =
   '[slots.main]\nprovider = "glm"\napi_key = {env = "GLM_KEY"}\ntimes = ["09:00", "14:00"]\nafter_reset = "1m"';
 
@@ -36,13 +36,13 @@ export default async function slots(visit) {
   const none = h("div");
   let counted = [];
   const load = async () => {
-    const told = await get("/api/slots", {}, visit.signal);
+    const response = await get("/api/slots", {}, visit.signal);
     counted = [];
     fill(
       cards,
-      told.slots.map((slot) => card(slot)),
+      response.slots.map((slot) => card(slot)),
     );
-    fill(none, told.slots.length ? null : panel(null, empty("gauge", "No quota slot yet", WORDS, { command: BEGIN })));
+    fill(none, response.slots.length ? null : panel(null, empty("gauge", "No quota slots yet", WORDS, { command: BEGIN })));
     tick();
   };
   const act = (slot, what, words) =>
@@ -64,7 +64,7 @@ export default async function slots(visit) {
           { class: "slot-now" },
           reset === null
             ? h("span", { class: "soft" }, "The window is not running")
-            : [countdown, h("span", { class: "soft small" }, `until it begins anew, at ${wall(reset)}`)],
+            : [countdown, h("span", { class: "soft small" }, `until the reset at ${wall(reset)}`)],
         ),
         windowBar(slot),
         slot.statusReason && !["warm", "off"].includes(slot.status)
@@ -82,10 +82,10 @@ export default async function slots(visit) {
         slot.lastError ? h("div", { class: "note bad" }, quoted(slot.lastError)) : null,
         facts([
           ["Next wake", slot.nextWake ? when(slot.nextWake) : null],
-          ["Next look", slot.nextPoll ? when(slot.nextPoll) : null],
+          ["Next poll", slot.nextPoll ? when(slot.nextPoll) : null],
           ["Wake errors", slot.wakeErrors || null],
           ["Quota errors", slot.quotaErrors || null],
-          ["Waking", slot.wakeDisabled ? "off, after too many errors" : null],
+          ["Waking", slot.wakeDisabled ? "off after too many errors" : null],
           ["Read", slot.lastPoll ? when(slot.lastPoll) : null],
           ...usage(slot),
         ]),
@@ -94,9 +94,9 @@ export default async function slots(visit) {
           "div",
           { class: "row" },
           button("Wake now", () => act(slot, "wake", `${slot.name} is being woken`), { kind: "small", symbol: "sun" }),
-          button("Look now", () => act(slot, "poll", `${slot.name} is being read`), { kind: "small", symbol: "again" }),
+          button("Poll now", () => act(slot, "poll", `${slot.name} is being polled`), { kind: "small", symbol: "again" }),
           slot.disabled || slot.wakeDisabled
-            ? button("Resume", () => act(slot, "resume", `${slot.name} goes on`), {
+            ? button("Resume", () => act(slot, "resume", `${slot.name} resumed`), {
                 kind: "small primary",
                 symbol: "play",
               })
@@ -113,7 +113,7 @@ export default async function slots(visit) {
   return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS), cards, none) };
 }
 
-/** What was used of a plan, as far as the provider tells: calls, tokens, tools and limits. */
+/** The usage reported by the provider: calls, tokens, tools and limits. */
 function usage({ limits, stats }) {
   const count = (n, what) => (typeof n === "number" ? `${n.toLocaleString()} ${what}` : null);
   const list = (...parts) => parts.filter(Boolean).join(", ") || null;
@@ -138,7 +138,7 @@ function clockOf(ms) {
   return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** Where the window stands: how much of its time has passed. */
+/** How much of the window's time has passed. */
 function windowBar(slot) {
   const window = windowOf(slot);
   if (window === null || slot.windowStart === null) return null;
@@ -161,7 +161,7 @@ function windowBar(slot) {
   return bar;
 }
 
-/** The share used over time, as far as it is kept. */
+/** The used percentage over time, as far as it is kept. */
 function history(points) {
   const known = (points ?? [])
     .map((one) => [at(one.at ?? one.time), one.percentage])

@@ -1,8 +1,8 @@
-// All schedules on one time axis: the past as it ended, now, and what is to come.
+// All schedules on one time axis: past runs, now, and planned times.
 
 import { get } from "../lib/api.js";
 import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { windowOf } from "../lib/slots.js";
 import { outcomeWords, placeOf } from "../lib/text.js";
 import { DAY, HOUR, MINUTE, at, clock, when, zoneChanges } from "../lib/time.js";
@@ -11,7 +11,7 @@ import { ROW, Scale, colours, drawAxis, drawField, drawNow, drawRow, fit } from 
 import { markWords, rowWords } from "../parts/axis-words.js";
 import { icon } from "../parts/icons.js";
 import { mark } from "../parts/marks.js";
-import { button, choices, empty, head, link } from "../parts/small.js";
+import { button, choices, empty, head, link } from "../parts/elements.js";
 
 const SPANS = { "15m": [5 * MINUTE, 15 * MINUTE], "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
 const USUAL = "24h";
@@ -65,20 +65,20 @@ export default async function timeline(visit) {
     tip,
     h(
       "div",
-      { class: "tl-foot", "aria-label": "What the shapes mean" },
+      { class: "tl-foot", "aria-label": "Legend" },
       LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome))),
       windowsMean,
       changesMean,
     ),
   );
-  const soon = h("nav", { class: "soon", "aria-label": "What is next" });
+  const soon = h("nav", { class: "soon", "aria-label": "Next" });
   const none = h(
     "div",
     { class: "panel hidden" },
     empty(
       "sunrise",
       "Nothing is planned yet",
-      "A schedule says what should happen and when: ask an agent, run a command, call an address. Everything it ever plans shows up here, and everything that became of it.",
+      "A schedule says what should happen and when: send a prompt to an agent, run a command, request a URL. Its planned times and past runs show up here.",
       {
         command:
           'wakeful add standup --cron "0 9 * * 1-5" --prompt "Summarise yesterday\'s commits"\nwakeful add backup --every 6h --command "make backup"',
@@ -94,7 +94,7 @@ export default async function timeline(visit) {
     if (visit.signal.aborted || !chart.isConnected) return;
     const now = Date.now();
     if (isFollowing) [from, until] = [now - span[0], now + span[1]];
-    if (until > data.window[1] && data.window[1]) refill(); // the axis moved on beyond what was read
+    if (until > data.window[1] && data.window[1]) refill(); // the axis moved beyond the loaded range
     const scale = scaleNow();
     const left = names.offsetWidth;
     const extras = {
@@ -147,7 +147,7 @@ export default async function timeline(visit) {
         ),
       ),
       data.isFull && data.next !== null
-        ? h("li", { class: "faint small" }, ` the first ${ROWS_MAX.toLocaleString()}; search for others`)
+        ? h("li", { class: "faint small" }, ` the first ${ROWS_MAX.toLocaleString()}; search to see others`)
         : null,
     );
     draw();
@@ -307,7 +307,7 @@ export default async function timeline(visit) {
     tip.style.setProperty("top", `${y + tip.offsetHeight > chart.clientHeight ? y - ROW - tip.offsetHeight - 8 : y}px`);
   };
 
-  // --- the head, and what keeps it alive ----------------------------------------------------------------------------------
+  // --- the head, and live updates -----------------------------------------------------------------------------------------
 
   const toNow = button("Now", () => back(), { kind: "hidden" });
   const spans = choices(

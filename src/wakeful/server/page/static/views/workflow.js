@@ -1,13 +1,13 @@
-// One workflow: its graph, its sessions, and what waits for a person.
+// One workflow: its graph, its sessions, its messages, and decisions for a person.
 
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { when } from "../lib/time.js";
-import { plainFacts } from "../parts/anything.js";
-import { attempt } from "../parts/asking.js";
-import { graph, looks, standing } from "../parts/graph.js";
+import { plainFacts } from "../parts/object-facts.js";
+import { attempt } from "../parts/dialogs.js";
+import { graph, stateMark, stateWords } from "../parts/graph.js";
 import { chip } from "../parts/marks.js";
-import { body, button, empty, link, panel, table } from "../parts/small.js";
+import { body, button, empty, link, panel, table } from "../parts/elements.js";
 
 export default async function workflow(visit) {
   const [id] = visit.params;
@@ -20,11 +20,11 @@ export default async function workflow(visit) {
   const act = (below, words, given) =>
     attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
   const load = async () => {
-    const [one, told] = await Promise.all([
+    const [one, data] = await Promise.all([
       get(path(), {}, visit.signal),
       get(path("/sessions"), { limit: 30 }, visit.signal),
     ]);
-    // What an uncertain side effect became is said below; until then resuming is refused.
+    // An uncertain side effect is resolved below; until then resuming is refused.
     const isUncertain = one.openRun?.awaits === "uncertain";
     const isResting = one.status !== "active" || (one.error && !isUncertain);
     fill(
@@ -37,23 +37,23 @@ export default async function workflow(visit) {
           "div",
           { class: "words" },
           h("h1", null, quoted(id)),
-          h("div", { class: "row" }, chip(looks(one), { boxed: true, words: standing(one) })),
+          h("div", { class: "row" }, chip(stateMark(one), { boxed: true, words: stateWords(one) })),
         ),
         h(
           "div",
           { class: "actions" },
-          button("Run now", () => act("/run", "A session was asked for"), { kind: "primary", symbol: "play" }),
+          button("Run now", () => act("/run", "Session requested"), { kind: "primary", symbol: "play" }),
           isResting ? button("Resume", () => act("/resume", "Resumed"), { symbol: "play" }) : null,
           one.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
         ),
       ),
     );
     const limited = one.limitedUntil
-      ? h("div", { class: "note" }, "Its consumers publish to themselves; they go on ", when(one.limitedUntil))
+      ? h("div", { class: "note" }, "Its consumers publish to their own topics too often; they continue ", when(one.limitedUntil))
       : null;
     fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, limited, graph(one)));
     await messages.load(Object.keys(one.topics ?? {}));
-    const waiting = [one.openRun, ...told.sessions.flatMap((session) => session.runs)].filter(
+    const waiting = [one.openRun, ...data.sessions.flatMap((session) => session.runs)].filter(
       (run) => run?.awaits === "uncertain",
     );
     fill(
@@ -72,7 +72,7 @@ export default async function workflow(visit) {
                 "p",
                 null,
                 quoted(run.handler),
-                ` may or may not have done what it should (run ${run.runId}). What happened?`,
+                ` may or may not have run its side effect (run ${run.runId}). What happened?`,
               ),
               h(
                 "div",
@@ -89,15 +89,15 @@ export default async function workflow(visit) {
           ),
         ),
       ),
-      told.sessions.length
+      data.sessions.length
         ? table(
             "Sessions",
-            ["Began", "Why", "How it went", "What ran"],
-            told.sessions.map((session) => [
+            ["Started", "Trigger", "Outcome", "Runs"],
+            data.sessions.map((session) => [
               when(session.startedAt),
               session.kind,
               chip({ completed: "succeeded", failed: "failed" }[session.result] ?? "running", {
-                words: session.result ?? "under way",
+                words: session.result ?? "running",
               }),
               [
                 h(
@@ -122,8 +122,8 @@ export default async function workflow(visit) {
           )
         : empty(
             "flow",
-            "No session yet",
-            "A session runs the producers that are due, and then every consumer that has something to do.",
+            "No sessions yet",
+            "A session runs the producers that are due, then every consumer with pending messages.",
           ),
     );
     fill(
@@ -152,7 +152,7 @@ export default async function workflow(visit) {
 
 const STATUSES = ["pending", "reserved", "consumed", "skipped"];
 
-/** The messages of one topic, of one status or of all. */
+/** The messages of one topic, optionally of one status. */
 function topicMessages(visit, path) {
   const option = (value, words = value) => h("option", { value }, words);
   const topic = h("select", { "aria-label": "Topic" });
@@ -168,14 +168,14 @@ function topicMessages(visit, path) {
   const show = async () => {
     if (!topic.value) return fill(list, empty("flow", "No topic", "A consumer subscribes to topics."));
     const asked = { limit: 50, ...(status.value ? { status: status.value } : {}) };
-    const told = await get(path(`/topics/${encodeURIComponent(topic.value)}/messages`), asked, visit.signal);
+    const data = await get(path(`/topics/${encodeURIComponent(topic.value)}/messages`), asked, visit.signal);
     fill(
       list,
-      told.messages.length
+      data.messages.length
         ? table(
             "Messages",
             ["Message", "Consumer", "Status", "Attempt", "Published"],
-            told.messages.map((one) => [
+            data.messages.map((one) => [
               quoted(one.id),
               one.consumer ? quoted(one.consumer) : "none",
               one.status,
@@ -183,8 +183,8 @@ function topicMessages(visit, path) {
               when(one.publishedAt),
             ]),
           )
-        : empty("flow", "No messages", "None of this status."),
-      told.next ? h("p", { class: "soft small" }, "The oldest 50 are shown.") : null,
+        : empty("flow", "No messages", "No messages with this status."),
+      data.next ? h("p", { class: "soft small" }, "The oldest 50 are shown.") : null,
     );
   };
   const again = () => show().catch(visit.ignore);

@@ -1,14 +1,14 @@
-// Workflows: who produces, through which topics, for whom; and what waits where.
+// Workflows: producers, topics, consumers and pending messages.
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/parts-there.js";
+import { has } from "../lib/routes.js";
 import { chip } from "../parts/marks.js";
-import { graph, looks, standing } from "../parts/graph.js";
-import { body, empty, head, notBuilt, panel } from "../parts/small.js";
+import { graph, stateMark, stateWords } from "../parts/graph.js";
+import { body, empty, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "A workflow has producers that look for something on a schedule and publish it, and consumers that act on it, one message at a time, each side effect at most once.";
+  "A workflow has producers that publish messages on a schedule, and consumers that act on them, one message at a time, with each side effect at most once.";
 const BEGIN = "wakeful workflows deploy inbox.json";
 
 export default async function workflows(visit) {
@@ -19,19 +19,19 @@ export default async function workflows(visit) {
     };
   const list = h("div", { class: "stack" });
   const load = async () => {
-    const told = await get("/api/workflows", {}, visit.signal);
-    const found = told.workflows ?? [];
+    const data = await get("/api/workflows", {}, visit.signal);
+    const found = data.workflows ?? [];
     fill(
       list,
       found.length
         ? found.map((one) =>
             panel(
               h("a", { href: `#/workflows/${encodeURIComponent(one.id)}` }, quoted(one.id)),
-              { actions: chip(looks(one), { words: standing(one) }) },
+              { actions: chip(stateMark(one), { words: stateWords(one) }) },
               body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, graph(one)),
             ),
           )
-        : panel(null, empty("flow", "No workflow yet", WORDS, { command: BEGIN })),
+        : panel(null, empty("flow", "No workflows yet", WORDS, { command: BEGIN })),
     );
   };
   await visit.keep(["workflows"], load, { gap: 1_500 });

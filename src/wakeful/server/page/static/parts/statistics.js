@@ -1,4 +1,4 @@
-// The record of a schedule: how often, how well, how long.
+// The statistics of a schedule: counts, success rate, durations.
 
 import { h, s } from "../lib/dom.js";
 import { outcomeWords } from "../lib/text.js";
@@ -7,8 +7,8 @@ import { chip, runWords } from "./marks.js";
 
 const figure = (value, words) => h("div", null, h("b", null, value), h("span", null, words));
 
-/** Figures, a chart of the last runs, and how many ended how. */
-export function record(stats, runs) {
+/** Figures, a chart of the last runs, and counts by outcome. */
+export function statistics(stats, runs) {
   const counts = Object.entries(stats.counts).filter(([, n]) => n);
   const total = counts.reduce((sum, [, n]) => sum + n, 0);
   const streak = stats.streak === 0 ? "–" : String(Math.abs(stats.streak));
@@ -17,9 +17,9 @@ export function record(stats, runs) {
       "div",
       { class: "figures" },
       figure(stats.successRate === null ? "–" : `${Math.round(stats.successRate * 1000) / 10}%`, "succeeded"),
-      figure(length(stats.p50DurationMs), "half take less"),
-      figure(length(stats.p95DurationMs), "95 of 100 less"),
-      figure(streak, stats.streak < 0 ? "errors in a row" : "good in a row"),
+      figure(length(stats.p50DurationMs), "median"),
+      figure(length(stats.p95DurationMs), "95th percentile"),
+      figure(streak, stats.streak < 0 ? "consecutive errors" : "consecutive successes"),
       figure(total.toLocaleString(), "instants"),
     ),
     durations(runs),
@@ -31,7 +31,7 @@ export function record(stats, runs) {
   ];
 }
 
-/** How long the last runs took, oldest first, each in the colour of its outcome. */
+/** Durations of the last runs, oldest first, in the colour of their outcome. */
 function durations(runs) {
   const measured = runs
     .filter((run) => run.startedAt && run.endedAt)
@@ -46,7 +46,7 @@ function durations(runs) {
       class: "chart",
       viewBox: "0 0 400 74",
       role: "img",
-      "aria-label": `How long the last ${measured.length} runs took; the longest ${length(most)}`,
+      "aria-label": `Durations of the last ${measured.length} runs; longest ${length(most)}`,
     },
     s("line", { x1: 0, x2: 400, y1: 73, y2: 73 }),
     measured.map((run, index) => {

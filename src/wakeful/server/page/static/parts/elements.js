@@ -1,10 +1,10 @@
-// Small parts that many views are made of.
+// Elements that many views share: heads, buttons, panels, tables, fields, gauges.
 
 import { fill, h, s } from "../lib/dom.js";
 import { Problem } from "../lib/api.js";
 import { icon } from "./icons.js";
 
-/** The head of a view: its name, what it is for, and what can be done here. */
+/** The head of a view: title, description and actions. */
 export function head(title, words, ...actions) {
   return h(
     "div",
@@ -70,7 +70,7 @@ export function choices(label, options, chosen, onchoose) {
   return group;
 }
 
-/** Where nothing is yet: what it is for, and how to begin. */
+/** The empty state: what belongs here, and how to start. */
 export function empty(symbol, title, words, { command = null, action = null } = {}) {
   return h(
     "div",
@@ -85,25 +85,25 @@ export function empty(symbol, title, words, { command = null, action = null } = 
 
 export const loading = () => h("p", { class: "loading", role: "status" }, "Loading…");
 
-/** What went wrong, in the place where the answer would have been. */
+/** An error in place of the content. */
 export function trouble(error, again = null) {
   const isMissing = error instanceof Problem && error.status === 404;
   return h(
     "div",
     { class: "empty" },
     icon("question"),
-    h("h2", null, isMissing ? "Not here" : "This could not be read"),
+    h("h2", null, isMissing ? "Not found" : "Could not load"),
     h("p", null, error.message),
     again ? button("Try again", again, { symbol: "again" }) : null,
   );
 }
 
-/** What this build does not have. */
+/** A part that this daemon does not have. */
 export function notBuilt(words) {
   return empty(
     "question",
-    "Not available in this build",
-    `${words} The daemon that serves this page has no such part.`,
+    "Not available",
+    `${words} This daemon does not have this feature.`,
   );
 }
 
@@ -149,7 +149,7 @@ export function table(label, columns, rows) {
   );
 }
 
-/** A field with its name, a hint, and a place for what is wrong with it. */
+/** A field with its label, a hint, and a place for its error. */
 export function field(name, label, control, hint = null) {
   const id = `f-${name.replaceAll(".", "-")}`;
   control.id = id;

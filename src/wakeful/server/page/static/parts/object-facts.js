@@ -1,15 +1,15 @@
-// Facts of any shape, made readable: for what a part tells beyond what its view lays out by hand.
+// The plain fields of any object as a list of facts, for data that a view does not lay out by hand.
 
 import { h, quoted } from "../lib/dom.js";
 import { when } from "../lib/time.js";
-import { facts } from "./small.js";
+import { facts } from "./elements.js";
 
 const IS_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 
 /** `nextResetTime` as `next reset time`. */
 export const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 
-/** One value as people read it. */
+/** One value in readable form. */
 export function value(given) {
   if (given === null || given === undefined) return h("span", { class: "faint" }, "–");
   if (typeof given === "boolean") return given ? "yes" : "no";
@@ -18,7 +18,7 @@ export function value(given) {
   return h("code", null, quoted(JSON.stringify(given)));
 }
 
-/** The plain fields of an object, some left out. */
+/** The plain fields of an object, except some. */
 export function plainFacts(object, leftOut = []) {
   const shown = Object.entries(object).filter(
     ([name, one]) =>

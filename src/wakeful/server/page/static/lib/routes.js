@@ -1,4 +1,4 @@
-// Which parts this daemon has. It describes its routes itself, so nothing is asked for that is not there.
+// Which routes this daemon has, from its OpenAPI document, so that the page requests nothing that does not exist.
 
 import { get } from "./api.js";
 
@@ -6,7 +6,7 @@ let known = null;
 
 /** Whether the daemon has this route. */
 export async function has(path) {
-  known ??= get("/api/openapi.json").then((told) => new Set(Object.keys(told.paths)));
+  known ??= get("/api/openapi.json").then((document) => new Set(Object.keys(document.paths)));
   try {
     return (await known).has(path);
   } catch (error) {

@@ -1,15 +1,15 @@
-// What is wrong with what was written: each fault at its field, and those that belong to none above all of them.
+// Validation errors in a form: each at its field, the others above the form.
 
 import { Problem } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 
-/** The faults that an error tells of. */
+/** The field errors of a Problem. */
 export const faultsOf = (error) =>
   error instanceof Problem && error.errors.length
     ? error.errors
     : [{ field: error.field ?? "", message: error.message }];
 
-/** Show them in a form; none takes away what was shown before. */
+/** Show them in a form; an empty list clears it. */
 export function showFaults(form, general, faults, { isAtFields = true } = {}) {
   for (const control of form.querySelectorAll("[data-field]")) {
     control.removeAttribute("aria-invalid");
@@ -35,7 +35,7 @@ export function showFaults(form, general, faults, { isAtFields = true } = {}) {
   );
 }
 
-/** The field a fault is about: itself, one of its parts, or the whole it is a part of. */
+/** The control of a field: its own, that of one of its parts, or that of its parent. */
 function controlOf(form, name) {
   for (let path = name.replace(/\[\d+\]|\.\d+/g, ""); path; path = path.slice(0, Math.max(0, path.lastIndexOf(".")))) {
     const [exact, part] = [`[data-field="${CSS.escape(path)}"]`, `[data-field^="${CSS.escape(path)}."]`];

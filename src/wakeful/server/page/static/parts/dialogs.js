@@ -1,12 +1,12 @@
-// Talking with the person: a word in passing, and a question that needs an answer.
+// Toasts and dialogs.
 
 import { h, quoted } from "../lib/dom.js";
-import { button } from "./small.js";
+import { button } from "./elements.js";
 
 const TOASTS_MAX = 4;
 const shelf = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 
-/** Say something in passing. */
+/** Show a toast. */
 export function tell(words, { isBad = false } = {}) {
   if (!shelf.isConnected) document.body.append(shelf);
   while (shelf.children.length >= TOASTS_MAX) shelf.firstChild.remove();
@@ -15,7 +15,7 @@ export function tell(words, { isBad = false } = {}) {
   setTimeout(() => toast.remove(), isBad ? 9_000 : 4_000);
 }
 
-/** Do it; if it is refused, say why. Answers whether it was done. */
+/** Run an action; on an error show the message. Returns whether it succeeded. */
 export async function attempt(action, done = null) {
   try {
     const answer = await action();
@@ -27,7 +27,7 @@ export async function attempt(action, done = null) {
   }
 }
 
-/** Ask before something that cannot be taken back. */
+/** Ask for confirmation before something that cannot be undone. */
 export function confirm(title, words, yes) {
   return new Promise((answer) => {
     const dialog = h(
@@ -52,8 +52,8 @@ export function confirm(title, words, yes) {
   });
 }
 
-/** Ask for one text. Answers null if there is none. */
-export function askText(title, words, label, { type = "text", yes = "Go on" } = {}) {
+/** Ask for one text. Returns null if the dialog is cancelled. */
+export function askText(title, words, label, { type = "text", yes = "Continue" } = {}) {
   return new Promise((answer) => {
     const input = h("input", { type, id: "ask-text", autocomplete: "off" });
     const form = h(
