@@ -88,11 +88,11 @@ async def test_a_test_that_fails_names_the_error_and_leaves_nothing_behind(tmp_p
 @pytest.mark.parametrize(
     ("words", "feed", "said"),
     [
-        (("phone",), "not a token", "this is not a bot's token"),
+        (("phone",), "not a token", "this is not a bot token"),
         (("phone",), "110201543:wrong", "the token was not accepted: HTTP 401"),
         (("box",), TOKEN, "there is a channel 'box' already"),
         (("last",), TOKEN, "cannot name a channel"),
-        (("phone", "--wait", "1s"), TOKEN, "nobody wrote to the bot in time"),
+        (("phone", "--wait", "1s"), TOKEN, "no message to the bot arrived in time"),
         (("phone", "--wait", "soon"), TOKEN, "--wait"),
         (("phone", "--chat", 'x" y'), TOKEN, "was left as it is"),
         (("phone", "--token-file", "/nowhere"), "", "/nowhere cannot be read"),

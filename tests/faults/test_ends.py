@@ -63,12 +63,12 @@ def test_a_daemon_that_was_killed_is_reported_by_the_next(tmp_path: Path) -> Non
         one.end(signal.SIGKILL)
     with daemon(home) as again:
         assert f"process {pid} " in _log(home)
-        assert "ended without stopping" in _log(home)
+        assert "did not shut down cleanly" in _log(home)
         assert again.end() == 0
     size = len(_log(home))
     with daemon(home) as third:
         assert third.end() == 0
-    assert "ended without stopping" not in _log(home)[size:]
+    assert "did not shut down cleanly" not in _log(home)[size:]
 
 
 def test_a_crash_of_the_interpreter_is_reported_by_the_next(tmp_path: Path) -> None:

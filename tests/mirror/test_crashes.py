@@ -180,7 +180,7 @@ async def test_two_who_keep_one_folder_do_not_disturb_one_another(world: World) 
     await noticed(world)
     second = await open_desk(world, desk.agent, name="second")
     assert len(second.told("trouble")) == 1
-    assert "another process keeps the definition files in" in second.told("trouble")[0]
+    assert "another process owns the definition files in" in second.told("trouble")[0]
     edit(desk, prompt="Read by one")
     await noticed(world)
     assert (len(desk.told("edited")), len(second.told("edited"))) == (1, 0)
@@ -188,4 +188,4 @@ async def test_two_who_keep_one_folder_do_not_disturb_one_another(world: World) 
     edit(second, prompt="Read by the other")
     await noticed(world)
     assert len(second.told("edited")) == 1
-    assert second.told("recovered") == ["definition files are kept again"]
+    assert second.told("recovered") == ["definition files are synced again"]

@@ -188,7 +188,7 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
         ('"text"', "a definition is a JSON object; write {…}"),
         (b"\x00\xff\xfe\x81" * 10, "is not text in UTF-8 (byte 1); save it as UTF-8"),
         (b" " * 10_000_000, "is 10000000 bytes long, and at most 1048576 are read; make it shorter"),
-        ("[" * 100_000, "is JSON that nobody can read: nested too deep, or a number too long"),
+        ("[" * 100_000, "is not usable JSON: nested too deeply, or a number is too long"),
         ({**HOURLY, "prompt": 5}, "prompt: "),
         ({**HOURLY, "schedule": "hourly"}, "schedule: "),
         ({**HOURLY, "promt": "x"}, "promt: unknown field; did you mean 'prompt'?"),

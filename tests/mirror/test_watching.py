@@ -174,10 +174,10 @@ async def test_a_folder_closed_under_a_write_is_let_go_when_the_write_has_ended(
     folder, other = Folder(tmp_path / "schedule"), Folder(tmp_path / "schedule")
     with folder._held():
         folder.close()
-        with pytest.raises(FolderTaken, match="another process keeps the definition files"):
+        with pytest.raises(FolderTaken, match="another process owns the definition files"):
             other.names()
     assert other.names() == []
-    with pytest.raises(FolderTaken, match="are not kept here any more"):
+    with pytest.raises(FolderTaken, match="is stopped"):
         folder.names()
     other.close()
 

@@ -94,7 +94,7 @@ def test_people_hear_of_it(running: Cli) -> None:
     """Replies are in the inbox; what cannot be sent is a dead letter, and an alert says so."""
     within_a_minute(running, lambda: _heard(running, "haiku"))
     dead = within_a_minute(running, lambda: _dead(running))
-    assert [(one["channel"], "Is anybody there?" in one["text"]) for one in dead] == [("pager", True)]
+    assert [(one["channel"], "Is anyone there?" in one["text"]) for one in dead] == [("pager", True)]
     within_a_minute(running, lambda: _heard(running, "looking at the demo"))  # what the heartbeat had to say
 
 
@@ -154,5 +154,5 @@ def test_somebody_elses_home_is_left_alone(alone: Cli) -> None:
     (alone.home / "wakeful.toml").write_text("# mine\n")
     said = alone.run("up", "--demo", "--port", "0", "--home", str(alone.home))
     assert (said.code, said.out) == (1, "")
-    assert "is not the demo's" in said.err
+    assert "is not a demo home" in said.err
     assert [file.name for file in alone.home.iterdir()] == ["wakeful.toml"]

@@ -62,7 +62,7 @@ def test_a_run_that_is_not_there(cli: Cli) -> None:
     """No such run is exit code 1; what is no id, and a missing id, are exit code 2."""
     assert cli.ask("runs", "show", "999999").code == 1
     said = cli.ask("runs", "show", "noisy")
-    assert (said.code, "is not the id of a run" in said.err) == (2, True)
+    assert (said.code, "is not a run id" in said.err) == (2, True)
     assert cli.ask("runs", "show").code == 2
     assert cli.ask("runs", "one", "two").code == 2
 

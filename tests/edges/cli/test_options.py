@@ -121,7 +121,7 @@ def test_every_policy() -> None:
         (("--command", " "), "--command", "is empty"),
         (("--url", "http://x", "--body", "{"), "--body", "is not JSON"),
         (("--set", "overlap"), "--set", "is not FIELD=VALUE"),
-        (("--timeout", "1h", "--set", "timeout.x=1"), "--set", "a value already"),
+        (("--timeout", "1h", "--set", "timeout.x=1"), "--set", "already has a value"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], option: str, words: str) -> None:
@@ -178,7 +178,8 @@ def test_an_edit_changes_only_what_is_given(arguments: tuple[str, ...], changes:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("{", "is not JSON"), ("[]", "holds no object"), (json.dumps({"slug": "y"}), "is missing")]
+    ("content", "words"),
+    [("{", "is not JSON"), ("[]", "is not a JSON object"), (json.dumps({"slug": "y"}), "is missing")],
 )
 def test_a_file_that_is_no_definition_is_refused(alone: Cli, content: str, words: str) -> None:
     """What --from reads must be the object a definition is."""

@@ -54,7 +54,7 @@ def test_the_outbox_lists_shows_retries_and_discards(cli: Cli) -> None:
     assert "connection refused" in shown.out
     assert "text: hello there" in shown.out
     assert re.search(r"queued: \w{3} \d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? CES?T \(", shown.out)
-    assert "is tried now" in cli.ask("outbox", "retry", one["id"]).out
+    assert "will be retried now" in cli.ask("outbox", "retry", one["id"]).out
     assert cli.ask("outbox", "discard", one["id"]).out == f"{one['id']} is discarded\n"
     gone = cli.ask("outbox", "show", one["id"])
     assert gone.code == 1

@@ -247,7 +247,7 @@ def test_an_editor_never_overwrites_others(cli: Cli, tmp_path: Path) -> None:
     editor = _editor(tmp_path, f"import subprocess; subprocess.run({other!r}); text = text.replace('1h', '9h')")
     said = cli.ask("edit", "shared", EDITOR=editor, VISUAL="")
     assert said.code == 1
-    assert "was changed by somebody else in the meantime" in said.err
+    assert "was changed elsewhere in the meantime" in said.err
     assert cli.ask("show", "shared", "-o", "json").json["schedule"]["every"] == "5h"
 
 

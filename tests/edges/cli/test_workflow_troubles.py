@@ -132,7 +132,7 @@ def test_a_handler_that_cannot_be_reached_stops_nothing(cli: Cli, outside: Outsi
     assert view["error"] is None
     assert f"HTTP {status}" in view["consumers"]["down"]["lastError"]
     shown = cli.ask("workflows", "show", "w").out
-    assert "cannot be reached, tried again" in shown
+    assert "unreachable, next try" in shown
     runs = cli.ask("runs", "workflow:w", "-o", "json", "--outcome", "failed").json["runs"]
     assert {(run["handler"], run["reason"]) for run in runs} == {("down", "transient")}
     assert "workflow:w/down" in cli.ask("runs", "workflow:w").out

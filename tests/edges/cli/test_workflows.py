@@ -71,7 +71,7 @@ def is_idle(view: Any) -> bool:
 
 def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     """Deploy, list, show, run, publish, pause, resume, resolve, remove: each as a process of its own."""
-    assert "there are no workflows" in cli.run("workflows").out
+    assert "no workflows" in cli.run("workflows").out
     dry = cli.run("workflows", "deploy", str(written(tmp_path)), "--dry-run")
     assert (dry.code, dry.out) == (0, "inbox would be accepted\n")
     said = cli.run("workflows", "deploy", str(written(tmp_path)))

@@ -87,7 +87,7 @@ async def test_only_a_receipt_itself_passes_without_the_token(tmp_path: Path) ->
                 assert (await api.ask(method, path, EVERY)).status == 401, (method, path)
         assert (await api.get("/api/runs/1/receipt")).status == 401
         asked = await api.post("/api/runs/1/receipt?token=x", {"rung": "finished"})
-        assert (asked.status, asked.body["error"]) == (401, "the token is not this run's")
+        assert (asked.status, asked.body["error"]) == (401, "the token does not belong to this run")
         assert (await api.get("/api/schedule", headers={"Authorization": "Bearer s3cret-tökén"})).status == 200
 
 

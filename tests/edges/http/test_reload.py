@@ -218,7 +218,7 @@ def test_a_bad_change_is_reported_in_full_and_changes_nothing(house: House) -> N
     assert [one.split(":")[0] for one in config["refused"]] == ["line 3", "line 5"], config["refused"]
     assert config["settings"]["limits"]["concurrency_max"] == 5
     assert house.ask("/readyz")[0] == 200
-    until(lambda: "cannot be accepted, the old ones stay" in house.log)
+    until(lambda: "are invalid; the previous ones stay in effect" in house.log)
     assert "Mars/Olympus" in house.log
     states = [state for state, words in house.doctor() if "keeps the previous settings" in words]
     assert states == ["wrong"]

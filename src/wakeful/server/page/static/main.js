@@ -194,7 +194,7 @@ document.getElementById("frame").append(
       brand(),
       h(
         "button",
-        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or run a command, Ctrl K" },
+        { class: "finder", type: "button", onclick: palette, "aria-label": "Search or run an action, Ctrl K" },
         icon("search"),
         h("span", null, "Search or run…"),
         h("kbd", null, "Ctrl K"),
