@@ -89,7 +89,7 @@ def test_the_token_of_the_settings_is_found(tmp_path: Path) -> None:
     [
         (200, b"<html>", 1, "is not this daemon: it did not return a JSON object"),
         (200, b"[]", 1, "is not this daemon: it did not return a JSON object"),
-        (500, b'{"detail": "internal error"}', 1, "something went wrong inside"),
+        (500, b'{"detail": "internal error"}', 1, "internal error"),
         (500, b"", 1, "the daemon returned 500"),
         (503, b'{"error": "the daemon is starting or stopping"}', 1, "starting or stopping"),
         (400, b'{"detail": "x", "errors": [{"field": "limit", "message": "too many"}, 7]}', 2, "limit: too many"),

@@ -141,7 +141,7 @@ def test_every_route_is_asked(running: Daemon, operations: list[Any]) -> None:
     assert every - told == {("GET", "/api/stream")}
     hidden = re.compile(r"@router\.\w+\([^\n]*include_in_schema=False")
     assert [file.name for file in HTTP.glob("*.py") if hidden.search(file.read_text())] == [
-        "front.py"
+        "page.py"
     ]  # the page's files
 
 
