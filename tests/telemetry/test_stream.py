@@ -193,7 +193,7 @@ async def test_the_number_of_subscribers_has_a_limit(world: World) -> None:
     stream = Stream(world.clock)
     for _ in range(SUBSCRIBERS_MAX):
         stream.subscribe()
-    with pytest.raises(Conflict, match="close one of them first"):
+    with pytest.raises(Conflict, match="close one first"):
         stream.subscribe()
 
 
