@@ -1,6 +1,6 @@
 """Wakeful for plain scripts and threaded programs: the same methods, blocking.
 
-There is no second implementation: one portal runs an event loop in a thread of its own, and hands each call over.
+There is no second implementation: a portal runs an event loop in its own thread and forwards each call.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Portal:
-    """An event loop in a thread; `call` runs a coroutine there and waits for its answer."""
+    """An event loop in a thread; `call` runs a coroutine there and waits for its result."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -32,7 +32,7 @@ class Portal:
         return not self._loop.is_closed()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:  # it would wait for itself for ever
+        if threading.current_thread() is self._thread:  # it would deadlock
             coroutine.close()
             raise RuntimeError("an async handler cannot call the blocking API; make the handler a plain function")
         if not self.is_open:
@@ -41,7 +41,7 @@ class Portal:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:
-        """End the thread. Asking twice is harmless."""
+        """End the thread. Calling it twice is harmless."""
         if not self.is_open:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -50,7 +50,7 @@ class Portal:
 
 
 class Blocking:
-    """The blocking face of an object: its coroutine methods wait for their answers."""
+    """A blocking wrapper of an object: its coroutine methods wait for their results."""
 
     def __init__(self, portal: Portal, inner: Any) -> None:
         self._portal = portal
@@ -69,7 +69,7 @@ class Blocking:
 
 
 class Wakeful:
-    """The blocking face of `wakeful.Wakeful`: every method of it is here under the same name."""
+    """The blocking form of `wakeful.Wakeful`, with the same methods."""
 
     def __init__(self, store: str | Path = "wakeful.db", **settings: Any) -> None:
         self._portal = Portal()
@@ -81,7 +81,7 @@ class Wakeful:
 
     @property
     def portal(self) -> Portal:
-        """Where its event loop runs."""
+        """The portal that runs its event loop."""
         return self._portal
 
     @property
@@ -94,11 +94,11 @@ class Wakeful:
         return self._app.job(timing, slug, **options)
 
     def on_due(self, handler: F) -> F:
-        """Set the function that is called for schedules added without an action of their own."""
+        """Set the function that is called for schedules without their own action."""
         return self._app.on_due(handler)
 
     def stop(self) -> None:
-        """Stop, and end the portal's thread; this object is of no use afterwards. Asking twice is harmless."""
+        """Stop, and end the portal's thread; this object cannot be used afterwards. Calling it twice is harmless."""
         if self._portal.is_open:
             self._portal.call(self._app.stop())
             self._portal.close()
@@ -130,5 +130,5 @@ class Wakeful:
 
 
 async def _make(store: str | Path, settings: dict[str, Any]) -> AsyncWakeful:
-    """Made on the portal's loop, where its parts belong."""
+    """Created on the portal's loop."""
     return AsyncWakeful(store, **settings)

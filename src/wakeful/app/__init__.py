@@ -1,4 +1,4 @@
-"""Wakeful for Python programs: schedules in one file, rung by this process."""
+"""Wakeful for Python programs: a scheduler in this process over one store."""
 
 from wakeful.app.facade import Wakeful
 from wakeful.app.heartbeat_settings import Heartbeat

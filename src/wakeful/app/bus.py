@@ -1,7 +1,6 @@
-"""The bus for Python programs: whatever is committed is told to those who asked for it, after the commit.
+"""The event bus for Python programs: subscribers get every committed event, after the commit.
 
-Nobody has to listen, and as long as nobody does, nothing is made of what is noted: a program that never subscribes pays
-nothing for any row.
+Without subscribers no events are built: a program that never subscribes pays nothing for any row.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from wakeful.ports.sink import Sink
 
 
 class Bus:
-    """Streams of events with growing numbers, made when the first one subscribes."""
+    """Numbered streams of events, created on the first subscription."""
 
     def __init__(self) -> None:
         self._fan_out = FanOut()
@@ -33,7 +32,7 @@ class Bus:
         return self._fan_out if given is None else given
 
     def on(self, handler: Handler, stream: str | None, clock: Clock) -> Callable[[], None]:
-        """Call it with every event, or with those of one stream; answers how to stop."""
+        """Call it with every event, or with those of one stream; returns a function that unsubscribes."""
         if self._stream is None:
             self._stream = Stream(clock)
             self._fan_out.listen(self._stream.listen)

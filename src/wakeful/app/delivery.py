@@ -61,7 +61,7 @@ class NoAgentForMessages(RuntimeError):
 
 
 class Delivering:
-    """The outbox of one app. Made before the app starts, so that channels are there before anything rings."""
+    """The outbox of one app. Created before the app starts, so that channels exist before anything fires."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Delivering:
             self._make_channels = given
 
     async def close(self) -> None:
-        """Let go of what the channels hold."""
+        """Release the resources of the channels."""
         gone = self._registry.configure({}) + self._retired
         self._retired = []
         self._context = None
@@ -161,12 +161,12 @@ class Delivering:
         return self._view(row)
 
     async def retry(self, delivery_id: str) -> DeliveryView:
-        """Try it now; a dead letter from the start."""
+        """Retry it now; a dead letter starts over."""
         number, age_max = self.number_of(delivery_id), self._limits.value.age_max
         return self._view(await self._write(lambda tx, now: commands.retry(tx, number, now=now, age_max=age_max)))
 
     async def discard(self, delivery_id: str) -> None:
-        """Take it away for good."""
+        """Discard it."""
         number = self.number_of(delivery_id)
         await self._write(lambda tx, now: commands.discard(tx, number))
 
@@ -196,7 +196,7 @@ class Delivering:
     # --- channels ----------------------------------------------------------------------------------------------------
 
     async def channels(self) -> Channels:
-        """Every channel, in the order in which they are asked, and the last interaction."""
+        """Every channel, in the order in which they are tried, and the last interaction."""
 
         now = self._open.clock.read().now
 
@@ -208,11 +208,11 @@ class Delivering:
         return await self._open.store.read(read)
 
     def inbound_findings(self, tx: Tx, *, now: Instant) -> list[InboundFinding]:
-        """What is wrong with listening to channels."""
+        """Problems with receiving on channels."""
         return queries.inbound_findings(tx, self._registry, now=now)
 
     async def test(self, channel: str, to: str | None = None) -> ChannelTest:
-        """Send a test message through the outbox, and wait for what becomes of it."""
+        """Send a test message through the outbox and wait for the result."""
         commands.known(channel, self._registry)
         clock = self._open.clock
         made = await self.send(TEST_TEXT, channel=channel, to=to)
@@ -236,7 +236,7 @@ class Delivering:
         return await self._open.store.read(lambda tx: tx.deliveries.get(number))
 
     async def _held_up(self, channel: str, to: str | None) -> str:
-        """Why an attempt was not even made."""
+        """Why no attempt was made."""
         rows = await self._open.store.read(lambda tx: tx.deliveries.page(status="pending", before_id=None, limit=1_000))
         before = [row for row in rows if row.channel == channel and row.recipient in (to, None)]
         if not before:
@@ -244,11 +244,11 @@ class Delivering:
         return f"{len(before)} messages wait before it, the first since an error: {before[-1].last_error or 'none yet'}"
 
     async def touch(self, channel: str, to: str | None = None) -> None:
-        """A person was heard of there."""
+        """Record an interaction on a channel."""
         await self._write(lambda tx, now: commands.touch(tx, channel, to, registry=self._registry, now=now))
 
     async def take_message(self, channel: str, to: str, text: str) -> None:
-        """A person said this: touch the channel, give the agent a turn, answer them there."""
+        """Receive a message: record the interaction, give the agent a turn, reply to the sender."""
         said = inert(text)
         if not said.strip():
             refuse("text", "says nothing; write the person's message")
@@ -266,18 +266,18 @@ class Delivering:
     async def inbox(
         self, *, unread: bool = False, before: int | None = None, limit: int = 100
     ) -> tuple[list[InboxView], int]:
-        """Items newest first, and how many nobody has read."""
+        """Items, newest first, and the number of unread ones."""
         rows, count = await self._open.store.read(
             lambda tx: (tx.inbox.page(is_unread=unread, before_id=before, limit=limit), tx.inbox.unread())
         )
         return [view_item(row) for row in rows], count
 
     async def mark_read(self, item_id: int, *, is_read: bool = True) -> None:
-        """Say that an item was read."""
+        """Mark an item as read."""
         await self._write(lambda tx, now: commands.mark_read(tx, item_id, at=now if is_read else None))
 
     async def remove_item(self, item_id: int) -> None:
-        """Take an item out of the inbox."""
+        """Remove an item from the inbox."""
         await self._write(lambda tx, now: commands.remove_item(tx, item_id))
 
     # --- inside ------------------------------------------------------------------------------------------------------

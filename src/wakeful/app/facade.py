@@ -1,4 +1,4 @@
-"""Wakeful for Python programs: schedules in one file, rung by this process."""
+"""Wakeful for Python programs: a scheduler in this process over one store."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Unpack
@@ -35,7 +35,7 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
     `tick=False` keeps this process from ever ticking.
     """
 
-    # Inheritance, for once: users get one flat list of methods, readers get one noun a file, all over one `Life`.
+    # Inheritance gives users one flat list of methods, while each noun has its own file.
 
     def job(
         self, timing: Timing, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any
@@ -54,15 +54,15 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
         return declare
 
     def on_due(self, handler: F) -> F:
-        """Set the function that is called for schedules added without an action of their own."""
+        """Set the function that is called for schedules without their own action."""
         self._registry.register(ON_DUE, handler)
         return handler
 
     def agent(self, name: str = "default") -> Callable[[F], F]:
-        """Decorate a function to be an agent: what `prompt` schedules of that agent and its heartbeat ask.
+        """Decorate a function to be an agent, called by its `prompt` schedules and its heartbeat.
 
-        It is called with `prompt`, and with the fire, `session_id` and `model` if it has room for them; it returns the
-        reply as text, or None for nothing to say. Before the start."""
+        It is called with `prompt`, and with the fire, `session_id` and `model` if it accepts them; it returns the reply
+        as text, or None if there is nothing to report. Register it before the start."""
 
         def declare(function: F) -> F:
             self._own_agents[name] = register(self._registry, function, name)
@@ -71,7 +71,7 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
         return declare
 
     def workflow(self, name: str) -> Workflow:
-        """A workflow: declare its producers and consumers before the start; publish, run and ask after it."""
+        """A workflow: declare its producers and consumers before the start; publish, run and query it afterwards."""
         return self._workflows.declare(name)
 
     @property
@@ -80,18 +80,18 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
         return self._workflows
 
     def register_channel(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
-        """Add a way to a person: `deliver(text)` is called with each text; what it raises is tried again later.
+        """Add a channel: `deliver(text)` is called with each text; if it raises, the delivery is retried later.
 
-        Answers how to take it away. Texts are queued durably and may come twice: give `deliver` a second argument to
-        get the letter, whose `delivery_id` stays the same."""
+        Returns a function that removes it. Texts are queued durably and may arrive twice: give `deliver` a second
+        argument to get the letter, whose `delivery_id` stays the same."""
         return self._delivering.register(name, to, deliver)
 
     def on(self, handler: Handler) -> Callable[[], None]:
-        """Call it with every event, after the commit; answers how to stop. One that raises is dropped."""
+        """Call it with every event after the commit; returns unsubscribe. One that raises is dropped."""
         return self._bus.on(handler, None, self._clock)
 
     def on_stream(self, name: str, handler: Handler) -> Callable[[], None]:
-        """Call it with the events of one stream (`runs`, `schedules`, `deliveries`, …); answers how to stop."""
+        """Call it with the events of one stream (`runs`, `schedules`, `deliveries`, …); returns unsubscribe."""
         return self._bus.on(handler, name, self._clock)
 
     # --- the heartbeat ------------------------------------------------------------------------------------------------
@@ -120,11 +120,11 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
         return await self._beats.request_wake(reason, text, context_key, **origin)
 
     async def heartbeat(self) -> tuple[HeartbeatView, list[RunView]]:
-        """How the heartbeat stands, with its last turns."""
+        """The state of the heartbeat, with its last turns."""
         return await self._beats.standing()
 
     async def system_events(self) -> list[SystemEvent]:
-        """What waits to be told in the next turn."""
+        """The system events queued for the next turn."""
         return await self._beats.events()
 
     # --- people -------------------------------------------------------------------------------------------------------
@@ -135,13 +135,13 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
         return self._delivering
 
     async def deliver(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
-        """Say something to a person: by this channel, else where they were last heard of, else the first there is."""
+        """Send a text to a person: by this channel, else that of the last interaction, else the first one."""
         return await self._delivering.send(text, channel=channel, to=to)
 
     async def touch(self, channel: str, to: str | None = None) -> None:
-        """A person was heard of there: what has no channel of its own goes there from now on."""
+        """Record an interaction on a channel: deliveries without a channel go there from now on."""
         await self._delivering.touch(channel, to)
 
     async def message(self, channel: str, to: str, text: str) -> None:
-        """A person said this on a channel: the agent gets a turn, and its answer goes back to them there."""
+        """Receive a message on a channel: the agent gets a turn, and its reply goes back to the sender."""
         await self._delivering.take_message(channel, to, text)

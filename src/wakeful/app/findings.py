@@ -1,4 +1,4 @@
-"""What is amiss besides the clock: letters nobody got, a heartbeat out of budget, workflows that wait for a person."""
+"""Health findings besides the clock: dead letters, channels, the heartbeat's budget, workflows that need a person."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,7 +23,7 @@ SLOT_SCHEDULES_MAX: Final = 1_000
 
 
 def missing_slots(tx: Tx) -> list[Finding]:
-    """Quota slots that schedules name and that are gone: those run as if they named none, or have no time."""
+    """Removed quota slots that schedules still name: those run without a slot, or have no time."""
     schedules = tx.schedules.naming_slot(after_id=0, limit=SLOT_SCHEDULES_MAX)
     if not schedules:
         return []
@@ -46,7 +46,7 @@ def _missing_slot(name: str, slugs: Sequence[str]) -> Finding:
 
 
 def dead_letters(tx: Tx) -> Finding:
-    """Whether anything was given up that a person should have got."""
+    """Whether any delivery to a person was given up."""
     counts = {channel: count.get("dead", 0) for channel, count in tx.deliveries.open_counts().items()}
     dead = {channel: count for channel, count in sorted(counts.items()) if count}
     if not dead:
@@ -57,7 +57,7 @@ def dead_letters(tx: Tx) -> Finding:
 
 
 def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
-    """What is wrong with what people write to us."""
+    """Problems with receiving messages from people."""
     if not found:
         return [Finding(CHANNELS, "ok", "every channel that is listened to can be heard")]
     shown = [Finding(CHANNELS, "warn", *one) for one in found[:NAMED_MAX]]
@@ -67,7 +67,7 @@ def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
 
 
 def stopped_workflows(tx: Tx) -> list[Finding]:
-    """Workflows that stand still until a person acts, each with the error and what to do."""
+    """Workflows that are stopped until a person acts, each with the error and what to do."""
     stopped = tx.workflows.stopped(limit=NAMED_MAX + 1)
     if not stopped:
         return [Finding(WORKFLOWS, "ok", "no workflow waits for a person")]
@@ -79,7 +79,7 @@ def stopped_workflows(tx: Tx) -> list[Finding]:
 
 
 def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
-    """Modules of `[workflows] modules` whose workflows are not there."""
+    """Modules of `[workflows] modules` that could not be loaded."""
     cure = "correct [workflows] modules or the module, then restart the daemon"
     return [
         Finding(WORKFLOWS, "warn", f"module {one.module} cannot be loaded: {one.error}", cure)
@@ -111,7 +111,7 @@ def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
 
 
 def budget(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> Finding:
-    """Whether the heartbeat had more turns than an hour may have."""
+    """Whether the heartbeat exceeded its turns per hour."""
     view = standing(tx, terms, now=now)
     if view.tripped_at is None:
         return Finding(HEARTBEAT, "ok", f"{view.turns_in_hour} turns within the last hour")

@@ -1,4 +1,4 @@
-"""The heartbeat in the hands of an app: asked for turns, asked how it stands."""
+"""Commands and queries for the heartbeat of an app."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ LAST_TURNS = 10
 
 
 class WakeOrigin(TypedDict, total=False):
-    """Where a request for a turn comes from."""
+    """The origin of a request for a turn."""
 
     source: str | None
     run: tuple[int, str] | None  # the turn that asks: its id, and the token it was given
@@ -69,7 +69,7 @@ class AppHeartbeat:
         await self._command(partial(planning.pause, until=until))
 
     async def resume(self) -> None:
-        """Let it beat from now on."""
+        """Resume the beats from now on."""
         await self._command(planning.resume)
 
     async def _command(self, command: Callable[..., None]) -> None:
@@ -78,7 +78,7 @@ class AppHeartbeat:
         self._parts.engine.ring_bell()
 
     async def standing(self) -> tuple[HeartbeatView, list[RunView]]:
-        """How it stands, with its last turns."""
+        """Its state, with its last turns."""
         now, terms = self._parts.clock.read().now, self._feature.terms
 
         def read(tx: Tx) -> tuple[HeartbeatView, list[RunView]]:
@@ -88,16 +88,16 @@ class AppHeartbeat:
         return await self._parts.store.read(read)
 
     def upcoming(self, tx: Tx, *, until: Instant, limit: int) -> list[Upcoming]:
-        """The beats to come."""
+        """The upcoming beats."""
         beats = next_beats(tx, self._feature.terms, until=until - WINDOW, limit=limit)
         return [Upcoming(at + WINDOW, HEARTBEAT, at, "beat") for at in beats]
 
     async def events(self) -> list[SystemEvent]:
-        """What waits for the next turn."""
+        """The system events queued for the next turn."""
         return await self._parts.store.read(lambda tx: tx.system_events.all())
 
     async def why(self, at: Instant | None) -> Why:
-        """Why it stands as it does, or what became of a time."""
+        """Why it is in its state, or what happened at a time."""
         now, terms = self._parts.clock.read().now, self._feature.terms
         sentence, facts = await self._parts.store.read(lambda tx: why(tx, terms, at=at, now=now))
         return Why(sentence, facts)

@@ -1,4 +1,4 @@
-"""The life of an app: made with what it shall live by, started over its store, changed while it runs, stopped."""
+"""The lifecycle of an app: configure, start over its store, reconfigure while running, stop."""
 
 import asyncio
 import signal
@@ -153,7 +153,7 @@ class AppLifecycle:
             del self._open_store, self._assemble
 
     async def start(self) -> None:
-        """Open the store, write the declared jobs, and begin to tick (or wait for the clock)."""
+        """Open the store, write the declared jobs, and start ticking (or wait for the clock)."""
         if self._parts is not None:
             return
         store, clock, poll = await self._open_store(self._url)
@@ -207,7 +207,7 @@ class AppLifecycle:
             raise
 
     async def stop(self) -> None:
-        """Stop claiming, let runs end within their grace, record what is left, close the store."""
+        """Stop claiming, let runs finish within their grace period, record the rest, close the store."""
         parts, self._parts = self._parts, None
         if parts is None:
             return
@@ -225,20 +225,20 @@ class AppLifecycle:
             await parts.store.close()
 
     async def change(self, **changes: Unpack[Changes]) -> None:
-        """Change how it behaves while it runs: what is given, at once; what is under way goes on as it began."""
+        """Change the configuration while running: given values take effect immediately, except for runs in progress."""
         self._conduct = changed(self._conduct, changes)
         if self._parts is not None:
             await bootstrap.change(self._parts, *self._conduct)
 
     def change_agents(self, agents: bootstrap.Agents) -> None:
-        """Ask these agents from now on; a turn under way ends with the one it began with."""
+        """Use these agents from now on; a turn in progress finishes with its agent."""
         self._agents = agents
         every_one = self._all_agents()
         if self._parts is not None and every_one is not None:
             bootstrap.change_agents(self._parts, every_one(self._clock, self._registry))
 
     def _all_agents(self) -> bootstrap.Agents | None:
-        """Those that were given, and those that are functions of this program."""
+        """The given agents, and those that are functions of this program."""
         given, own = self._agents, dict(self._own_agents)
         if not own:
             return given
@@ -259,7 +259,7 @@ class AppLifecycle:
         )
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
-        """What people are told of an incident."""
+        """The text of an incident for people."""
         terms, days = self._open.terms.value, self._conduct.limits.ledger_days
         return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
 
@@ -272,7 +272,7 @@ class AppLifecycle:
         return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
 
     def _begin(self, side_task: Coroutine[Any, Any, None]) -> None:
-        """Do this beside everything else; what is not done when the app stops is given up."""
+        """Run this in the background; it is cancelled when the app stops."""
         task = asyncio.create_task(side_task)
         self._side_tasks.add(task)
         task.add_done_callback(self._side_tasks.discard)
@@ -291,7 +291,7 @@ class AppLifecycle:
         await self.stop()
 
     def run(self) -> None:
-        """Start, and go on until SIGINT or SIGTERM."""
+        """Start, and run until SIGINT or SIGTERM."""
         asyncio.run(self._run_until_signal())
 
     async def _run_until_signal(self) -> None:
@@ -304,7 +304,7 @@ class AppLifecycle:
 
     @property
     def address(self) -> str:
-        """The store it was made for: a path, or an address with its password."""
+        """The store: a path, or a URL with its password."""
         return self._url
 
     @property
@@ -314,26 +314,26 @@ class AppLifecycle:
 
     @property
     def is_started(self) -> bool:
-        """Whether it is open for commands and questions."""
+        """Whether it accepts commands and queries."""
         return self._parts is not None
 
     @property
     def on_settings(self) -> Sequence[OnSettings]:
-        """Features that live by settings, to be told when those change."""
+        """Features to notify when settings change."""
         return self._open.on_settings
 
     @property
     def store(self) -> Store:
-        """The store it is open on, for edges that keep something of their own."""
+        """The open store, for edges that keep their own data."""
         return (self._ending or self._open).store
 
     @property
     def now(self) -> datetime:
-        """What its clock says, in UTC. In code that is tested on a virtual clock, use it in place of `datetime.now`."""
+        """The time of its clock, in UTC. Use it instead of `datetime.now` in code tested on a virtual clock."""
         return as_datetime(self._clock.read().now)
 
     def moment(self) -> Moment:
-        """What its clock says, in milliseconds, with the monotonic side."""
+        """The time of its clock in milliseconds, with the monotonic time."""
         return self._clock.read()
 
     async def run_of_token(self, token: str) -> int | None:
@@ -348,7 +348,7 @@ class AppLifecycle:
         return run_id if is_current else None
 
     async def sleep(self, duration: str | timedelta | Duration) -> None:
-        """Let so much of its clock's time pass: a text such as `90s`, a timedelta, or milliseconds."""
+        """Sleep on its clock: a text such as `90s`, a timedelta, or milliseconds."""
         await self._clock.sleep(duration if isinstance(duration, int) else as_duration(duration, "duration"))
 
     @property

@@ -1,4 +1,4 @@
-"""Questions to an app: what is planned, how it stands, and why."""
+"""Queries: planned times, states, and explanations."""
 
 import builtins
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -34,10 +34,10 @@ Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
 
 class AppQueries(AppLifecycle):
-    """Reads alone; each in one transaction."""
+    """Read-only; each query in one transaction."""
 
     async def get(self, slug: str) -> ScheduleView:
-        """One schedule as it stands."""
+        """One schedule: definition and state."""
         now = self._clock.read().now
         return await self._open.store.read(lambda tx: queries.get(tx, slug, now=now))
 
@@ -85,7 +85,7 @@ class AppQueries(AppLifecycle):
         return await self._open.store.read(look)
 
     async def upcoming(self, until: Instant, *, limit: int = 100) -> UpcomingPage:
-        """Everything that will start until a time, in order: schedules, retries, beats, workflows, slot wakes."""
+        """All upcoming starts until a time, in order: schedules, retries, beats, workflows, slot wakes."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> UpcomingPage:
