@@ -127,7 +127,7 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
         ["No", "agent", "is", "configured,"],
         ["Add", "one:", "`wakeful", "init`"],
     ]
-    assert stopping.split(maxsplit=3)[3] == "wakeful.server.daemon stopping: runs under way may end"
+    assert stopping.split(maxsplit=3)[3] == "wakeful.server.daemon stopping: runs in progress may finish"
     assert stopped.split(maxsplit=3)[3] == "wakeful.server.daemon stopped"
 
 

@@ -91,7 +91,7 @@ def test_a_dry_run_changes_nothing(cli: Cli) -> None:
     """It is checked, its times are shown, and it is not there."""
     said = cli.ask("add", "dry", "--every", "1h", "--command", "true", "--dry-run")
     assert said.code == 0
-    assert "was not written" in said.out
+    assert "nothing was written" in said.out
     assert len(ROW.findall(said.out)) == 5
     assert cli.ask("show", "dry").code == 1
 
