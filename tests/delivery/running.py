@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+import forking
 from access import HEADERS, write_token
 from channels.receiver import Receiver
 from patience import PATIENCE
@@ -22,7 +21,7 @@ WITHIN = PATIENCE
 class Running:
     """A daemon as a process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, address: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, process: forking.Process, address: str, session: aiohttp.ClientSession) -> None:
         self.process = process
         self.address = address
         self._session = session
@@ -41,8 +40,8 @@ class Running:
         return found
 
     async def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        await self.process.wait()
+        self.process.kill()
+        await asyncio.to_thread(self.process.wait)
 
 
 @asynccontextmanager
@@ -51,22 +50,19 @@ async def daemon(home: Path, settings: str = "", environ: dict[str, str] | None 
     write_token(home)
     if settings:
         (home / "wakeful.toml").write_text(settings)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "wakeful.server.daemon", str(home), "--port", "0"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, **(environ or {})},
+    environment = {**os.environ, **(environ or {})}
+    process = forking.start(
+        "wakeful.server.daemon", str(home), "--port", "0", environment=environment, has_errors=False
     )
     assert process.stdout is not None
     try:
         async with aiohttp.ClientSession(headers=HEADERS) as session:
-            line = (await process.stdout.readline()).decode()
+            line = await asyncio.to_thread(process.stdout.readline)
             assert "listening on " in line
             yield Running(process, line.strip().rpartition(" ")[2], session)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.kill()
+        await asyncio.to_thread(process.communicate)
 
 
 def hook(receiver: Receiver, **options: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 import tzlocal
 from click.testing import CliRunner
 
+import forking
 from access import write_token
 from patience import PATIENCE
 from wakeful.cli import times
@@ -145,7 +146,8 @@ def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) 
     """A daemon of that home on a free port, ended by its process id."""
     write_token(home)
     cli = Cli(home)
-    child = cli.start("up", "--port", "0", "-o", "json", *options, **(environ or {}))
+    environment = {**cli.environment, **(environ or {})}
+    child = forking.start("wakeful.cli.main", "up", "--port", "0", "-o", "json", *options, environment=environment)
     try:
         assert child.stdout is not None and child.stderr is not None
         told = child.stdout.readline()

@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, NamedTuple
 import aiohttp
 from yarl import URL
 
+import forking
 from access import write_token
 from patience import PATIENCE
 from wakeful import Wakeful
@@ -85,7 +84,7 @@ async def served(
 class Daemon(NamedTuple):
     """A daemon that runs as a process of its own."""
 
-    process: "subprocess.Popen[str]"
+    process: forking.Process
     address: str
     home: Path
 
@@ -110,13 +109,8 @@ def daemon(home: Path, *options: str, environ: Mapping[str, str] | None = None) 
         process.communicate(timeout=PATIENCE)
 
 
-def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+def start(home: Path, *options: str, environ: Mapping[str, str] | None = None) -> forking.Process:
     """A daemon as a process, which may refuse to start."""
     write_token(home)
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "wakeful.server.daemon", str(home), "--port", "0", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(environ or {})},
-    )
+    environment = {**os.environ, **(environ or {})}
+    return forking.start("wakeful.server.daemon", str(home), "--port", "0", *options, environment=environment)
