@@ -15,7 +15,8 @@ from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slugs import slug_argument
 
-STATUSES: Final = ("idle", "running", "waiting", "paused", "disabled", "invalid", "done")
+IDLE: Final = "idle"  # of use to programs; people read the health
+STATUSES: Final = (IDLE, "running", "waiting", "paused", "disabled", "invalid", "done")
 HEALTHS: Final = ("ok", "failing", "late", "waiting", "off")
 OPEN: Final = ("running", "waiting")
 LISTED_MAX: Final = 10_000
@@ -207,7 +208,7 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
     return [
         view["slug"],
         view["health"],
-        view["status"],
+        times.NONE if view["status"] == IDLE else view["status"],
         times.wall(upcoming),
         times.relative(upcoming, since),
         times.relative(last, since),
@@ -224,7 +225,7 @@ def _show(view: Mapping[str, Any]) -> None:
     pairs: list[tuple[str, object]] = [
         ("schedule", view["slug"]),
         ("health", view["health"]),
-        ("status", _with_reason(view["status"], view.get("statusReason"))),
+        *([] if view["status"] == IDLE else [("status", _with_reason(view["status"], view.get("statusReason")))]),
         ("when", when(view)),
         (kind, what),
         ("next", _both(view.get("nextRun"), since, view.get("schedule", {}).get("timezone"))),

@@ -106,7 +106,8 @@ def test_every_verdict_names_those_in_trouble_and_no_others(troubled: Cli) -> No
 
 
 def test_a_result_is_one_of_the_words_of_the_ledger(troubled: Cli) -> None:
-    """`ls`, `show`, `runs` and `doctor` say failed, not error."""
+    """`ls`, `show`, `runs` and `doctor` say failed, not error; `idle` is for programs alone."""
+    assert not any("idle" in troubled.ask(*words).out for words in (("ls",), ("show", "broken")))
     (run,) = troubled.ask("runs", "broken", "-o", "json").json["runs"]
     assert run["outcome"] == "failed"
     (row,) = [line for line in troubled.ask("ls").out.splitlines() if line.startswith("broken")]
