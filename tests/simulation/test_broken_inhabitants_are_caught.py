@@ -110,12 +110,12 @@ def attempts_are_not_counted(patch: Patch) -> None:
 
 def a_new_id_each_time(patch: Patch) -> None:
     """A letter that goes out again has another id."""
-    letter = Attempts._letter
+    message = Attempts._message
 
     def renamed(self: Attempts, head: Delivery) -> OutgoingMessage:
-        return letter(self, head._replace(delivery_id=head.delivery_id + 1_000 * (head.attempts - 1)))
+        return message(self, head._replace(delivery_id=head.delivery_id + 1_000 * (head.attempts - 1)))
 
-    patch.setattr(Attempts, "_letter", renamed)
+    patch.setattr(Attempts, "_message", renamed)
 
 
 def dead_letters_are_thrown_away(patch: Patch) -> None:
@@ -131,7 +131,7 @@ def only_the_first_is_told(patch: Patch) -> None:
 def everyone_is_told_the_same_twice(patch: Patch) -> None:
     """Neither the queue nor the store looks whether a run has told an addressee before."""
     patch.setattr(replies, "addressees_of", lambda definition: addressees_of(definition) * 2)
-    patch.setattr(queue, "_is_told", lambda *_: False)
+    patch.setattr(queue, "_is_queued", lambda *_: False)
     add = deliveries.ADD.replace(":run_id IS NULL OR", "1 OR")
     patch.setattr(deliveries, "ADD", add)
 

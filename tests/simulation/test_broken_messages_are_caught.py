@@ -14,7 +14,7 @@ from wakeful.core.run.results import Done
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.features.delivery import listening as hearing
 from wakeful.features.delivery.attempts import Attempts
-from wakeful.features.delivery.listening import ChannelEar
+from wakeful.features.delivery.listening import ChannelReceiver
 from wakeful.features.heartbeat import events as heartbeat_events
 from wakeful.features.heartbeat.events import EventAction
 from wakeful.features.heartbeat.messages import MessageRuns
@@ -39,14 +39,14 @@ PAGED = replace(TALK, outages_per_day=0, crash_per_commit=0, inhabitants=frozens
 
 def marks_are_set_before_messages_are_kept(patch: Patch) -> None:
     """How far a channel was listened to is written first: a death in between loses the message."""
-    take = ChannelEar.hear
+    take = ChannelReceiver.hear
 
-    async def hear(self: ChannelEar, heard: IncomingMessage) -> None:
+    async def hear(self: ChannelReceiver, heard: IncomingMessage) -> None:
         await self._store.write(lambda tx: tx.meta.set(hearing._mark(self._name), heard.mark))
         self.mark = heard.mark
         await take(self, heard)
 
-    patch.setattr(ChannelEar, "hear", hear)
+    patch.setattr(ChannelReceiver, "hear", hear)
 
 
 def nothing_is_said_without_a_reply(patch: Patch) -> None:
@@ -88,7 +88,7 @@ def evicted_events_leave_no_trace(patch: Patch) -> None:
     def forget(tx: Tx, event: SystemEvent, *_: Any) -> None:
         tx.system_events.remove_many([event.event_id])
 
-    patch.setattr(heartbeat_events, "_let_go", forget)
+    patch.setattr(heartbeat_events, "_drop", forget)
 
 
 def missing_channels_are_not_reported(patch: Patch) -> None:
