@@ -61,9 +61,10 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         cli.until(lambda: cli.ask("show", "filler", "-o", "json").json["status"] == "running")
         cli.until(lambda: [node["running"] for node in get(cli, "/api/nodes")["nodes"]] == [2])
         add(cli, "overdue", "--in", "1s", "--command", "true")
+        cli.until(lambda: health_of(cli, "overdue") == "waiting")  # for one of the two to end
         with closing(sqlite3.connect(home / "wakeful.db", timeout=WITHIN)) as connection, connection:
             connection.execute(  # as if two minutes had passed
-                "UPDATE alarms SET due_at = due_at - 120000 WHERE kind = 'schedule' AND ref ="
+                "UPDATE runs SET due_at = due_at - 120000 WHERE schedule_id ="
                 " (SELECT schedule_id FROM schedules WHERE slug = 'overdue')"
             )
         yield cli
