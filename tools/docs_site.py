@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT: Final = Path(__file__).parents[1]
-FILES: Final = Path(__file__).parent / "site"
+FILES: Final = Path(__file__).parent / "docs_theme"
 INDEX: Final = PurePosixPath("docs/README.md")
 ROOT_PAGES: Final = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
@@ -242,7 +242,7 @@ def build(root: Path, target: Path) -> list[Page]:
     _copy_files(root, target, pages)
     for name in ("style.css", "search.js"):
         shutil.copy(FILES / name, target / name)
-    shutil.copy(root / "src" / "wakeful" / "dashboard" / "static" / "icon.svg", target / "icon.svg")
+    shutil.copy(ROOT / "src" / "wakeful" / "server" / "page" / "static" / "icon.svg", target / "icon.svg")
     # A script and not JSON: a page that is read from the disk may load the one and not the other.
     index = json.dumps(list(passages(pages)), ensure_ascii=False, separators=(",", ":"))
     (target / "search-index.js").write_text(f"const PASSAGES = {index};\n", encoding="utf-8")
