@@ -426,7 +426,7 @@ async def test_isolated_registered(caller: Caller) -> None:
     result = await caller.call_isolated(os.getpid)
     assert result == Done(output=str(caller.ladder.process.pid))
     refused = await caller.call_isolated(lambda: None)
-    assert isinstance(refused, Failed) and refused.permanent and "a module's top" in refused.error
+    assert isinstance(refused, Failed) and refused.permanent and "a module-level function" in refused.error
     assert caller.action.check(Call("it", {}, "process")) == refused.error
 
 

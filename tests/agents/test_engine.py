@@ -163,7 +163,7 @@ async def test_success_that_an_agent_cannot_prove_is_refused(world: World) -> No
     office = Office(world)
     office.puppet.proves = "accepted"
     await office.open()
-    with pytest.raises(Invalid, match=r'success: .*proves no more than accepted; write "accepted", or leave it out'):
+    with pytest.raises(Invalid, match=r'success: .*proves at most accepted; write "accepted", or leave it out'):
         await office.app.add("other", every("6h"), prompt="hi", success="finished")
     await world.sleep("6h1m")
     assert await office.told() == [("01-01 06:00:00", "succeeded", "accepted", None)]

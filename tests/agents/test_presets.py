@@ -32,7 +32,7 @@ SILENT: Final = ("opencode", "limit")
 CURES: Final = {
     "400": "refused the request: check model and args",
     "401": "check the key",
-    "429": "ask less often, or raise the limit",
+    "429": "run less often, or raise the account's limit",
     "500": "the model's server failed: try again later",
     "cut": "check the network",
 }

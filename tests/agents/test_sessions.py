@@ -880,7 +880,7 @@ async def test_a_session_id_that_is_none_is_refused(server: AgentServer, desk: D
     """A server that gives a new session no usable name."""
     server.raw["sessions"] = constant(lambda: web.json_response({"sessionId": "../x\n"}))
     result = await desk.turn()
-    assert isinstance(result, Failed) and "no usable id" in result.error
+    assert isinstance(result, Failed) and "without a usable id" in result.error
 
 
 @pytest.mark.parametrize(

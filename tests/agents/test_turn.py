@@ -407,7 +407,7 @@ async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
     unfit = stage.action.check(Prompt("hi", session_config={"bad": 1}))
     assert unfit == FieldError("agent", "agent 'default': this will not do")
     wrong = stage.action.check(Prompt("hi", session_config={"worse": 1}))
-    assert wrong is not None and "sessionConfig.worse is not known" in wrong.message
+    assert wrong is not None and "sessionConfig.worse is not supported" in wrong.message
     assert await stage.turn(worse=1) == Failed(wrong.message, permanent=True)
     assert stage.puppet.turns == []
 
@@ -415,7 +415,7 @@ async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
 @virtual
 async def test_another_kind_of_action_is_a_fault_of_the_wiring(stage: Stage) -> None:
     """It says so."""
-    with pytest.raises(TypeError, match="handed Command"):
+    with pytest.raises(TypeError, match="given Command"):
         stage.action.check(Command(("true",)))
 
 

@@ -53,7 +53,7 @@ async def test_a_new_database_is_for_its_owner_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [":memory:", "", "file::memory:", "file:x.db?mode=memory"])
 async def test_a_store_that_forgets_is_refused(text: str) -> None:
     """There is no in-memory store."""
-    with pytest.raises(DatabaseRefused, match="never in memory"):
+    with pytest.raises(DatabaseRefused, match="the store needs a file on disk"):
         await SqliteStore.open(text)
 
 

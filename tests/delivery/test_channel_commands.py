@@ -90,11 +90,11 @@ async def test_a_test_that_fails_names_the_error_and_leaves_nothing_behind(tmp_p
     [
         (("phone",), "not a token", "this is not a bot token"),
         (("phone",), "110201543:wrong", "the token was not accepted: HTTP 401"),
-        (("box",), TOKEN, "there is a channel 'box' already"),
+        (("box",), TOKEN, "channel 'box' already exists"),
         (("last",), TOKEN, "cannot name a channel"),
         (("phone", "--wait", "1s"), TOKEN, "no message to the bot arrived in time"),
         (("phone", "--wait", "soon"), TOKEN, "--wait"),
-        (("phone", "--chat", 'x" y'), TOKEN, "was left as it is"),
+        (("phone", "--chat", 'x" y'), TOKEN, "is unchanged"),
         (("phone", "--token-file", "/nowhere"), "", "/nowhere cannot be read"),
     ],
 )

@@ -155,7 +155,7 @@ async def test_a_dead_letter_is_sent_again_by_hand(world: World) -> None:
     await world.settle()
     assert people["phone"].got[0] == "hello"
     assert set(people["phone"].ids[:8]) == {made.id}
-    with pytest.raises(Conflict, match="was delivered"):
+    with pytest.raises(Conflict, match="was already delivered"):
         await app.delivering.retry(made.id)
 
 

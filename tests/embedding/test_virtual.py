@@ -222,7 +222,7 @@ async def test_a_workflow_in_python_runs(app: Wakeful) -> None:
     async with virtual(app, start=START) as time:
         await time.advance("150m")
         assert len(set(sent)) == 3  # a producer begins at once
-        with pytest.raises(Invalid, match="only handlers in Python run"):
+        with pytest.raises(Invalid, match="only Python handlers run"):
             await app.workflows.put("outside", outside)
 
 

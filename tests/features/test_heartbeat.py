@@ -428,10 +428,10 @@ async def test_why_says_what_became_of_beats(world: World) -> None:
     sentence = (await app.why("heartbeat")).sentence
     assert "The next turn is at 2026-01-01T01:00:01.500Z" in sentence
     await world.until("01-01 01:00:05")
-    assert "under way" in (await app.why("heartbeat")).sentence
+    assert "has been running since" in (await app.why("heartbeat")).sentence
     assert "requested by retry" in (await app.why("heartbeat")).sentence
     assert "ended as failed: the model is down" in (await app.why("heartbeat", at="2026-01-01T01:00:00.500Z")).sentence
-    assert "Beats follow" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
+    assert "It beats from 2026-01-01T01:30" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
 
 
 @virtual

@@ -374,7 +374,11 @@ async def test_what_the_settings_define_is_read_only(world: World) -> None:
         ({"apiKey": "sk-secret", "provider": "gml"}, "provider", "glm"),
         ({"apiKey": "sk-secret", "intervall": "1h"}, "intervall", "interval"),
         ({"apiKey": "sk-secret", "baseUrl": "http://example.com"}, "baseUrl", "unencrypted"),
-        ({"provider": "http", "quotaUrl": "https://x.example", "interval": "1h"}, "wakeUrl", "asks for wakes"),
+        (
+            {"provider": "http", "quotaUrl": "https://x.example", "interval": "1h"},
+            "wakeUrl",
+            "needs it to wake the slot",
+        ),
         ({"apiKey": {"env": "NO_SUCH_VARIABLE_HERE"}}, "apiKey", "NO_SUCH_VARIABLE_HERE"),
     ],
 )

@@ -207,7 +207,7 @@ async def test_a_wake_that_never_shows_is_looked_for_every_minute_then_sent_once
     await world.until("01-01 04:50:00")
     slot = await opened.slot()
     assert (slot["wakeDisabled"], slot["wakePending"], slot["disabled"]) == (True, False, False)
-    assert "does not show" in slot["lastError"]
+    assert "had no effect" in slot["lastError"]
     count = len(account.woken)
     assert count == 4  # one more wake and its forced retry, after four hours
     await world.until("01-01 23:00:00")

@@ -152,7 +152,7 @@ async def test_an_edit_saved_just_before_we_write_is_not_written_over(world: Wor
     desk.mirror.schedule_changed("standup")
     await world.sleep("2s")
     assert (await desk.get("standup")).to_json()["prompt"] == "Saved in between"
-    assert desk.told("edited") == ["standup/definition.json: taken over as version 3"]
+    assert desk.told("edited") == ["standup/definition.json: applied as version 3"]
 
 
 @virtual

@@ -21,7 +21,7 @@ async def test_an_edited_prompt_is_taken_over_and_the_cadence_stays(world: World
     await noticed(world)
     view = await desk.get("standup")
     assert (view.to_json()["prompt"], view.version, short(view.next_run)) == ("What is new?", 2, "01-01 09:00:00")
-    assert desk.told("edited") == ["standup/definition.json: taken over as version 2"]
+    assert desk.told("edited") == ["standup/definition.json: applied as version 2"]
     await world.until("01-01 09:05:00")
     assert desk.agent.asked == ["What is new?"]
     assert list(read(desk)) == list((await desk.get("standup")).to_json())[: len(read(desk))]
@@ -187,7 +187,7 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
         ("[1, 2]", "a definition is a JSON object; write {…}"),
         ('"text"', "a definition is a JSON object; write {…}"),
         (b"\x00\xff\xfe\x81" * 10, "is not text in UTF-8 (byte 1); save it as UTF-8"),
-        (b" " * 10_000_000, "is 10000000 bytes long, and at most 1048576 are read; make it shorter"),
+        (b" " * 10_000_000, "is 10000000 bytes long; the maximum is 1048576; make it shorter"),
         ("[" * 100_000, "is not usable JSON: nested too deeply, or a number is too long"),
         ({**HOURLY, "prompt": 5}, "prompt: "),
         ({**HOURLY, "schedule": "hourly"}, "schedule: "),

@@ -124,7 +124,7 @@ async def test_an_edited_session_is_adopted(world: World) -> None:
     desk = await after_nine(world)
     edit(desk, name="last-run.json", sessionId="mine-7")
     await noticed(world)
-    assert desk.told("adopted") == ["standup/last-run.json: goes on with session mine-7"]
+    assert desk.told("adopted") == ["standup/last-run.json: continues with session mine-7"]
     await desk.run_now("standup")
     await world.settle()
     assert desk.agent.sessions == [None, "mine-7"]

@@ -162,7 +162,7 @@ async def test_permission_denied_by_the_system(world: World, monkeypatch: pytest
         await noticed(world)
     assert desk.told("refused") == ["standup/definition.json: cannot be read: Permission denied"]
     await noticed(world)
-    assert desk.told("recovered") == ["standup/definition.json: in order again"]
+    assert desk.told("recovered") == ["standup/definition.json: valid again"]
 
 
 @virtual
@@ -176,7 +176,7 @@ async def test_a_store_that_cannot_be_written_keeps_edits_for_later(world: World
     await noticed(world)
     assert (await desk.get("standup")).to_json()["prompt"] == "Second"
     assert len(desk.told("trouble")) == 1
-    assert desk.told("edited") == ["standup/definition.json: taken over as version 2"]
+    assert desk.told("edited") == ["standup/definition.json: applied as version 2"]
 
 
 @virtual

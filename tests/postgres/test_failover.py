@@ -77,7 +77,7 @@ async def test_what_ran_before_a_failover_is_not_run_again(url: str, server: Ser
                 await _run_once(running, "asked")
             await _succeeded(running, "often", 4)
             log = (tmp_path / "home" / "server.log").read_text()
-    assert "the store went back" in log
+    assert "the store was rolled back" in log
     assert max(Counter(keys.read_text().splitlines()).values()) == 1
 
 

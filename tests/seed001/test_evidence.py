@@ -110,7 +110,7 @@ def test_a_server_without_a_readable_history(
         assert ("idle, no reply read" if proves == "idle" else "its history cannot be read") in said
         findings = doctor(one.home, own_server)
         (found,) = [finding for finding in findings if finding["what"] == "history"]
-        assert found["state"] == "warning" and "default: the history of its sessions cannot be read" in found["words"]
+        assert found["state"] == "warning" and "default: session history cannot be read" in found["words"]
         assert "history_file" in found["cure"]
 
 

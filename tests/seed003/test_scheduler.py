@@ -33,7 +33,7 @@ async def test_each_time_the_budget_trips_people_are_told_and_told_when_it_is_ov
         await app.request_wake("manual")  # a look at how it stands
         await world.sleep("1s")
     told = [one.text.split(";")[0] for one in said]
-    assert [("had 4 turns within an hour" in text, "works again" in text) for text in told] == [
+    assert [("had 4 turns within an hour" in text, "recovered after" in text) for text in told] == [
         (True, False),
         (True, True),
         (True, False),

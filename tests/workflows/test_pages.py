@@ -206,7 +206,7 @@ async def test_a_skip_of_what_is_not_pending_is_a_wrong_answer(world: World) -> 
     await long.start()
     await long.flow.publish("t", "a", 1)
     await world.sleep("1s")
-    assert "and there is no such message" in (await long.flow.get())["error"]
+    assert "but there is no such message" in (await long.flow.get())["error"]
     assert await counts(long.bench, "t", "long") == {"pending": 1}
 
 

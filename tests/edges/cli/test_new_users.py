@@ -30,14 +30,14 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     home = tmp_path_factory.mktemp("new") / "home"
     home.mkdir(mode=0o700)
     broken = '[agents.broken]\nadapter = "command"\nargv = ["sh", "-c", "echo no key >&2; exit 3"]\n'
-    (home / "wakeful.toml").write_text(HEARTBEAT + broken + uncommented(settings_template(), "agents.clerk"))
+    (home / "wakeful.toml").write_text(HEARTBEAT + broken + uncommented(settings_template(), "agents.script"))
     with daemon(home, environ={"SOME_API_KEY": "a-key-of-somebody"}) as one:
         yield one
 
 
 def test_the_command_agent_of_the_template_takes_a_turn(cli: Cli) -> None:
     """Uncommented as it is."""
-    said = cli.ask("add", "ask", "--manual", "--prompt", "What is new?", "--agent", "clerk")
+    said = cli.ask("add", "ask", "--manual", "--prompt", "What is new?", "--agent", "script")
     assert said.code == 0, said.err
     said = cli.ask("run", "ask", "--wait")
     assert said.code == 0, said.err
@@ -52,7 +52,7 @@ def test_a_past_run_is_shown_in_full(cli: Cli) -> None:
     assert said.code == 0, said.err
     facts, _, output = said.out.partition("--- output ---\n")
     assert "outcome: failed" in facts and "error: exited with 4: to stderr" in facts
-    assert "cure: see the cause: wakeful why noisy; try it again: wakeful run noisy --wait" in " ".join(facts.split())
+    assert "cure: see the cause: wakeful why noisy; run it again: wakeful run noisy --wait" in " ".join(facts.split())
     assert "asked by: a person" in facts
     assert output.splitlines()[:4] == ["1", "2", "3", "to stderr"]
     assert cli.ask("runs", "show", run_id, "-o", "json").json["output"].startswith("1\n2\n3\nto stderr")
@@ -114,7 +114,7 @@ def test_the_heartbeat_is_paused_and_resumed_like_a_schedule(cli: Cli) -> None:
     assert said.code == 0, said.err
     assert re.match(r"heartbeat paused until \w+ [\d-]+ 09:00 CES?T", said.out)
     assert "paused until" in " ".join(cli.ask("heartbeat").out.split())
-    assert "It is paused" in cli.ask("why", "heartbeat").out
+    assert "It has been paused since" in cli.ask("why", "heartbeat").out
     said = cli.ask("resume", "heartbeat")
     assert (said.code, said.out.startswith("heartbeat resumed; next: ")) == (0, True)
     assert cli.ask("stats", "heartbeat").code == 0
@@ -132,7 +132,7 @@ def test_a_time_of_day_is_read_in_a_zone_and_shown_with_it(cli: Cli) -> None:
     said = cli.ask("add", "never", "--at", "sometime", "--command", "true")
     assert (said.code, "or 'tomorrow 9:00'" in said.err) == (2, True)
     said = cli.ask("add", "never", "--at", "9:00", "--tz", "Mars/Base", "--command", "true")
-    assert (said.code, "--tz: 'Mars/Base' is not a zone" in said.err) == (2, True)
+    assert (said.code, "--tz: 'Mars/Base' is not a time zone" in said.err) == (2, True)
 
 
 def test_why_takes_a_time_of_day_in_the_zone_of_the_schedule(cli: Cli) -> None:
@@ -150,8 +150,10 @@ def test_check_and_add_agree_about_agents(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "definition.json"
     file.write_text('{"slug": "who", "schedule": {"type": "manual"}, "prompt": "Hello", "agent": "nobody"}')
     checked = cli.ask("check", str(file))
-    sentence = "there is no agent 'nobody'; add [agents.nobody] to the settings, or use one of these: broken, clerk"
+    sentence = (
+        "there is no agent 'nobody'; add [agents.nobody] to the settings, or use one of these: broken, default, script"
+    )
     assert (added.code, sentence in added.err) == (2, True)
     assert (checked.code, sentence in checked.err) == (1, True)
-    file.write_text('{"slug": "who", "schedule": {"type": "manual"}, "prompt": "Hello", "agent": "clerk"}')
+    file.write_text('{"slug": "who", "schedule": {"type": "manual"}, "prompt": "Hello", "agent": "script"}')
     assert cli.ask("check", str(file)).code == 0

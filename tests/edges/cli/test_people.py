@@ -60,7 +60,7 @@ def test_the_outbox_lists_shows_retries_and_discards(cli: Cli) -> None:
     assert gone.code == 1
     assert "there is no delivery" in gone.err
     assert cli.ask("outbox", "retry").code == 2
-    assert "nothing is dead" in cli.ask("outbox", "--status", "dead").err
+    assert "no deliveries are dead" in cli.ask("outbox", "--status", "dead").err
 
 
 def test_channels_are_listed_with_their_trouble(cli: Cli) -> None:
@@ -86,5 +86,5 @@ def test_the_inbox_is_read(cli: Cli) -> None:
     assert cli.ask("inbox").out.startswith(f"  {number}  ")
     assert "no unread items" in cli.ask("inbox", "--unread").err
     assert cli.ask("inbox", "unread", number).code == 0
-    assert cli.ask("inbox", "rm", number).out == f"{number} is taken away\n"
+    assert cli.ask("inbox", "rm", number).out == f"{number} is removed\n"
     assert cli.ask("inbox", "rm", number).code == 1

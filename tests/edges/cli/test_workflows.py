@@ -104,7 +104,7 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert f"wakeful workflows resolve inbox {run_id} retry" in named[0]["cure"]
     refused = cli.run("workflows", "resume", "inbox")
     assert (refused.code, "waits to be resolved" in refused.err) == (1, True)
-    assert "waits for a person" in cli.run("workflows", "show", "inbox").out
+    assert "needs a person" in cli.run("workflows", "show", "inbox").out
     assert cli.run("workflows", "resolve", "inbox", run_id, "perhaps").code == 2
     said = cli.run("workflows", "resolve", "inbox", run_id, "retry")
     assert (said.code, said.out) == (0, f"run {run_id} of inbox: retry\n")

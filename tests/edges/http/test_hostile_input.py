@@ -48,7 +48,7 @@ async def test_a_key_that_is_there_twice_is_refused(api: Client) -> None:
     body = '{"schedule": {"type": "manual"}, "command": {"argv": ["true"]}, "command": {"argv": ["false"]}}'
     answer = await api.ask("PUT", "/api/schedule/job", raw=body)
     assert answer.status == 400
-    assert "'command' is there twice" in answer.body["error"]
+    assert "duplicate key 'command'" in answer.body["error"]
 
 
 async def test_a_request_that_never_arrives_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from wakeful.app import New
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.timing import Every
 from wakeful.stores.sqlite import reader
-from wakeful.stores.sqlite.connection import Opened, open_reader
+from wakeful.stores.sqlite.connection import Opened
 
 MANY = 10_000
 
@@ -266,7 +266,7 @@ class Steps:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        monkeypatch.setattr(reader, "open_reader", self._open)
+        monkeypatch.setattr(reader, "end_when_late", self._count)
 
     async def of(self, api: Client, path: str) -> int:
         """How many steps a request takes."""
@@ -274,10 +274,8 @@ class Steps:
         assert (await api.get(path)).status == 200
         return self.count - before
 
-    def _open(self, path: Path) -> Opened:
-        opened = open_reader(path)
+    def _count(self, opened: Opened, *, within: float) -> None:
         opened.connection.set_progress_handler(self._step, 1)
-        return opened
 
     def _step(self) -> None:
         self.count += 1

@@ -197,7 +197,7 @@ def test_what_needs_a_restart_is_said_and_stays(house: House) -> None:
     assert config["settings"]["store"]["url"] == "sqlite:///wakeful.db"
     assert config["sources"]["store.url"] == {"from": "default"}
     assert not (house.home / "other.db").exists()
-    until(lambda: "store.url is written as 'sqlite:///other.db', and stays" in house.log)
+    until(lambda: "store.url is 'sqlite:///other.db' in the file, but stays" in house.log)
     found = house.doctor()
     assert (
         "warning",
