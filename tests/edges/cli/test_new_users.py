@@ -53,7 +53,7 @@ def test_a_past_run_is_shown_in_full(cli: Cli) -> None:
     facts, _, output = said.out.partition("--- output ---\n")
     assert "outcome: failed" in facts and "error: exited with 4: to stderr" in facts
     assert "cure: see the cause: wakeful why noisy; run it again: wakeful run noisy --wait" in " ".join(facts.split())
-    assert "asked by: a person" in facts
+    assert "requested by: a person" in facts
     assert output.splitlines()[:4] == ["1", "2", "3", "to stderr"]
     assert cli.ask("runs", "show", run_id, "-o", "json").json["output"].startswith("1\n2\n3\nto stderr")
 
