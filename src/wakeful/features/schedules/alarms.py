@@ -1,6 +1,7 @@
 """Handles schedule alarms: decides due instants, creates runs, and advances cadences."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.delivery.incidents import BAD, RECOVERING, failing
@@ -118,8 +119,7 @@ class ScheduleAlarms:
                     fates[stand] = fate
                 decided.append(fate)
             else:
-                after = Cadence._make((*cadence[:2], *fate.cadence[2:13], *cadence[13:]))
-                decided.append(RingDecision(after, fate.rows, known, cadence))
+                decided.append(RingDecision(_moved_like(cadence, fate.cadence), fate.rows, known, cadence))
         return decided
 
     def _decide(
@@ -202,7 +202,7 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
                 due.append(Due(_run(run_id, row, decision.compiled), rests=True))
         if decision.rows:
             cadence = with_rows(cadence, open_run_id, queued_run_id, last_row_id)
-        is_planned_only = decision.before is not None and decision.before[:6] == cadence[:6]
+        is_planned_only = decision.before is not None and _unplanned(decision.before) == _unplanned(cadence)
         (planned_only if is_planned_only else halted_or_not).append(cadence)
         moves.append((cadence.schedule_id, rings_at(cadence, decision.compiled)))
     if grown:
@@ -268,7 +268,11 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
     grown: dict[int, Run] = {}
     for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
         before, gap = candidates[row.run_id]
-        is_same = row[9:11] == gap[3:5] and row.blocked_by == gap.blocked_by and row.version == before.version
+        is_same = (
+            (row.outcome, row.reason) == (gap.outcome, gap.reason)
+            and row.blocked_by == gap.blocked_by
+            and row.version == before.version
+        )
         if is_same and (row.planned_until or row.planned_at) == before.planned_through:  # nothing lies in between
             grown[before.schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
     return grown
@@ -309,13 +313,33 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
 def _decision_key(cadence: Cadence, known: Compiled | Broken) -> tuple[Any, ...] | None:
     """Everything its next decision depends on; None if it cannot be shared with other schedules: a run is open, it is
     catching up or in backoff, instants ran before the clock was set back, or its definition is broken."""
-    if cadence[9:13] != _CLEAR or cadence.planned_through < cadence.ran_through or isinstance(known, Broken):
+    if _open_parts(cadence) != _CLEAR or cadence.planned_through < cadence.ran_through or isinstance(known, Broken):
         return None
     definition = known.definition
-    return id(known.rules), cadence[2:9], type(definition.action), definition.active_hours
+    return id(known.rules), _position(cadence), type(definition.action), definition.active_hours
 
 
-# No `backoff_until`, `catch_up_until`, `open_run_id`, `queued_run_id`.
+def _moved_like(cadence: Cadence, other: Cadence) -> Cadence:
+    """The cadence after a ring that was decided for another one in the same state."""
+    return cadence._replace(
+        state=other.state,
+        state_reason=other.state_reason,
+        state_at=other.state_at,
+        resume_at=other.resume_at,
+        planned_through=other.planned_through,
+        next_at=other.next_at,
+        ran_through=other.ran_through,
+        backoff_until=other.backoff_until,
+        catch_up_until=other.catch_up_until,
+        open_run_id=other.open_run_id,
+        queued_run_id=other.queued_run_id,
+    )
+
+
+_STATE: Final = ("state", "state_reason", "state_at", "resume_at")
+_unplanned: Final = attrgetter("schedule_id", "version", *_STATE)
+_position: Final = attrgetter(*_STATE, "planned_through", "next_at", "ran_through")
+_open_parts: Final = attrgetter("backoff_until", "catch_up_until", "open_run_id", "queued_run_id")
 _CLEAR: Final = (None, None, None, None)
 
 
