@@ -86,7 +86,7 @@ class QuotaSlots:
 
 
 def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotRegistry:
-    """The slots as these settings define them, to be read alone: nobody is asked for their quota."""
+    """The slots as these settings define them, for reading only: no provider is asked."""
 
     def make(name: str, slot: AnySlot) -> QuotaProvider:
         return make_provider(name, slot, clock=clock, home=home, zone=resolve_zone("local"))

@@ -282,7 +282,7 @@ async def _session_of(store: Store, fire: Fire) -> str | None:
 
 
 async def _begun_elsewhere(store: Store, node: str, fire: Fire) -> str | None:
-    """The other node that began the session of a schedule; None: this one, or nobody knows."""
+    """The other node that began the session of a schedule; None if it is this one or unknown."""
     cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
     found = cadences[fire.schedule_id].session_node if fire.schedule_id in cadences else None
     return None if found == node else found

@@ -21,7 +21,7 @@ class Opened(NamedTuple):
 
     store: Store
     clock: Clock
-    poll: Duration | None  # how often to look whether another process wrote; None: nobody else does
+    poll: Duration | None  # how often to look whether another process wrote; None if no other process writes
 
 
 async def open_store(url: str) -> Opened:
