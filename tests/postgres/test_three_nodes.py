@@ -71,20 +71,26 @@ async def test_a_killed_and_a_frozen_node_cost_one_more_attempt_and_nothing_else
     path = tmp_path / "effects"
     path.touch()
     writer = await make_node(url, "writer")
-    at = writer.now + 6_000
-    for start in range(0, instants, 1_000):
-        await writer.put([_definition(n, at) for n in range(start, start + 1_000)])
     double_held: list[Any] = []
     watching = asyncio.create_task(_watch_lanes(url, server, double_held))
 
-    async def wrote(word: str, n: int) -> None:
-        await until(lambda: _is_true(lambda: path.read_text().count(f"{word} ") >= n), within=2 * PATIENCE)
+    async def wrote(word: str, n: int, by: str = "") -> None:
+        """Wait until there are so many of these lines, and one of them by this node."""
+
+        def is_written() -> bool:
+            nodes = [line.node for line in _lines(path) if line.word == word]
+            return len(nodes) >= n and (not by or by in nodes)
+
+        await until(lambda: _is_true(is_written), within=2 * PATIENCE)
 
     with _nodes(url, path, "abc") as processes:
         await wrote("up", 3)
-        await wrote("end", instants // 5)
+        at = writer.now + 6_000
+        for start in range(0, instants, 1_000):
+            await writer.put([_definition(n, at) for n in range(start, start + 1_000)])
+        await wrote("end", instants // 5, by="a")
         processes["a"].kill()
-        await wrote("end", 2 * instants // 5)
+        await wrote("end", 2 * instants // 5, by="b")
         frozen_at = time.monotonic_ns()
         os.kill(processes["b"].pid, signal.SIGSTOP)
         await asyncio.sleep((LIMITS.lease + 2 * LIMITS.renew_every) / 1_000)
