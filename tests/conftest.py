@@ -5,10 +5,12 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import promises
 from access import send_token_by_default
 
 sys.path.append(str(Path(__file__).parents[1]))  # the bench, which is no part of the package
@@ -19,3 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 settings.register_profile("wakeful", deadline=None)
 settings.load_profile("wakeful")
 send_token_by_default()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    promises.mark(items)

@@ -31,8 +31,8 @@ COVERED: dict[str, tuple[tuple[str, ...], ...]] = {
         (
             f"{SESSIONS}::test_a_history_that_can_be_read_must_hold_our_message_and_an_answer",
             f"{SESSIONS}::test_busy_and_then_idle_is_no_proof",
-            "seed001/test_evidence.py::test_a_turn_without_an_answer_is_never_green",
-            "seed001/test_evidence.py::test_a_server_without_a_readable_history",
+            "sessions/test_evidence.py::test_a_turn_without_an_answer_is_never_green",
+            "sessions/test_evidence.py::test_a_server_without_a_readable_history",
         ),
     ),
     '`sessions`, `proves = "idle"`': (

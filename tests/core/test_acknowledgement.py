@@ -33,7 +33,7 @@ def test_one_character_more_is_sent_without_the_token() -> None:
 
 
 def test_in_the_middle_it_counts_only_for_who_says_anywhere() -> None:
-    """The literal reading of the seed is a setting."""
+    """Any reply that contains the token is dropped, if a setting says so."""
     reply = f"I was told to answer {OK} if all is well"
     assert judge(reply, EDGES) == ("sent", "I was told to answer  if all is well")
     assert judge(reply, ANYWHERE) == ("ok-ack", None)

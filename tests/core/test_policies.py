@@ -117,7 +117,7 @@ def test_without_stagger_due_is_planned() -> None:
 
 
 def test_agents_are_tried_again_and_nothing_else_is_unless_its_owner_says_so() -> None:
-    """Seed 001: every 30 minutes until the next regular instant."""
+    """Every 30 minutes until the next regular instant."""
     timing = Every(HOUR, NOW)
     assert Retry(None, 30 * MINUTE) == AGENT_RETRY
     for action in (Call("x:y"), Command(("true",)), Http("POST", "http://x/"), Event("hi")):

@@ -523,7 +523,7 @@ def test_late_proof_of_success_resets_the_count() -> None:
 
 @pytest.mark.parametrize("close", [SUCCESS, FAILURE, Close("skipped", None, None, "quota")], ids=lambda c: c.outcome)
 def test_once_is_done_when_its_run_has_closed_however_it_ended(close: Close) -> None:
-    """Seed 002: one-shot semantics stay predictable; the error is kept."""
+    """A one-shot stays predictable; the error is kept."""
     rules = Rules(Once(NOW))
     cadence = active(rules, next_at=None)
     moved = after(close, cadence, rules)

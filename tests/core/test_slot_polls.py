@@ -41,7 +41,7 @@ def test_the_first_poll_is_due_at_once() -> None:
 
 @pytest.mark.parametrize(("errors", "minutes"), [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 480), (9, 480)])
 def test_errors_double_the_pause_up_to_the_cap(errors: int, minutes: int) -> None:
-    """The figures of the seed."""
+    """The documented figures."""
     assert pause(slot(quota_errors=errors), RULES, now=T0) == minutes * MINUTE
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from delivery.kit import Person, reachable
+from delivery.kit import Person, reachable, statuses
 from features.kit import Bench, Bot, World, virtual
 from wakeful import every
-from wakeful.core.time.instants import HOUR
+from wakeful.core.time.instants import DAY, HOUR
 
 QUICK = {"lease": 30_000, "renew_every": 10_000}
 
@@ -113,3 +113,25 @@ async def test_a_clock_that_is_set_forward_is_no_outage(world: World) -> None:
     app.clock.step(HOUR)
     await world.sleep("1h")
     assert person.got == []
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_week_off_replays_nothing_however_often_it_starts(world: World) -> None:
+    """36, OC#29106: what arrived is not sent again, what is a week old is a dead letter with its text, refused ones are
+    not tried again; and the one alert says which channel it was about."""
+    app, people = await reachable(world, "phone", "mail")
+    await app.delivering.send("arrived", channel="mail")
+    people["phone"].usual = RuntimeError("down")
+    await app.delivering.send("last week's news", channel="phone")
+    await world.sleep("1m")
+    await app.kill()
+    await world.sleep(8 * DAY)
+    for _ in range(4):
+        app, people = await reachable(world, "phone", "mail")
+        await world.sleep("20m")
+        assert [
+            text for text in people["phone"].got + people["mail"].got if "last week" in text or text == "arrived"
+        ] == []
+        await app.kill()
+    assert statuses(world)[:2] == [("arrived", "delivered", 1), ("last week's news", "dead", 3)]

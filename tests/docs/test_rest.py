@@ -8,7 +8,7 @@ ROUTES = ("pause", "resume", "runs", "stats", "next", "why", "upcoming", "nodes"
 
 
 def test_the_page_of_the_api_shows_every_kind_of_request() -> None:
-    """The six operations of seed 001, and one example at least for every other route that ends."""
+    """The six operations on schedules, and one example at least for every other route that ends."""
     text = "\n".join(block.text for block in blocks(ROOT / "docs" / "rest.md") if block.language == "sh")
     assert set(re.findall(r"-X (PUT|PATCH|POST|DELETE)", text)) == {"PUT", "PATCH", "POST", "DELETE"}
     for route in ROUTES:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agents.puppet import Puppet
-from features.kit import Bench, Bot, World, ledger, short, virtual
-from wakeful import Invalid, cron, every
+from features.kit import Bench, Bot, World, ledger, rfc, short, virtual
+from wakeful import Invalid, cron, every, once
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.time.instants import MINUTE
 from wakeful.integrations.agents.receipts import Receipts
@@ -261,3 +261,60 @@ async def test_turns_under_way_end_with_the_agent_they_began_with(world: World) 
         failed.error == "there is no agent 'default'; add [agents.default] to the settings, or use one of these: other"
     )
     assert len(kept.turns) == 3
+
+
+@pytest.mark.promise
+@virtual
+async def test_an_edited_instant_is_planned_at_once(world: World) -> None:
+    """3, OC#127691: earlier or later, the next run follows in the same transaction."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("shot", once(rfc("01-01 10:00:00")))
+    await app.update("shot", schedule={"at": rfc("01-01 08:00:00")})
+    assert short((await app.get("shot")).next_run) == "01-01 08:00:00"
+    await app.update("shot", schedule={"at": rfc("01-01 09:00:00")})
+    await world.until("01-01 12:00:00")
+    assert bot.began == ["01-01 09:00:00"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_an_edit_while_an_instant_is_overdue_does_not_run_the_old_time(world: World) -> None:
+    """3: what was due under the old timing is on record as edited away."""
+    bot = Bot(world)
+    editor = await world.open(bot, tick=False, name="editor")
+    await editor.add("tick", every("1h"))
+    await world.until("01-01 02:30:00")
+    await editor.add("tick", cron("45 * * * *"))
+    app = await world.open(bot)
+    await world.until("01-01 03:00:00")
+    assert await ledger(app, "tick") == ["01-01 01:00:00 skipped (edited) x2", "01-01 02:45:00 succeeded"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_after_an_edit_and_a_missed_tick_the_grid_still_matches(world: World) -> None:
+    """6, N8#23711: due is "now or earlier", never "exactly now"."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("tick", every("3h"))
+    await world.until("01-01 01:17:23")
+    await app.add("tick", every("2d"))
+    app = await world.reopen(app, bot, off="2d1h")
+    await world.until("01-05 02:00:00")
+    assert bot.planned == ["01-03 01:17:23", "01-05 01:17:23"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_run_that_ends_does_not_undo_a_pause(world: World) -> None:
+    """23, HA PR#46604: paused by another process while a run is under way; settling keeps it paused."""
+    bot = Bot(world, usual=20 * MINUTE)
+    app = await world.open(bot)
+    other = await world.open(bot, tick=False, name="cli")
+    await app.add("job", every("1h"))
+    await world.until("01-01 01:05:00")
+    await other.pause("job")
+    await world.until("01-01 03:30:00")
+    assert len(bot.fires) == 1
+    assert (await app.get("job")).status == (await other.get("job")).status == "paused"

@@ -1,4 +1,4 @@
-"""Errors (seed 002 §2.3): the ladder only ever delays, five in a row disable, resume starts afresh."""
+"""Errors: the ladder only ever delays, five in a row disable, resume starts afresh."""
 
 import pytest
 
@@ -95,7 +95,7 @@ async def test_the_limit_of_errors_is_a_setting_of_the_schedule(world: World) ->
 
 @virtual
 async def test_resume_begins_the_row_of_errors_anew(world: World) -> None:
-    """Seed 002: an explicit resume is a signal to try again fresh; what fell into the halt is one row."""
+    """An explicit resume is a signal to try again fresh; what fell into the halt is one row."""
     bot = Bot(world, usual=BROKEN)
     app = await world.open(bot)
     await app.add("tick", every("2h"))
@@ -156,7 +156,7 @@ async def test_a_retry_that_works_is_a_success(world: World) -> None:
 
 @virtual
 async def test_retries_without_a_number_go_on_until_the_next_regular_instant(world: World) -> None:
-    """Seed 001's rule, for whoever asks for it."""
+    """Only if the schedule asks for it."""
     bot = Bot(world, usual=BROKEN)
     app = await world.open(bot)
     await app.add("tick", every("2h"), retry={"times": None, "delay": "30m"})
@@ -228,7 +228,7 @@ async def test_instants_that_fall_on_a_waiting_retry_are_blocked_by_it(world: Wo
 @pytest.mark.parametrize("bad", [BROKEN, None])
 @virtual
 async def test_once_is_over_after_its_run_however_it_ended(world: World, bad: Exception | None) -> None:
-    """Seed 002 §2.7: disabled after success and after error, with the state preserved."""
+    """Disabled after success and after error, with the state preserved."""
     bot = Bot(world, usual=bad)
     app = await world.open(bot)
     await app.add("shot", once(rfc("01-01 10:00:00")))
@@ -261,3 +261,27 @@ async def test_a_retried_once_is_over_only_when_the_run_closes(world: World) -> 
 async def fail_after(world: World, duration: int) -> None:
     await world.clock.sleep(duration)
     raise BROKEN
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_session_that_a_person_keeps_busy_delays_its_own_run_and_nothing_else(world: World) -> None:
+    """9, CC#87940: from eight to half past twelve somebody talks to the agent. Its run waits, visibly and without an
+    error; the other schedules keep their times, and tomorrow it is nine o'clock again."""
+    agent, other = Bot(world), Bot(world)
+    agent.script = [Busy("Session busy")] * 4
+    app = await world.open(other)
+    await app.add("standup", cron("0 9 * * *"), call=agent)
+    await app.add("other", every("30m"))
+    await world.until("01-01 12:45:00")
+    waiting = await app.get("standup")
+    assert (waiting.status, waiting.status_reason, waiting.consecutive_errors) == ("waiting", "busy", 0)
+    await world.until("01-02 10:00:00")
+    assert other.began == other.planned
+    assert len(other.fires) == 68
+    assert await ledger(app, "standup") == ["01-01 09:00:00 succeeded", "01-02 09:00:00 succeeded"]
+    first = (await app.runs("standup"))[-1]
+    assert first.started_at is not None
+    assert [(a.outcome, short(a.ended_at)) for a in first.attempts[:-1]] == [
+        ("busy", f"01-01 {hour:02}:00:00") for hour in (9, 10, 11, 12)
+    ]

@@ -1,5 +1,6 @@
-"""`every` with an anchor (seed 002 §2.1): aligned to a grid, never in the past, one catch-up after silence."""
+"""`every` with an anchor: aligned to a grid, never in the past, one catch-up after silence."""
 
+import itertools
 import logging
 
 import pytest
@@ -46,7 +47,7 @@ async def test_a_future_anchor_is_itself_the_first_run(world: World) -> None:
 async def test_an_interval_below_ten_seconds_is_clamped_with_a_warning(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Seed 002: the minimum is ten seconds; whoever wrote less is told."""
+    """The minimum is ten seconds; less is refused."""
     bot = Bot(world)
     app = await world.open(bot)
     with caplog.at_level(logging.WARNING, "wakeful"):
@@ -91,7 +92,7 @@ async def test_the_next_time_is_never_in_the_past(world: World) -> None:
 
 @virtual
 async def test_a_clock_that_goes_back_repeats_nothing_and_falls_silent_never(world: World) -> None:
-    """Seed 002, L3: three hours back, and the same three hours come again without a second run of any instant."""
+    """L3: three hours back, and the same three hours come again without a second run of any instant."""
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))
@@ -150,3 +151,19 @@ async def test_stagger_moves_the_due_time_and_not_the_grid(world: World) -> None
     assert offsets == {fire.slug: fire.due_at - fire.planned_at for fire in second}
     assert all(offset.total_seconds() < 600 for offset in offsets.values())
     assert bot.began[:3] == [short(fire.due_at) for fire in first]
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_beat_goes_on_for_days_without_dying_or_bursting(world: World) -> None:
+    """7, OC#45772: three days every half hour with a restart a day: 144 runs, never two within a minute."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("beat", every("30m"))
+    for _ in range(3):
+        await world.sleep("23h59m50s")
+        app = await world.reopen(app, bot, off="20s")
+    await world.until("01-04 00:10:00")
+    assert len(bot.fires) == 144
+    began = [instant(text) for text in bot.began]
+    assert min(later - earlier for earlier, later in itertools.pairwise(began)) > 29 * MINUTE

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from features.kit import Bench, World, ledger, virtual
 from features.voice import OK, Voice, beating
 from wakeful.core.heartbeat.heartbeat import BeatRules
-from wakeful.core.time.instants import MINUTE
+from wakeful.core.run.results import Done, Result
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import DAY, HOUR, MINUTE
+from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, notes_in
 from wakeful.features.heartbeat.prompts import is_blank
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.integrations.agents.anthropic import anthropic_agent
@@ -23,6 +27,10 @@ from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.exchange import READ_MAX, Response
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import TranscriptTurn
+from wakeful.ports.store import SystemEvent
+
+QUIET = HeartbeatTerms(enabled=False)
+A_FEW = replace(QUIET, beats=BeatRules(turns_per_hour_max=4))
 
 TERMS = HeartbeatTerms(enabled=True)
 CHECKLIST = "\n".join(f"- look after thing {number:03} and say what is wrong with it" for number in range(80))
@@ -207,3 +215,92 @@ async def test_a_file_that_is_missing_or_filled_beats_as_before(world: World) ->
 def test_what_is_an_empty_file(text: str, is_empty: bool) -> None:
     """Blank lines, headings and comments, and nothing else."""
     assert is_blank(text) is is_empty
+
+
+@pytest.mark.promise
+@pytest.mark.parametrize("notes", ["", " \n\n"])
+async def test_an_empty_heartbeat_file_keeps_nothing_back(tmp_path: Path, notes: str) -> None:
+    """45, OC#2217: a file without a word skipped the turns of cron jobs elsewhere; here events are told."""
+    (tmp_path / "HEARTBEAT.md").write_text(notes)
+    heard: list[str] = []
+
+    class Listening(Voice):
+        async def perform(self, spec: Prompt, fire: Any, ladder: Any) -> Result:
+            heard.append(spec.text)
+            return Done(reply=OK)
+
+    event = SystemEvent(1, "cron:plants", "cron", "water the plants", 0, 1, "plants", 7, None, None)
+    turn = HeartbeatTurn("default", "look around", (event,), ("cron",))
+    action = HeartbeatAction(Listening.__new__(Listening), notes_in(tmp_path))
+    assert await action.perform(turn, None, None) == Done(reply=OK)  # type: ignore[arg-type]  # neither is looked at
+    (told,) = heard
+    assert "> water the plants" in told
+    assert "HEARTBEAT.md" not in told
+
+
+@pytest.mark.promise
+@pytest.mark.parametrize("most", [1, 2, 5])
+@virtual
+async def test_a_heartbeat_nobody_needs_costs_no_more_than_its_budget(world: World, most: int) -> None:
+    """41 and 42, OC#98556, OC#48723: hooks that fire for hours cannot buy more turns than were allowed; that is told of
+    once, however small the budget is; and switched off it costs nothing."""
+    voice = Voice(world)
+    app = await beating(
+        world, voice, HeartbeatTerms(enabled=True, every=HOUR, beats=BeatRules(turns_per_hour_max=most))
+    )
+    for _ in range(6 * 12):
+        await app.request_wake("hook")
+        await world.sleep(5 * MINUTE)
+    assert len(voice.began) <= most * 7
+    assert [alert.incident for alert in app.alerted] == ["heartbeat:budget"]
+    await app.feature.follow(HeartbeatTerms(enabled=False))  # type: ignore[attr-defined]
+    await world.sleep(2 * HOUR)
+    turns = len(voice.began)
+    await world.sleep(DAY)
+    assert len(voice.began) == turns
+
+
+@pytest.mark.promise
+@virtual
+async def test_each_time_the_budget_trips_people_are_told_and_told_when_it_is_over(world: World) -> None:
+    """Two loops hours apart are two incidents: two alerts, and a note in between."""
+    said: list[Any] = []
+    app = await beating(world, Voice(world), A_FEW, said=said)
+    for _ in range(2):
+        for _ in range(6):
+            await app.request_wake("manual")
+            await world.sleep("1s")
+        await world.sleep("3h")
+        await app.request_wake("manual")  # a look at how it stands
+        await world.sleep("1s")
+    told = [one.text.split(";")[0] for one in said]
+    assert [("had 4 turns within an hour" in text, "recovered after" in text) for text in told] == [
+        (True, False),
+        (True, True),
+        (True, False),
+        (True, True),
+    ]
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_tripped_budget_is_a_finding_of_the_doctor(world: World) -> None:
+    """With since when, until when, and what to look at; and gone when it is over."""
+    app = await beating(world, Voice(world), A_FEW)
+
+    async def found() -> Any:
+        return next(one for one in (await app.health()).findings if one.name == "heartbeat")
+
+    assert (await found()).level == "ok"
+    for _ in range(6):
+        await app.request_wake("manual")
+        await world.sleep("1s")
+    seen = await found()
+    assert seen.level == "warn"
+    assert "used up its 4 turns of an hour at 2026-01-01T00:00:0" in seen.sentence
+    assert "waits until 2026-01-01T01:00:00.250" in seen.sentence
+    assert seen.cure == "see who wakes it: wakeful runs heartbeat"
+    await world.sleep("3h")
+    await app.request_wake("manual")
+    await world.sleep("1s")
+    assert (await found()).level == "ok"

@@ -1,4 +1,4 @@
-"""`once`, `cron` and `times` (seed 002 §2.7, §2.8): exact, in their zone, strictly ahead."""
+"""`once`, `cron` and `times`: exact, in their zone, strictly ahead."""
 
 import pytest
 
@@ -142,7 +142,7 @@ async def test_cron_is_read_in_its_zone(world: World) -> None:
 
 @virtual
 async def test_cron_with_six_fields_has_seconds(world: World) -> None:
-    """Seed 002: the first of six is the second."""
+    """The first of six fields is the second."""
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("exact", cron("30 0 9 * * *"))
@@ -206,7 +206,7 @@ async def test_manual_runs_only_when_asked(world: World) -> None:
 
 @virtual
 async def test_a_catch_up_of_cron_after_an_outage_is_the_newest_instant(world: World) -> None:
-    """Seed 002 §2.8: no storm; what was missed is counted."""
+    """No storm; what was missed is counted."""
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("quarter", cron("*/15 * * * *"))
@@ -217,3 +217,14 @@ async def test_a_catch_up_of_cron_after_an_outage_is_the_newest_instant(world: W
         "01-01 00:15:00 missed (outage) x9599",
         "04-11 00:00:00 succeeded",
     ]
+
+
+@pytest.mark.promise
+@virtual
+async def test_times_are_shown_in_utc_and_the_zone_stands_beside(world: World) -> None:
+    """49, HA#103904: instants carry Z, the schedule its zone."""
+    app = await world.open(Bot(world))
+    await app.add("daily", cron("0 9 * * *", tz="America/New_York"))
+    shown = (await app.get("daily")).to_json()
+    assert shown["nextRun"] == "2026-01-01T14:00:00.000Z"
+    assert shown["schedule"] == {"type": "cron", "expression": "0 9 * * *", "timezone": "America/New_York"}

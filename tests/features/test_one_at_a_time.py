@@ -1,10 +1,14 @@
-"""One at a time and stuck runs (seed 002 §2.4, L5, L6): nothing overlaps, nothing hangs for ever unseen."""
+"""One at a time and stuck runs (L5, L6): nothing overlaps, nothing hangs for ever unseen."""
 
 import asyncio
+import sqlite3
+from typing import Any
+
+import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
-from wakeful import cron, every
-from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful import Conflict, cron, every
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 
 
 @virtual
@@ -212,3 +216,86 @@ async def ignore_cancellation(leave: asyncio.Event) -> None:
 async def fail_after(world: World, duration: int) -> None:
     await world.clock.sleep(duration)
     raise RuntimeError("no")
+
+
+@pytest.mark.promise
+@virtual
+async def test_the_store_itself_refuses_a_second_row_for_an_instant(world: World) -> None:
+    """21, OC#1100, L2: the claim is unique in the database, whoever writes."""
+    app = await world.open(Bot(world))
+    await app.add("tick", every("1h"))
+    await world.until("01-01 01:30:00")
+    columns = [row[1] for row in world.query("PRAGMA table_info(runs)")]
+    copied = ", ".join("999" if name == "run_id" else name for name in columns)
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        world.tamper(f"INSERT INTO runs SELECT {copied} FROM runs")
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_burst_of_bells_does_not_run_an_instant_twice(world: World) -> None:
+    """21: commands, bells and ticks at the very moment an instant is due."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("tick", every("1h"))
+    await world.until("01-01 00:59:59")
+    for _ in range(40):
+        app.engine.ring_bell()
+        await app.update("tick", timeout="9m")
+        await app.update("tick", timeout="8m")
+        await world.sleep(50)
+    assert bot.planned == ["01-01 01:00:00"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_timed_out_run_that_still_runs_is_not_retried(world: World) -> None:
+    """28, OC#137215, L6: with retries allowed, nothing starts beside what cannot be ended."""
+    bot = Bot(world)
+    bot.script = [lambda: never_let_go(world)]
+    app = await world.open(bot)
+    await app.add("job", every("5h"), timeout="1m", retry={"times": 3, "delay": "1m"})
+    await world.until("01-01 05:30:00")
+    assert len(bot.fires) == 1
+    assert await ledger(app, "job") == ["01-01 05:00:00 unknown (not proven to have ended)"]
+    with pytest.raises(Conflict, match="open run"):
+        await app.run_now("job")
+    await world.until("01-01 06:30:00")
+    assert (await ledger(app, "job"))[0].startswith("01-01 05:00:00 timedOut")
+
+
+async def never_let_go(world: World) -> None:
+    """Swallow the first cancellation, and go on for an hour."""
+    try:
+        await world.clock.sleep(HOUR)
+    except BaseException:
+        await world.clock.sleep(HOUR - SECOND)
+
+
+@pytest.mark.promise
+@virtual
+async def test_run_now_from_inside_a_run_of_the_same_lane_does_not_deadlock(world: World) -> None:
+    """26, OC#43008: an agent that starts another schedule of its own lane gets its answer; waiting for the end of what
+    can only begin after it is given up in time, and the other run starts when the lane is free."""
+    bot, inner = Bot(world), Bot(world)
+    app = await world.open(bot)
+    answers: list[Any] = []
+
+    async def nested() -> None:
+        answers.append(await app.run_now("second"))
+        try:
+            await app.run_now("third", wait=True, within="30s")
+        except Conflict as conflict:
+            answers.append(str(conflict))
+
+    bot.script = [nested]
+    await app.add("first", every("1h"), lane="agent")
+    for slug in ("second", "third"):
+        await app.add(slug, every("1d"), lane="agent", call=inner)
+    await world.until("01-01 01:05:00")
+    assert [(fire.slug, began) for fire, began in zip(inner.fires, inner.began, strict=True)] == [
+        ("second", "01-01 01:00:30"),
+        ("third", "01-01 01:00:30"),
+    ]
+    assert "waiting" in answers[1]
+    assert await ledger(app, "first") == ["01-01 01:00:00 succeeded"]

@@ -1,4 +1,4 @@
-"""Every operation of the Python contract (seed 002 §4), and the refusals: each names the field and the cure."""
+"""Every operation of the Python contract, and the refusals: each names the field and the cure."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -369,7 +369,7 @@ async def test_next_times_are_strictly_after_and_change_nothing(world: World) ->
 
 @virtual
 async def test_on_due_serves_what_has_no_action_and_calls_serve_the_rest(world: World) -> None:
-    """Seed 002's `onJobDue`."""
+    """`on_due` gets the fire of each due job."""
     due, own = Bot(world), Bot(world)
     app = await world.open()
     app.on_due(due)
@@ -550,7 +550,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
 async def test_what_cannot_work_is_refused_when_written(
     world: World, slug: str, timing: Any, options: dict[str, Any], message: str
 ) -> None:
-    """Seed 002 §2.8: fail fast, naming field and cure; nothing is written."""
+    """Fail fast, naming field and cure; nothing is written."""
     app = await world.open(Bot(world))
     with pytest.raises(Invalid, match=message) as refused:
         await app.add(slug, timing(), **options)

@@ -1,4 +1,4 @@
-"""Seed 000, the poll side: pace, backoff, recovery, live reload, health checks, and slots written over REST."""
+"""Polling slots: pace, backoff, recovery, live reload, health checks, and slots written over REST."""
 
 import asyncio
 import json
@@ -283,7 +283,7 @@ async def test_what_is_stuck_is_noticed_and_started_again(world: World) -> None:
 
 @virtual
 async def test_troubles_name_each_cause_and_its_cure(world: World) -> None:
-    """What `doctor` says of slots: the common issues of the seed."""
+    """What `doctor` says of slots: the common issues."""
     shop = Shop(world)
     slots = {
         "cold": {"afterReset": "1m"},

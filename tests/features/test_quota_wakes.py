@@ -1,4 +1,4 @@
-"""Seed 000, the wake side: modes, pre-check, confirmation and errors, with the real engine on virtual time."""
+"""Waking slots: modes, pre-check, confirmation and errors, with the real engine on virtual time."""
 
 import pytest
 

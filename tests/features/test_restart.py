@@ -1,12 +1,12 @@
-"""Restart recovery (seed 002 §2.5, §2.9): stale runs cleared, at most one catch-up, nothing settled runs again."""
+"""Restart recovery: stale runs cleared, at most one catch-up, nothing settled runs again."""
 
 import asyncio
 
 import pytest
 
-from features.kit import Bot, World, ledger, short, virtual
-from wakeful import cron, every
-from wakeful.core.time.instants import HOUR, MINUTE
+from features.kit import Bot, World, as_ms, instant, ledger, rfc, short, virtual
+from wakeful import cron, every, once
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 
 
 @virtual
@@ -272,3 +272,58 @@ async def test_nothing_is_caught_up_outside_the_active_hours(world: World, polic
     app = await world.reopen(app, bot, off="1h30m")
     await world.until("01-03 20:00:00")
     assert bot.began == ["01-02 21:30:00"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_a_past_next_run_fires_once_and_not_hundreds_of_times(world: World) -> None:
+    """16, OC#5397: the stored alarm is put into the past by hand; one catch-up, then the grid."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("tick", every("1h"))
+    await app.stop()
+    world.tamper("UPDATE alarms SET due_at = 1")
+    world.tamper("UPDATE cadences SET next_at = ?, planned_through = ?", instant("01-01 00:00:00") - DAY, 0)
+    await world.sleep("1m")
+    await app.start()
+    await world.until("01-01 01:30:00")
+    assert len(bot.fires) <= 2
+    assert bot.planned[-1] == "01-01 01:00:00"
+
+
+@pytest.mark.promise
+@virtual
+async def test_registering_everything_again_makes_no_second_schedule(world: World) -> None:
+    """24, OC#86451: twenty-eight stay twenty-eight."""
+    app = await world.open(Bot(world))
+    for _ in range(3):
+        for number in range(28):
+            await app.add(f"job-{number}", every("1h"))
+        app = await world.reopen(app, Bot(world), off="10m")
+    assert len(await app.list()) == 28
+    assert {view.version for view in await app.list()} == {1}
+
+
+@pytest.mark.promise
+@pytest.mark.parametrize("off", [0, 1, 59, 90])
+@virtual
+async def test_a_start_at_any_moment_leaves_no_alarm_in_the_past(world: World, off: int) -> None:
+    """5, OC#9655, OC#34432: after any start every alarm that is left lies ahead, and what was due has its row."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    for slug, timing in (
+        ("hourly", every("1h")),
+        ("nightly", cron("0 1 * * *")),
+        ("shot", once(rfc("01-01 01:00:00"))),
+    ):
+        await app.add(slug, timing)
+    await world.until("01-01 00:59:30")
+    app = await world.reopen(app, bot, off=f"{30 + off}s")
+    await world.sleep(SECOND)
+    assert sorted(fire.slug for fire in bot.fires) == ["hourly", "nightly", "shot"]
+    left = world.query("SELECT due_at FROM alarms WHERE due_at IS NOT NULL")
+    assert left
+    assert all(due_at > world.now for (due_at,) in left)
+    view = await app.get("hourly")
+    assert view.next_run is not None
+    assert as_ms(view.next_run) > world.now

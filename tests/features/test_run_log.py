@@ -1,8 +1,13 @@
-"""The run log and the statistics of a schedule (seed 002: run log, run stats)."""
+"""The run log and the statistics of a schedule."""
 
-from features.kit import Bot, World, rfc, short, virtual
+import itertools
+
+import pytest
+
+from features.kit import Bot, World, as_ms, instant, rfc, short, virtual
 from wakeful import every
-from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.core.time.timing import Every, tally
 
 
 @virtual
@@ -106,3 +111,60 @@ async def test_a_missed_stretch_counts_as_many_instants_as_it_covers(world: Worl
         "01-01 01:00:00",
         "01-02 23:00:00",
     )
+
+
+@pytest.mark.promise
+@virtual
+async def test_every_instant_ends_in_the_ledger_whatever_happens(world: World) -> None:
+    """2 and 10, OC#10812, HA#113603, L1: a hard day, and the rows add up to its instants, in order, each once."""
+    bot = Bot(world)
+    bot.script = [25 * MINUTE, RuntimeError("no"), RuntimeError("no"), RuntimeError("no"), None, 2 * HOUR]
+    app = await world.open(bot)
+    await app.add("tick", every("10m"), timeout="50m")
+    await world.until("01-01 02:05:00")
+    await app.pause("tick")
+    await world.until("01-01 03:05:00")
+    await app.resume("tick")
+    await world.until("01-01 05:00:00")
+    await app.kill()
+    await world.sleep("90m")
+    app = await world.open(bot)
+    await world.until("01-01 09:00:01")
+    app = await world.reopen(app, bot, off="3h")
+    await world.until("01-02 00:00:01")
+    rows = list(reversed(await app.runs("tick", limit=1000)))
+    spans = [(row.planned_at, row.planned_until or row.planned_at, row.count) for row in rows]
+    timing = Every(10 * MINUTE, instant("01-01 00:00:00"))
+    assert sum(count for _, _, count in spans) == 144
+    assert all(tally(timing, as_ms(first) - 1, as_ms(last)).count == count for first, last, count in spans)
+    assert all(earlier[1] < later[0] for earlier, later in itertools.pairwise(spans))
+    assert all(row.reason for row in rows if row.outcome in ("skipped", "missed"))
+
+
+@pytest.mark.promise
+@virtual
+async def test_claimed_is_not_started_and_the_last_success_is_a_fact_of_its_own(world: World) -> None:
+    """8, CC#72195: a run that failed is not a run that worked, and the ladder says how far it got."""
+    bot = Bot(world)
+    bot.script = [None, RuntimeError("no session"), RuntimeError("no session")]
+    app = await world.open(bot)
+    await app.add("job", every("1h"))
+    await world.until("01-01 03:30:00")
+    schedule = await app.get("job")
+    assert (short(schedule.last_run), schedule.last_result) == ("01-01 03:00:00", "error")
+    assert world.query("SELECT last_success_at FROM cadences") == [(instant("01-01 01:00:00"),)]
+    assert [run.rung for run in await app.runs("job")] == ["started", "started", "finished"]
+
+
+@pytest.mark.promise
+@virtual
+async def test_how_long_a_run_waited_for_room_is_on_record(world: World) -> None:
+    """9, CC#87940: planned, due and started are three columns."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot, concurrency_max=1)
+    await app.add("first", every("1h"))
+    await app.add("second", every("1h"))
+    await world.until("01-01 01:25:00")
+    (second,) = await app.runs("second")
+    assert (short(second.due_at), short(second.started_at)) == ("01-01 01:00:00", "01-01 01:10:00")
+    assert second.outcome == "succeeded"

@@ -2,11 +2,14 @@
 
 from datetime import datetime
 
+import pytest
+
 from features.kit import Bench, Bot, World, instant, short, virtual
 from features.quota_kit import Shop, config, open_quota
 from features.voice import Voice, beating
 from wakeful import Prepare, every, once
-from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE, parse_instant
+from wakeful.features.heartbeat.rules import HeartbeatTerms
 from workflows.kit import Inbox, decline
 
 BROKEN = RuntimeError("no route to host")
@@ -170,3 +173,55 @@ async def test_the_time_axis_has_rows_for_the_heartbeat_workflows_and_slots(worl
     assert (row["slug"], row["status"], [run["outcome"] for run in row["runs"]]) == ("slot:main", "idle", ["succeeded"])
     assert [at[11:16] for at in row["planned"]] == ["05:00", "10:00"]
     assert row["nextRun"] == row["planned"][0]
+
+
+@pytest.mark.promise
+@virtual
+async def test_reading_never_changes_what_is_planned(world: World) -> None:
+    """1, OC#12440: every question, asked while an instant is overdue and nobody ticks."""
+    bot = Bot(world)
+    app = await world.open(bot, tick=False)
+    await app.add("tick", every("1h"))
+    await world.until("01-01 02:30:00")
+    before = (
+        world.query("SELECT * FROM cadences"),
+        world.query("SELECT * FROM alarms"),
+        world.query("SELECT * FROM runs"),
+    )
+    for _ in range(3):
+        await app.get("tick")
+        await app.list(status="idle", contains="t")
+        await app.runs("tick")
+        await app.stats("tick")
+        await app.next_times("tick", 50)
+    after = (
+        world.query("SELECT * FROM cadences"),
+        world.query("SELECT * FROM alarms"),
+        world.query("SELECT * FROM runs"),
+    )
+    assert before == after
+    assert short((await app.get("tick")).next_run) == "01-01 01:00:00"
+
+
+@pytest.mark.promise
+@virtual
+async def test_the_beats_to_come_are_listed_among_what_is_to_come(world: World) -> None:
+    """In order with the schedules, inside the active hours; cut where the list is."""
+    app = await beating(world, Voice(world), HeartbeatTerms(enabled=True, every=30 * MINUTE))
+    await app.add("hourly", every("1h"), event="look")
+    until = parse_instant("2026-01-01T02:10:00Z", "until")
+    ahead = await app.upcoming(until, limit=10)
+    assert [(one.slug, short(one.planned_at)) for one in ahead.instants] == [
+        ("heartbeat", "01-01 00:30:00"),
+        ("hourly", "01-01 01:00:00"),
+        ("heartbeat", "01-01 01:00:00"),
+        ("heartbeat", "01-01 01:30:00"),
+        ("hourly", "01-01 02:00:00"),
+        ("heartbeat", "01-01 02:00:00"),
+    ]
+    assert not ahead.is_cut
+    cut = await app.upcoming(until, limit=3)
+    assert cut.instants == ahead.instants[:3]
+    assert (cut.is_cut, cut.until) == (True, ahead.instants[3].due_at - 1)
+    await world.sleep("35m")
+    assert (await app.upcoming(until, limit=1)).instants[0].slug == "hourly"

@@ -197,7 +197,7 @@ async def test_it_waits_for_a_retry(world: World) -> None:
 
 @virtual
 async def test_it_waits_for_a_busy_target(world: World) -> None:
-    """Seed 001: 409 waits an hour."""
+    """409 waits an hour."""
     app = await world.open(Bot(world, usual=Busy("Session busy")))
     await app.add("tick", every("6h"))
     await world.until("01-01 06:10:00")
@@ -609,7 +609,7 @@ async def test_it_was_disabled_by_its_errors(world: World) -> None:
 
 @virtual
 async def test_it_was_disabled_by_a_person(world: World) -> None:
-    """Seed 001's second issue: `enabled: false`."""
+    """`enabled: false`."""
     app = await world.open(Bot(world))
     await app.add("tick", every("1h"))
     await app.update("tick", enabled=False)

@@ -98,7 +98,7 @@ def test_the_example_of_the_seed_is_read() -> None:
 
 
 async def test_cold_then_woken_then_warm(served: Served) -> None:
-    """A key goes warm for a while after a wake; each exchange is heard under the seed's names, without the key."""
+    """A key goes warm for a while after a wake; each exchange is heard under its documented names, without the key."""
     ears = Ears()
     one = provider(served.url, ears=ears)
     cold = await one.read("background-quota-poll")

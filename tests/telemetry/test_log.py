@@ -305,7 +305,7 @@ def test_closing_twice_and_logging_afterwards_is_harmless(log: Log) -> None:
 
 @virtual
 async def test_the_searches_people_know_find_a_schedule(world: World) -> None:
-    """Seed 001: `grep SCHEDULER server.log | tail -20` and `grep 'zalem-daily-stats' server.log | tail -10`."""
+    """`grep SCHEDULER server.log | tail -20` and `grep 'zalem-daily-stats' server.log | tail -10`."""
     home = world.path.parent
     log = Log(home / "logs", world.clock, server_log=home / "server.log")
     bot = Bot(world)

@@ -86,7 +86,7 @@ after_reset = "1m"
 
 def test_a_day_in_the_life_of_a_slot(tmp_path: Path) -> None:
     """Read, woken and confirmed at the start; listed, polled and woken by hand; an afterReset schedule gets its time;
-    the log has the seed's lines under flow ids; and the key is nowhere."""
+    the log has its lines under flow ids; and the key is nowhere."""
     with place(tmp_path, MAIN) as at:
         slot = at.until(warm=True, wakePending=False)
         account = at.served.account(KEY)
@@ -123,7 +123,7 @@ def test_a_day_in_the_life_of_a_slot(tmp_path: Path) -> None:
 
 
 def _judge_lines(lines: list[dict[str, Any]]) -> None:
-    """One flow id per exchange, shared by its two lines; the seed's action names and moments."""
+    """One flow id per exchange, shared by its two lines; the documented action names and moments."""
     of_slot = [line for line in lines if line.get("slot") == "main"]
     flows: dict[str, list[dict[str, Any]]] = {}
     for line in of_slot:
