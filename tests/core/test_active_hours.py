@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.errors import Invalid
+from wakeful.core.fields import Fields
 from wakeful.core.time.active_hours import (
+    ACTIVE_HOURS,
     ActiveHours,
-    active_hours_from_json,
-    active_hours_to_json,
     is_active,
     last_active,
     next_active,
@@ -23,6 +25,13 @@ MINUTE, DAY = 60_000, 86_400_000
 
 def at(text: str, zone: str = "Asia/Shanghai") -> int:
     return parse_instant(text, zone)
+
+
+def read(data: Any, default_zone: str) -> ActiveHours | None:
+    fields = Fields({"activeHours": data}, zone=default_zone)
+    hours: ActiveHours | None = ACTIVE_HOURS.read(fields, "activeHours")
+    fields.finish()
+    return hours
 
 
 def test_the_start_is_inside_and_the_end_is_not() -> None:
@@ -119,19 +128,19 @@ def test_nothing_before_the_next_active_instant_is_active(
 
 def test_json_round_trips_with_the_zone_filled_in() -> None:
     """Left out, the zone is the default one, by name."""
-    hours = active_hours_from_json({"start": "09:00", "end": "24:00"}, default_zone="Europe/Berlin")
+    hours = read({"start": "09:00", "end": "24:00"}, "Europe/Berlin")
     assert hours == ActiveHours("09:00", "24:00", "Europe/Berlin")
-    assert active_hours_from_json(active_hours_to_json(hours), default_zone="UTC") == hours
+    assert read(ACTIVE_HOURS.write(hours), "UTC") == hours
 
 
 def test_all_faults_of_a_window_are_named_at_once() -> None:
     """Field by field, with the cure."""
     with pytest.raises(Invalid) as caught:
-        active_hours_from_json({"start": "24:00", "timezone": "Europe/Berln", "until": 1}, default_zone="UTC")
+        read({"start": "24:00", "timezone": "Europe/Berln", "until": 1}, "UTC")
     assert [error.field for error in caught.value.errors] == [
         *("activeHours.until", "activeHours.start", "activeHours.end", "activeHours.timezone")
     ]
     assert "did you mean 'Europe/Berlin'?" in str(caught.value)
     for wrong in ("09:00-17:00", {"start": 9, "end": "17:00"}):
         with pytest.raises(Invalid):
-            active_hours_from_json(wrong, default_zone="UTC")
+            read(wrong, "UTC")

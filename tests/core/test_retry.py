@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from wakeful.core.errors import Invalid
+from wakeful.core.exception_names import exception_name
 from wakeful.core.schedule.definition_json import definition_from_json, definition_to_json, encode_definition
-from wakeful.core.schedule.policies import Retry, exception_name, retry_at
+from wakeful.core.schedule.policies import Retry, retry_at
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 
 CALL = {"schedule": {"type": "every", "every": "1h"}, "call": {"target": "shop:order"}}

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.core.errors import refuse
+from wakeful.core.exception_names import exception_name
 from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
-from wakeful.core.schedule.policies import exception_name
 from wakeful.core.time.instants import format_duration
 from wakeful.core.time.timing_builders import as_duration
 

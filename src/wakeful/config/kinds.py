@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from wakeful.config.faults import Refusal, refusal, refusal_inside
 from wakeful.config.secrets import Secret, SecretReader, SecretUrl
 from wakeful.core.errors import Invalid
 from wakeful.core.fields import shown as shown_plain
+from wakeful.core.kinds import DURATION_PATTERN
 from wakeful.core.time.active_hours import parse_time_of_day
 from wakeful.core.time.instants import format_duration, parse_duration
 from wakeful.core.time.zones import check_zone
@@ -59,6 +60,7 @@ class Kind:
     words: str
     example: str
     read: Callable[[Any, SecretReader | None], Any]
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"}, hash=False)  # of its JSON form
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def read(value: Any, info: core_schema.ValidationInfo[Any]) -> Any:
@@ -131,7 +133,7 @@ def flag() -> Kind:
             raise refusal(f"{shown(value)} is not true or false; write one of them without quotes")
         return value
 
-    return Kind("true or false", "true", read)
+    return Kind("true or false", "true", read, {"type": "boolean"})
 
 
 def count(least: int, most: int) -> Kind:
@@ -146,7 +148,8 @@ def count(least: int, most: int) -> Kind:
             raise refusal(f"{shown(value)} is too large; give at most {most}")
         return value
 
-    return Kind(f"whole number, {least} to {most}", str(least), read)
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    return Kind(f"whole number, {least} to {most}", str(least), read, schema)
 
 
 def duration(least: str, most: str) -> Kind:
@@ -167,7 +170,8 @@ def duration(least: str, most: str) -> Kind:
             raise refusal(f"{shown(value)} is too long; give at most {most}")
         return ms
 
-    return Kind(f"duration, {least} to {most}", f'"{format_duration(max(low, 60_000))}"', read)
+    schema = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["60m"]}
+    return Kind(f"duration, {least} to {most}", f'"{format_duration(max(low, 60_000))}"', read, schema)
 
 
 def size(least: str, most: str) -> Kind:
@@ -337,7 +341,8 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
             raise refusal_inside(faults)
         return tuple(found)
 
-    return Kind(words, f"[{item.example}]", read)
+    schema = {"type": "array", "items": dict(item.schema), "minItems": least, "maxItems": most}
+    return Kind(words, f"[{item.example}]", read, schema)
 
 
 def argv() -> Kind:
@@ -350,7 +355,7 @@ def argv() -> Kind:
             raise refusal_inside([(0, "is empty; write the name of a program")])
         return found
 
-    return Kind(words.words, words.example, read)
+    return Kind(words.words, words.example, read, words.schema)
 
 
 # Times and zones
@@ -453,7 +458,8 @@ def secret() -> Kind:
     def read(value: Any, reader: SecretReader | None) -> Secret:
         return _reader(reader).secret(value)
 
-    return Kind("secret", '{env = "NAME"}', read)
+    schema = {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}]}
+    return Kind("secret", '{env = "NAME"}', read, schema)
 
 
 def secrets_by_name() -> Kind:
@@ -538,7 +544,7 @@ def _table_of_secrets(words: str, name: str, wrong: Callable[[str, Secret | None
             raise refusal_inside(faults)
         return found
 
-    return Kind(words, f'{{{name} = "value"}}', read)
+    return Kind(words, f'{{{name} = "value"}}', read, {"type": "object"})
 
 
 def store_url() -> Kind:

@@ -11,19 +11,27 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from wakeful.config.described import described_table
 from wakeful.config.kinds import Reading, masked
 from wakeful.config.messages import faults_of
 from wakeful.config.model import Settings
 from wakeful.config.places import dotted
 from wakeful.config.secrets import MASK, Redactor, SecretReader
-from wakeful.config.slots import AnySlot, CommandSlot, GlmSlot, HttpSlot
+from wakeful.config.slots import SLOTS, AnySlot
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.time.instants import format_duration
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DURATIONS: Final = frozenset({"interval", "after_reset", "poll", "retry_window", "backoff_cap"})
 _SECRETS: Final = frozenset({"apiKey", "env"})
-_NAMES: Final = frozenset(name for kind in (GlmSlot, HttpSlot, CommandSlot) for name in kind.model_fields)
+SLOT: Final = described_table(
+    "SlotDefinition",
+    *SLOTS.models.values(),
+    says="A slot definition; the allowed fields depend on the provider, as in wakeful.toml.",
+    spelt=to_camel,
+    is_partial=True,
+)
+_NAMES: Final = frozenset(entry.attribute for entry in SLOT)
 _SNAKE: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _SETTING: Final = re.compile(r'(?<![\w"])(\w+) = (?=["{\[\d]|true|false)')
 

@@ -8,13 +8,14 @@ import difflib
 import json
 import math
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.time.instants import DAY, Duration, format_duration, parse_duration
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 100
@@ -101,23 +102,31 @@ def _shortened(error: FieldError) -> FieldError:
 class Fields:
     """One JSON object being read. A bad field returns its default and records an error; `finish` raises them all."""
 
-    __slots__ = ("_data", "_path", "errors")
+    __slots__ = ("_path", "data", "errors", "is_stored", "zone")
 
-    def __init__(self, data: Mapping[str, Any], path: str = "") -> None:
-        self._data = data
+    def __init__(
+        self, data: Mapping[str, Any], path: str = "", *, zone: str | None = None, is_stored: bool = False
+    ) -> None:
+        self.data = data
+        self.zone = zone  # of times that name none
+        self.is_stored = is_stored  # not written by a person: what only the store keeps is accepted
         self._path = path
         self.errors: list[FieldError] = []
 
+    def place(self, name: str) -> str:
+        """The full path of a field."""
+        return self._path + name
+
     def has(self, name: str) -> bool:
         """Whether it was given; JSON null counts as left out."""
-        return self._data.get(name) is not None
+        return self.data.get(name) is not None
 
     def fail(self, name: str, message: str) -> None:
         self.errors.append(FieldError(self._path + name, message))
 
-    def take(self, name: str, kind: type[T], default: T, what: str) -> T:
+    def take(self, name: str, kind: type[T], default: D, what: str) -> T | D:
         """A value of a plain JSON type."""
-        value = self._data.get(name)
+        value = self.data.get(name)
         if value is None:
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -157,7 +166,7 @@ class Fields:
         return value
 
     def choice(self, name: str, default: T, options: Iterable[T]) -> T:
-        value = self._data.get(name)
+        value = self.data.get(name)
         if value is None:
             return default
         allowed = list(options)
@@ -170,14 +179,14 @@ class Fields:
         if not self.has(name):
             return default
         text = self.take(name, str, "", "a duration; write it in quotes, like 90s, 30m, 2h or 1d")
-        if not text and self._data[name] != "":
+        if not text and self.data[name] != "":
             return default
         duration = self.read(name, lambda value: parse_duration(value, self._path + name))
         if duration is not None and not least <= duration <= DURATION_MAX:
             limit = f"short; give at least {format_duration(least)}"
             if duration > DURATION_MAX:
                 limit = f"long; give at most {format_duration(DURATION_MAX)}"
-            self.fail(name, f"{shown(self._data[name])} is too {limit}")
+            self.fail(name, f"{shown(self.data[name])} is too {limit}")
             return default
         return default if duration is None else duration
 
@@ -194,15 +203,15 @@ class Fields:
 
     def raw(self, name: str) -> Any:
         """The JSON value as given."""
-        return self._data.get(name)
+        return self.data.get(name)
 
-    def nested(self, name: str, reader: "Callable[[Fields], T]") -> T | None:
+    def nested(self, name: str, reader: "Callable[[Fields], T | None]") -> T | None:
         """An object inside this one; its errors are reported with their full path."""
-        value = self._data.get(name)
+        value = self.data.get(name)
         if not isinstance(value, Mapping):
             self.fail(name, f"{shown(value)} is not an object; write {{…}}")
             return None
-        inner = Fields(value, f"{self._path}{name}.")
+        inner = Fields(value, f"{self._path}{name}.", zone=self.zone, is_stored=self.is_stored)
         try:
             result = reader(inner)
         except Invalid as invalid:
@@ -212,33 +221,34 @@ class Fields:
         return result
 
     def items(
-        self, name: str, reader: "Callable[[Fields], T]", *, most: int, cure: str, least: int = 1
+        self, name: str, reader: "Callable[[Fields], T | None]", *, most: int, cure: str, least: int = 1
     ) -> tuple[T, ...]:
         """The objects of a list, each read like a nested object; invalid ones are left out."""
-        values = self._data.get(name)
+        values = self.data.get(name)
         if not isinstance(values, list) or not least <= len(values) <= most:
             count = f"has {len(values)} items; give {least} to {most}" if isinstance(values, list) else "is not a list"
             self.fail(name, f"{count}: {cure}")
             return ()
-        inner = Fields({f"{name}[{number}]": value for number, value in enumerate(values)}, self._path)
-        objects = [inner.nested(place, reader) for place in inner._data]
+        numbered = {f"{name}[{number}]": value for number, value in enumerate(values)}
+        inner = Fields(numbered, self._path, zone=self.zone, is_stored=self.is_stored)
+        objects = [inner.nested(place, reader) for place in inner.data]
         self.errors.extend(inner.errors)
         return tuple(item for item in objects if item is not None)
 
     def read(self, name: str, reader: Callable[[Any], T]) -> T | None:
         """A value read by a function that may raise `Invalid`."""
         try:
-            return reader(self._data.get(name))
+            return reader(self.data.get(name))
         except Invalid as invalid:
             self.errors.extend(map(_shortened, invalid.errors))
         except ValueError as error:  # for example, a number with thousands of digits
-            self.fail(name, f"{shown(self._data.get(name))} cannot be read ({error}); write a smaller value")
+            self.fail(name, f"{shown(self.data.get(name))} cannot be read ({error}); write a smaller value")
         return None
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
+    def refuse_unknown(self, known: Collection[str]) -> None:
         """Refuse unknown fields: a misspelt one would otherwise be ignored silently."""
-        names = tuple(known)
-        unknown = [str(name) for name in self._data if name not in names]
+        unknown = [str(name) for name in self.data if name not in known]
+        names = tuple(known) if unknown else ()
         for name in unknown[:UNKNOWN_MAX]:
             near = difflib.get_close_matches(name[:80], names, n=1)
             cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(names)}"

@@ -1,9 +1,13 @@
 """When people are alerted: the `[alerts]` settings, and what a schedule overrides."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from wakeful.core.time.instants import HOUR, MINUTE, Duration
+from wakeful.core.description import COMPONENTS, Field, Kind, described
+from wakeful.core.fields import Fields, shown
+from wakeful.core.kinds import duration, filled, whole
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
 
 ERRORS: Final = 2
 WITHIN: Final[Duration] = HOUR
@@ -17,13 +21,56 @@ LAST: Final = "last"
 class AlertOption:
     """`alert` of a schedule; None fields are taken from the settings."""
 
-    errors: int | None = None
-    within: Duration | None = None
-    channel: str | None = None
+    errors: Annotated[
+        int | None, Field(whole(1), "consecutive bad instants", label="Alert after", usual="as in `[alerts]`")
+    ] = None
+    within: Annotated[
+        Duration | None,
+        Field(
+            duration(SECOND),
+            "or an instant still bad this long after its time",
+            label="Alert within",
+            usual="as in `[alerts]`",
+        ),
+    ] = None
+    channel: Annotated[
+        str | None,
+        Field(filled("name a channel, or last"), "where it is reported", label="Alert to", usual="as in `[alerts]`"),
+    ] = None
 
 
 AlertChoice: TypeAlias = AlertOption | Literal[False] | None
 """None: the settings apply. False: nothing is reported."""
+
+ALERT_OPTION: Final = described(
+    AlertOption, says="When and where people are alerted; missing fields come from the settings."
+)
+
+
+def _read(fields: Fields, name: str) -> AlertChoice:
+    raw = fields.raw(name)
+    if raw is False:
+        return False
+    if not isinstance(raw, Mapping):
+        cure = 'write false for none, null for the [alerts] settings, or for example {"errors": 3, "within": "2h"}'
+        fields.fail(name, f"{shown(raw)} is not an alert; {cure}")
+        return None
+    option = fields.nested(name, ALERT_OPTION.read)
+    return None if option == AlertOption() else option
+
+
+def _write(alert: AlertOption | Literal[False]) -> dict[str, Any] | Literal[False]:
+    return False if alert is False else ALERT_OPTION.write(alert)
+
+
+ALERT: Final = Kind(
+    "[AlertOption](#alertoption) or `false`",
+    _read,
+    {"anyOf": [{"$ref": f"{COMPONENTS}AlertOption"}, {"const": False}]},
+    _write,
+    control="object",
+    inner=(ALERT_OPTION,),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,45 +3,137 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
+from wakeful.core.description import Field, Kind, Object, described
+from wakeful.core.fields import Fields, shown
 from wakeful.core.heartbeat.acknowledgement import AckRules
+from wakeful.core.kinds import ANYTHING, OBJECT, TEXT, TEXTS, choice, filled, names, whole
 
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 PASS_ENV_MAX: Final = 100
 VARIABLE_PATTERN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
 OUTPUT_MAX: Final = 64 * 1024
+
+
+def _read_argv(fields: Fields, name: str) -> tuple[str, ...]:
+    argv = fields.raw(name)
+    if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv) or not argv[0]:
+        fields.fail(name, ARGV_REFUSAL)
+        return ()
+    return tuple(argv)
+
+
+def _read_url(fields: Fields, name: str) -> str:
+    url = fields.filled(name, _URL_CURE)
+    if url.strip() and not _is_http(url):
+        fields.fail(name, f"{shown(url)} is not an http or https address; {_URL_CURE}")
+    return url
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # unbalanced brackets, or a port above 65535
+        return False
+
+
+def _read_method(fields: Fields, name: str) -> str:
+    method = fields.text(name, "POST").upper()
+    if method not in METHODS:
+        fields.fail(name, f"{shown(method)} is none of {', '.join(METHODS)}")
+    return method
+
+
+ARGV_REFUSAL: Final = 'must be a list of texts beginning with the program, for example ["make", "report"]'
+_URL_CURE: Final = "write for example http://127.0.0.1:9000/in"
+_ARGV: Final = Kind(
+    "list of texts",
+    _read_argv,
+    {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["make", "report"]]},
+    list,
+    control="words",
+)
+_URL: Final = Kind(
+    "http or https URL",
+    _read_url,
+    {"type": "string", "examples": ["http://127.0.0.1:9000/in"]},
+    cure=_URL_CURE,
+)
+_METHOD: Final = Kind(
+    " or ".join(f"`{method}`" for method in METHODS), _read_method, {"type": "string"}, control="choice"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A Python callable: a registered name, or `module:function`."""
 
-    target: str
-    args: Mapping[str, Any] = field(default_factory=dict)
-    isolate: Literal["process"] | None = None
+    target: Annotated[
+        str,
+        Field(
+            filled("name a registered callable or module:function"),
+            "the function: a registered name, or `module:function`",
+            label="Function",
+            example="package.module:function",
+        ),
+    ]
+    args: Annotated[Mapping[str, Any], Field(OBJECT, "its keyword arguments", label="Arguments")] = field(
+        default_factory=dict
+    )
+    isolate: Annotated[
+        Literal["process"] | None, Field(choice(None, "process"), "`process`: run it in a process of its own")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program with its arguments; never a shell line."""
 
-    argv: tuple[str, ...]
-    cwd: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    stdin: str | None = None
-    output_max: int = OUTPUT_MAX
-    pass_env: tuple[str, ...] = ()  # variables it gets even though their names look like secrets
+    argv: Annotated[
+        tuple[str, ...],
+        Field(
+            _ARGV,
+            "the program and its arguments; no shell is used, for pipes write sh -c '…'",
+            label="Command",
+            example="make report",
+            missing=ARGV_REFUSAL,
+        ),
+    ]
+    cwd: Annotated[str | None, Field(TEXT, "its working directory", label="Folder", usual="the daemon's")] = None
+    env: Annotated[Mapping[str, str], Field(TEXTS, "additional environment variables", label="Environment")] = field(
+        default_factory=dict
+    )
+    stdin: Annotated[str | None, Field(TEXT, "text for its standard input", label="Standard input")] = None
+    output_max: Annotated[
+        int, Field(whole(0), "how many bytes of its output are kept", label="Output kept, in bytes")
+    ] = OUTPUT_MAX
+    pass_env: Annotated[
+        tuple[str, ...],
+        Field(
+            names(
+                f"list of at most {PASS_ENV_MAX} names",
+                VARIABLE_PATTERN,
+                f'must be a list of at most {PASS_ENV_MAX} variable names, for example ["GH_TOKEN"]',
+                most=PASS_ENV_MAX,
+            ),
+            "variables it gets although their names look like secrets",
+            label="Pass variables",
+            example="GH_TOKEN",
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Http:
     """An HTTP request; any 2xx is success."""
 
-    method: str
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    method: Annotated[str, Field(_METHOD, "the HTTP method", default="POST")]
+    url: Annotated[str, Field(_URL, "where it is sent", label="URL", example="http://127.0.0.1:9000/in")]
+    headers: Annotated[Mapping[str, str], Field(TEXTS, "additional headers")] = field(default_factory=dict)
+    body: Annotated[Any, Field(ANYTHING, "the body: text as it is, everything else as JSON", usual="none")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +149,24 @@ class Memory:
 class Prompt:
     """A turn of an agent."""
 
-    text: str
-    agent: str = "default"
-    session_config: Mapping[str, Any] = field(default_factory=dict)
+    text: Annotated[
+        str,
+        Field(
+            filled("write the prompt for the agent", control="area"),
+            "the prompt for the agent",
+            name="prompt",
+            example="Summarise yesterday's commits",
+        ),
+    ]
+    agent: Annotated[str, Field(TEXT, "the agent, for a prompt")] = "default"
+    session_config: Annotated[
+        Mapping[str, Any],
+        Field(
+            OBJECT,
+            'options of its session, for a prompt: `{"persistSession": false}` starts a new session each time',
+            label="Session options",
+        ),
+    ] = field(default_factory=dict)
     memory: Memory | None = None  # None: the prompt and the reply, unchanged
 
 
@@ -67,8 +174,36 @@ class Prompt:
 class Event:
     """A system event for the heartbeat."""
 
-    text: str
-    context_key: str | None = None
+    text: Annotated[
+        str,
+        Field(
+            filled("write what the heartbeat should look at", control="area"),
+            "text for the next turn of the heartbeat",
+            example="Text for the next heartbeat",
+        ),
+    ]
+    context_key: Annotated[
+        str | None, Field(TEXT, "a later event with the same key replaces this one", label="Context key")
+    ] = None
 
 
 ActionSpec: TypeAlias = Call | Command | Http | Prompt | Event
+
+PROMPT: Final = described(Prompt, label="Prompt an agent", says="Send a prompt to an agent.")
+OBJECTS: Final[Mapping[str, Object[Any]]] = {
+    "command": described(Command, label="Run a command", says="Run a program."),
+    "http": described(Http, label="Send a request", says="Send an HTTP request."),
+    "call": described(Call, label="Call Python", says="Call a Python function."),
+    "event": described(Event, label="Queue an event", says="Queue a system event for the heartbeat."),
+}
+"""The actions that are an object of their own, by the name of their field."""
+
+
+def action_to_json(action: ActionSpec, out: dict[str, Any] | None = None, full: bool = False) -> dict[str, Any]:
+    """One action under the name of its field."""
+    written: dict[str, Any] = {} if out is None else out
+    if isinstance(action, Prompt):
+        return PROMPT.write(action, written, full)
+    name = type(action).__name__.lower()
+    written[name] = OBJECTS[name].write(action)
+    return written

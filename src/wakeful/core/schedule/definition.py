@@ -3,21 +3,25 @@
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from wakeful.core.delivery.alert_rules import AlertChoice
+from wakeful.core.delivery.alert_rules import ALERT, AlertChoice
+from wakeful.core.description import COMPONENTS, Entry, Field, Kind, Object, described, entry
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.fields import shown
+from wakeful.core.fields import Fields, shown
+from wakeful.core.kinds import FLAG, NAME, TEXT, choice, duration, filled, nested, whole
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.settlement import Policy
-from wakeful.core.schedule.actions import ActionSpec, Prompt
+from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.policies import (
     AGENT_RETRY,
+    CATCH_UP_LIMIT,
     CATCH_UP_MAX,
     ERRORS_MAX,
     NO_RETRY,
     ONE_SHOT_TRIES,
+    RETRY,
     TIMEOUT,
     CatchUp,
     OnCrash,
@@ -25,51 +29,166 @@ from wakeful.core.schedule.policies import (
     Retry,
     stagger_offset,
 )
-from wakeful.core.time.active_hours import ActiveHours
+from wakeful.core.time.active_hours import ACTIVE_HOURS, ActiveHours
 from wakeful.core.time.instants import Duration
 from wakeful.core.time.spacing import shortest_gap
 from wakeful.core.time.timing import Once, Timing
+from wakeful.core.time.timing_json import timing_kind
 
 SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 RULES_KEPT: Final = 4096
 RESERVED_SLUGS: Final = frozenset({"heartbeat"})
+ADDRESSEES_MAX: Final = 20
+"""The maximum number of recipients of one schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverTo:
     """Where a run's reply goes."""
 
-    channel: str
-    to: str | None = None
+    channel: Annotated[
+        str, Field(filled("name a channel, or last"), "a channel, or last", label="Deliver the reply to")
+    ]
+    to: Annotated[str | None, Field(TEXT, "recipient on that channel", label="Recipient")] = None
 
 
 Deliver: TypeAlias = DeliverTo | tuple[DeliverTo, ...] | None
 """One recipient, or several, as written."""
+
+DELIVER_TO: Final = described(DeliverTo, name="Deliver", says="Where the reply goes.")
+
+
+def _read_deliver(fields: Fields, name: str) -> Deliver:
+    if not isinstance(fields.raw(name), list):
+        return fields.nested(name, DELIVER_TO.read)
+    cure = 'name one or more, like [{"channel": "phone"}, {"channel": "mail"}], or leave it out'
+    addressees = fields.items(name, DELIVER_TO.read, most=ADDRESSEES_MAX, cure=cure)
+    for number, addressee in enumerate(addressees):
+        if addressee in addressees[:number]:
+            fields.fail(f"{name}[{number}]", f"{addressee.channel!r} is named twice; remove one of them")
+    return addressees
+
+
+def _write_deliver(deliver: DeliverTo | tuple[DeliverTo, ...]) -> dict[str, Any] | list[dict[str, Any]]:
+    return DELIVER_TO.write(deliver) if isinstance(deliver, DeliverTo) else list(map(DELIVER_TO.write, deliver))
+
+
+def _read_slug(fields: Fields, name: str) -> str:
+    slug = fields.text(name)
+    if isinstance(fields.raw(name), str):
+        fields.read(name, lambda _: check_slug(slug))
+    return slug
+
+
+_TO: Final = {"$ref": f"{COMPONENTS}Deliver"}
+_DELIVER: Final = Kind(
+    "[Deliver](#deliver), or a list of them",
+    _read_deliver,
+    {"anyOf": [_TO, {"type": "array", "items": _TO, "minItems": 1, "maxItems": ADDRESSEES_MAX}]},
+    _write_deliver,
+    control="object",
+    inner=(DELIVER_TO,),
+)
+SLUG: Final = Kind(
+    "slug",
+    _read_slug,
+    {"type": "string", "pattern": f"^{SLUG_PATTERN.pattern}$", "examples": ["daily-standup"]},
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """Everything its owner decides about a schedule."""
 
-    slug: str
-    timing: Timing
+    slug: Annotated[str, Field(SLUG, "its name", default="", usual="the one in the path")]
+    timing: Annotated[
+        Timing,
+        Field(
+            timing_kind(),
+            "when it runs",
+            name="schedule",
+            missing='missing; say when, for example {"type": "every", "every": "2h"}',
+        ),
+    ]
     action: ActionSpec
-    enabled: bool | None = None  # None: unchanged; a new schedule is enabled
-    deliver: Deliver = None
-    catch_up: CatchUp = "once"
-    catch_up_max: int = CATCH_UP_MAX
-    lateness_max: Duration | None = None
-    overlap: Overlap = "skip"
-    timeout: Duration = TIMEOUT
-    on_crash: OnCrash = "retry"
-    retry: Retry | None = None  # None: the default for its action
-    errors_max: int = ERRORS_MAX
-    active_hours: ActiveHours | None = None
-    stagger: Duration = 0
-    success: RungName | None = None
-    slot: str | None = None
-    lane: str | None = None
-    alert: AlertChoice = None
+    enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
+    deliver: Annotated[Deliver, Field(_DELIVER, "one recipient, or several: each gets its own delivery")] = None
+    catch_up: Annotated[
+        CatchUp,
+        Field(
+            choice("once", "skip", "all"),
+            "what to do with times missed in an outage: run once, skip them, or run each",
+            label="After an outage",
+        ),
+    ] = "once"
+    catch_up_max: Annotated[
+        int,
+        Field(whole(1, CATCH_UP_LIMIT), "how many times `all` catches up at most", label="Catch up at most"),
+    ] = CATCH_UP_MAX
+    lateness_max: Annotated[
+        Duration | None,
+        Field(
+            duration(),
+            "a time that is later than this is missed",
+            name="maxLateness",
+            label="Maximum delay",
+            example="10m",
+            usual="no limit",
+        ),
+    ] = None
+    overlap: Annotated[
+        Overlap,
+        Field(
+            choice("skip", "queue"),
+            "what to do with a time that comes while the previous run is still going",
+            label="If it is still running",
+        ),
+    ] = "skip"
+    timeout: Annotated[Duration, Field(duration(1), "how long a run may take")] = TIMEOUT
+    on_crash: Annotated[
+        OnCrash,
+        Field(
+            choice("retry", "unknown"),
+            "what to do with a run that had started when its node died",
+            label="After a crash",
+        ),
+    ] = "retry"
+    errors_max: Annotated[
+        int,
+        Field(
+            whole(0),
+            "disable it after this many consecutive errors; 0: never",
+            name="maxConsecutiveErrors",
+            label="Disable after this many consecutive errors",
+        ),
+    ] = ERRORS_MAX
+    active_hours: Annotated[
+        ActiveHours | None,
+        Field(ACTIVE_HOURS, "hours of the day in which it may start; other times are skipped", usual="always"),
+    ] = None
+    stagger: Annotated[
+        Duration, Field(duration(), "shift it by a fixed part of this, so that schedules do not start together")
+    ] = 0
+    success: Annotated[
+        RungName | None,
+        Field(
+            choice(None, "accepted", "started", "finished"),
+            "how far a run must get to count as a success",
+            label="Success is",
+            usual="what its action can prove",
+        ),
+    ] = None
+    slot: Annotated[
+        str | None, Field(NAME, "a quota slot: it waits while the quota is used up", label="Wait for quota of slot")
+    ] = None
+    lane: Annotated[str | None, Field(NAME, "schedules in the same lane run one at a time")] = None
+    alert: Annotated[
+        AlertChoice, Field(ALERT, "null: as in `[alerts]` in the settings; false: no alerts", usual="as in `[alerts]`")
+    ] = None
+    retry: Annotated[
+        Retry | None,
+        Field(nested(RETRY), "retries of the same instant", usual="a prompt: until the next instant; others: none"),
+    ] = None
 
 
 def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
@@ -124,3 +243,30 @@ def check_slug(slug: str) -> None:
         raise Invalid(FieldError("slug", f"{shown(slug)} is not a slug; {cure}"))
     if slug in RESERVED_SLUGS:
         raise Invalid(FieldError("slug", f"{slug!r} is reserved; choose another name"))
+
+
+def _actions() -> list[Entry]:
+    """The action fields, of which a definition has exactly one, and those that belong to a prompt."""
+    prompt, *more = PROMPT
+    optional = replace(prompt.field, default=None)
+    return [
+        entry(prompt.name, optional),
+        *(entry(name, Field(nested(one), one.says, default=None)) for name, one in OBJECTS.items()),
+        *more,
+    ]
+
+
+_FIELDS: Final = described(Definition)
+OPTIONS: Final = _FIELDS.only(without=("slug", "schedule"))
+"""What a definition has besides its name, its timing and its action."""
+SCHEDULE: Final[Object[Definition]] = Object(
+    "Definition",
+    "A definition: a schedule, and exactly one of prompt, command, http, call and event.",
+    [*_FIELDS.only("slug", "schedule"), *_actions(), *OPTIONS],
+    Definition,
+    read_back=(
+        "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
+        "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
+    ),
+)  # fmt: skip
+"""All of it, as users write it."""

@@ -16,10 +16,14 @@ says. A second crash of the same run is always unknown.
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
+from wakeful.core.description import Field, described
+from wakeful.core.exception_names import EXCEPTIONS
+from wakeful.core.fields import Fields
+from wakeful.core.kinds import duration, whole
 from wakeful.core.run.runs import RungName, rung_index
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.instants import Duration, Instant, format_duration
 
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND
@@ -39,6 +43,7 @@ ERRORS_MAX: Final = 5
 CATCH_UP_MAX: Final = 10
 # The upper limit of `catchUpMax`: a backlog is enumerated when it starts (L4).
 CATCH_UP_LIMIT: Final = 1_000
+BACKOFF_MAX: Final = 10
 
 CatchUp: TypeAlias = Literal["once", "skip", "all"]
 Overlap: TypeAlias = Literal["skip", "queue"]
@@ -50,12 +55,26 @@ AfterCrash: TypeAlias = Literal["retry", "unknown", "failed"]
 class Retry:
     """How many times the same instant is tried again; `times = None`: until the next regular instant."""
 
-    times: int | None
-    delay: Duration
-    backoff: int = 1  # each delay is this many times the one before
-    delay_max: Duration | None = None  # None: a day, or `delay` if that is longer
-    on: tuple[str, ...] = ()  # only after these exceptions; empty: after any failure
-    give_up_on: tuple[str, ...] = ()  # never after these
+    times: Annotated[
+        int | None, Field(whole(0), "number of retries", label="Retries", default=None, usual="until the next instant")
+    ]
+    delay: Annotated[
+        Duration, Field(duration(1), "time before each retry", label="Between retries", default=30 * MINUTE)
+    ]
+    backoff: Annotated[
+        int, Field(whole(1, BACKOFF_MAX), "factor from one delay to the next", label="Growth of the delay")
+    ] = 1
+    delay_max: Annotated[
+        Duration | None,
+        Field(duration(1), "longest delay", label="Longest delay", usual="a day, or `delay` if that is longer"),
+    ] = None
+    on: Annotated[
+        tuple[str, ...],
+        Field(EXCEPTIONS, "for a call: only after these exceptions", label="Only after", usual="after any failure"),
+    ] = ()
+    give_up_on: Annotated[
+        tuple[str, ...], Field(EXCEPTIONS, "for a call: never after these exceptions", label="Never after")
+    ] = ()
 
     def covers(self, raised: Collection[str]) -> bool:
         """Whether an exception with these type names is retried."""
@@ -69,11 +88,13 @@ class Retry:
         return min(delay, max(self.delay, DAY) if self.delay_max is None else self.delay_max)
 
 
-def exception_name(kind: type[BaseException]) -> str:
-    """How a definition names an exception: `ConnectionError`, `httpx.ConnectError`."""
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+def _check_delays(fields: Fields, retry: Retry) -> None:
+    if retry.delay_max is not None and retry.delay_max < retry.delay:
+        longest, delay = format_duration(retry.delay_max), format_duration(retry.delay)
+        fields.fail("delayMax", f"{longest} is shorter than the delay, {delay}")
 
 
+RETRY: Final = described(Retry, check=_check_delays, says="Retries of the same instant: how many, and how far apart.")
 NO_RETRY: Final = Retry(times=0, delay=30 * MINUTE)
 AGENT_RETRY: Final = Retry(times=None, delay=30 * MINUTE)
 ONE_SHOT_TRIES: Final = 4

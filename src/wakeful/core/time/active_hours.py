@@ -10,24 +10,71 @@ jumps right into it at its start.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
-from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.description import Field, described
+from wakeful.core.errors import refuse
+from wakeful.core.fields import Fields
+from wakeful.core.kinds import ZONE, nested, parsed
 from wakeful.core.time.instants import DAY, INSTANT_MAX, SECOND, Instant
-from wakeful.core.time.zones import DAY_SECONDS, check_zone, segment_at
+from wakeful.core.time.zones import DAY_SECONDS, segment_at
 
 _TIME_OF_DAY: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
+
+
+def parse_time_of_day(text: str, field: str, *, end: bool = False) -> int:
+    """Seconds since midnight of an `HH:MM`; `24:00` only as the end of something."""
+    if end and text == "24:00":
+        return DAY_SECONDS
+    if not _TIME_OF_DAY.fullmatch(text):
+        refuse(field, f"'{text}' is not a time of day; write HH:MM from 00:00 to {'24:00' if end else '23:59'}")
+    return int(text[:2]) * 3600 + int(text[3:]) * 60
+
+
+def _parse_end(text: str, field: str) -> int:
+    return parse_time_of_day(text, field, end=True)
+
+
+_CURE: Final = "write a time of day such as 09:00"
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveHours:
     """From `start` until just before `end` (`HH:MM`, the end also `24:00`) on the wall clock of `timezone`."""
 
-    start: str
-    end: str
-    timezone: str
+    start: Annotated[
+        str,
+        Field(
+            parsed("time of day", parse_time_of_day, cure=_CURE),
+            "start of the active hours",
+            label="Active from",
+            example="09:00",
+        ),
+    ]
+    end: Annotated[
+        str,
+        Field(
+            parsed("time of day, also 24:00", _parse_end, cure=_CURE),
+            "end of the active hours (exclusive); equal to start: always active",
+            label="Active until",
+            example="22:00",
+        ),
+    ]
+    timezone: Annotated[
+        str, Field(ZONE, "time zone of start and end", label="Time zone", default=None, usual="the default time zone")
+    ]
+
+
+DESCRIPTION: Final = described(ActiveHours, says="The hours of the day in which it may start.")
+
+
+def _read(fields: Fields, name: str) -> ActiveHours | None:
+    hours = fields.nested(name, DESCRIPTION.read)
+    return hours if hours is None or hours.timezone else replace(hours, timezone=fields.zone or "UTC")
+
+
+ACTIVE_HOURS: Final = replace(nested(DESCRIPTION), read=_read)
 
 
 def is_active(hours: ActiveHours, t: Instant) -> bool:
@@ -68,52 +115,6 @@ def last_active(hours: ActiveHours, t: Instant) -> Instant:
     while (opens := next_active(hours, opened)) < t:
         opened = next_closing(hours, opens)
     return opened - 1
-
-
-def parse_time_of_day(text: str, field: str, *, end: bool = False) -> int:
-    """Seconds since midnight of an `HH:MM`; `24:00` only as the end of something."""
-    if end and text == "24:00":
-        return DAY_SECONDS
-    if not _TIME_OF_DAY.fullmatch(text):
-        refuse(field, f"'{text}' is not a time of day; write HH:MM from 00:00 to {'24:00' if end else '23:59'}")
-    return int(text[:2]) * 3600 + int(text[3:]) * 60
-
-
-def active_hours_from_json(data: object, *, default_zone: str, field: str = "activeHours") -> ActiveHours:
-    """The window a definition describes; all errors are raised in one `Invalid`."""
-    if not isinstance(data, Mapping):
-        refuse(field, f"{data!r} is not an object; write {{start, end, timezone}} or null")
-    errors = [
-        FieldError(f"{field}.{name}", "is not a field of active hours; write start, end and timezone")
-        for name in data
-        if name not in ("start", "end", "timezone")
-    ]
-    for name in ("start", "end", "timezone"):
-        errors += _faults(data, name, field)
-    if errors:
-        raise Invalid(*errors)
-    return ActiveHours(data["start"], data["end"], data.get("timezone") or default_zone)
-
-
-def active_hours_to_json(hours: ActiveHours) -> dict[str, str]:
-    """The window as a definition writes it."""
-    return {"start": hours.start, "end": hours.end, "timezone": hours.timezone}
-
-
-def _faults(data: Mapping[str, Any], name: str, field: str) -> list[FieldError]:
-    place, value = f"{field}.{name}", data.get(name)
-    if value is None:
-        return [] if name == "timezone" else [FieldError(place, "is missing; write a time of day such as 09:00")]
-    if not isinstance(value, str):
-        return [FieldError(place, f"{value!r} is not text; write it in quotes")]
-    try:
-        if name == "timezone":
-            check_zone(value, place)
-        else:
-            parse_time_of_day(value, place, end=name == "end")
-    except Invalid as invalid:
-        return list(invalid.errors)
-    return []
 
 
 def _window(hours: ActiveHours) -> tuple[int, int]:

@@ -1,9 +1,9 @@
 """Timings as a definition writes them in JSON.
 
-Theory of operation: one table defines for each `type` its reader, its required and its optional fields. A reader takes
-its values from a `_Fields`, which collects every error instead of stopping at the first and returns None for invalid
-values, so that one `Invalid` lists them all. Whether an instant lies in the past is not decided here: a stored
-definition must stay readable after its time has come (`timing.is_past` is for the command that accepts it).
+Theory of operation: one table describes for each `type` its fields and builds its value. Every error is collected
+instead of stopping at the first, so that one `Invalid` lists them all. Whether an instant lies in the past is not
+decided here: a stored definition must stay readable after its time has come (`timing.is_past` is for the command that
+accepts it).
 
 What is written is what was read: the alias (`interval`, `at`), the text of durations and instants. Only a missing zone
 is added, by its name. A missing anchor is not part of the definition: its grid is stored as `anchoredAt`, in the stored
@@ -13,10 +13,13 @@ form only, so that reading it back needs neither the clock nor the current setti
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, assert_never
+from dataclasses import dataclass, replace
+from typing import Any, Final, assert_never
 
-from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.description import COMPONENTS, Entry, Field, Kind, Object, entry
+from wakeful.core.errors import Invalid, refuse
+from wakeful.core.fields import Fields
+from wakeful.core.kinds import DURATION_PATTERN, ZONE, choice, filled, parsed
 from wakeful.core.time.cron import parse_cron
 from wakeful.core.time.instants import (
     INSTANT_MAX,
@@ -32,28 +35,31 @@ from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Time
 from wakeful.core.time.timing_builders import check_times
 from wakeful.core.time.zones import check_zone
 
-_T = TypeVar("_T")
-
 ANCHORED_AT: Final = "anchoredAt"
 
 
-def read_timing(data: object, *, field: str = "schedule") -> Timing:
+def read_timing(data: object, field: str = "schedule") -> Timing:
     """The timing a definition describes; what it leaves open (zone, anchor) stays open.
 
     All errors are raised in one `Invalid`."""
     if not isinstance(data, Mapping):
         refuse(field, f"{data!r} is not an object; write for example {{'type': 'cron', 'expression': '0 9 * * *'}}")
     kind = data.get("type")
-    shape = _SHAPES.get(kind) if isinstance(kind, str) else None
-    if shape is None:
+    timing_type = TIMING_TYPES.get(kind) if isinstance(kind, str) else None
+    if timing_type is None:
         problem = "is missing" if kind is None else f"{kind!r} is not a kind of schedule"
-        refuse(f"{field}.type", f"{problem}; write one of {', '.join(_SHAPES)}")
-    fields = _Fields(data, field)
-    fields.check_names(shape)
-    timing = shape.read(fields)
-    if fields.errors or timing is None:
+        refuse(f"{field}.type", f"{problem}; write one of {', '.join(TIMING_TYPES)}")
+    fields = Fields(data, f"{field}.")
+    for name in data:
+        if name not in timing_type.fields.names and name not in timing_type.stored:
+            cure = f"{kind} has {', '.join(timing_type.fields.names)}"
+            fields.fail(str(name), f"is not a field of this kind of schedule; {cure}")
+    values = timing_type.fields.given(fields)
+    if ANCHORED_AT in timing_type.stored and ANCHORED_AT in data and values["anchor"] is None:
+        values["anchor"] = _INSTANT.read(fields, ANCHORED_AT)
+    if fields.errors:
         raise Invalid(*fields.errors)
-    return timing
+    return timing_type.build(data, values)
 
 
 def timing_to_store(timing: Timing) -> dict[str, Any]:
@@ -95,157 +101,207 @@ def _minutes(length: Duration) -> int | float:
     return length / MINUTE if length % MINUTE else length // MINUTE
 
 
-@dataclass(slots=True)
-class _Fields:
-    """The fields of one definition while it is read, and the errors so far."""
+# The kinds of fields
 
-    data: Mapping[Any, Any]
-    name: str
-    errors: list[FieldError] = field(default_factory=list)
 
-    def check_names(self, shape: _Shape) -> None:
-        allowed = ("type", *shape.required, *shape.optional)
-        for name in self.data:
-            if name not in allowed and name not in shape.stored:
-                cure = f"{self.data['type']} has {', '.join(allowed)}"
-                self.fault(str(name), f"is not a field of this kind of schedule; {cure}")
-        for name in shape.required:
-            if self.data.get(name) is None:
-                self.fault(name, f"is missing; write {_EXAMPLES[name]}")
+def _parse_every(text: str, place: str) -> None:
+    if parse_duration(text, place) == 0:
+        refuse(place, f"'{text}' is not a distance between two runs; write more than zero, e.g. 30m")
 
-    def fault(self, name: str, message: str) -> None:
-        self.errors.append(FieldError(f"{self.name}.{name}", message))
 
-    def text(self, name: str, check: Callable[[str, str], _T]) -> tuple[str, _T] | tuple[None, None]:
-        """A text field and its parsed value; None if missing (the shape decides whether it may be)."""
-        value = self.data.get(name)
-        if value is None:
-            return None, None
-        if not isinstance(value, str):
-            self.fault(name, f"{value!r} is not text; write {_EXAMPLES[name]}")
-            return None, None
-        try:
-            return value, check(value, f"{self.name}.{name}")
-        except Invalid as invalid:
-            self.errors += invalid.errors
-            return None, None
+def _read_instant(fields: Fields, name: str) -> Instant | None:
+    text = fields.take(name, str, None, f"text; {_INSTANT.cure}")
+    if text is None:
+        return None
+    zone = fields.data.get("timezone")
+    # If the zone next to it is refused, a second error about a missing offset would mislead.
+    return fields.read(name, lambda _: parse_instant(text, _zone_or_utc(zone), fields.place(name)))
 
-    def minutes(self, name: str, least: int) -> int | None:
-        value = self.data.get(name)
-        if value is None:
-            return None
+
+def _zone_or_utc(zone: Any) -> str | None:
+    try:
+        return zone if zone is None else check_zone(zone) if isinstance(zone, str) else "UTC"
+    except Invalid:
+        return "UTC"
+
+
+def _minutes_kind(least: int, cure: str) -> Kind:
+    bound, limit = ("more than zero", "exclusiveMinimum") if least else ("zero or more", "minimum")
+
+    def read(fields: Fields, name: str) -> Duration | None:
+        value = fields.raw(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fault(name, f"{value!r} is not a number of minutes; write {_EXAMPLES[name]}")
+            fields.fail(name, f"{value!r} is not a number of minutes; {cure}")
         elif not least <= value * MINUTE <= INSTANT_MAX or value * MINUTE % 1:
-            bound = "more than zero" if least else "zero or more"
-            self.fault(name, f"{value} is not a usable number of minutes; write {bound}, e.g. 30")
+            fields.fail(name, f"{value} is not a usable number of minutes; write {bound}, e.g. 30")
         else:
             return int(value * MINUTE)
         return None
 
-    def zone(self) -> str | None:
-        return self.text("timezone", check_zone)[0]
-
-    def instant(self, name: str, zone: str | None) -> tuple[str, Instant] | tuple[None, None]:
-        if zone is None and "timezone" in self.data and self.data["timezone"] is not None:
-            # The zone next to it was refused already; a second error about a missing offset would mislead.
-            zone = "UTC"
-        return self.text(name, lambda text, place: parse_instant(text, zone, place))
+    return Kind(
+        f"number of minutes, {bound}", read, {"type": "number", limit: 0}, _minutes, control="number", cure=cure
+    )
 
 
-def _read_once(fields: _Fields) -> Timing | None:
-    zone = fields.zone()
-    written, at = fields.instant("at", zone)
-    return None if at is None else Once(at, timezone=zone, kind=fields.data["type"], written=written)
-
-
-def _read_every(fields: _Fields) -> Timing | None:
-    written, length = fields.text("every", parse_duration)
-    if length == 0:
-        fields.fault("every", f"'{written}' is not a distance between two runs; write more than zero, e.g. 30m")
-    anchored = _read_anchor(fields, length or 1, "every", written)
-    return None if length is None else anchored
-
-
-def _read_interval(fields: _Fields) -> Timing | None:
-    length = fields.minutes("intervalMinutes", least=1)
-    anchored = _read_anchor(fields, length or 1, "interval", None)
-    return None if length is None else anchored
-
-
-def _read_anchor(fields: _Fields, length: Duration, kind: str, written: str | None) -> Every:
-    zone = fields.zone()
-    anchor_written, anchor = fields.instant("anchor", zone)
-    if anchor is None:
-        _, anchor = fields.instant(ANCHORED_AT, zone)
-    return Every(length, anchor, zone, kind, written, anchor_written)
-
-
-def _read_cron(fields: _Fields) -> Timing | None:
-    expression, _ = fields.text("expression", parse_cron)
-    zone = fields.zone()
-    return None if expression is None else Cron(expression, zone)
-
-
-def _read_times(fields: _Fields) -> Timing | None:
-    zone, listed = fields.zone(), fields.data.get("times")
-    if listed is None:
-        return None
+def _read_times(fields: Fields, name: str) -> tuple[str, ...]:
+    listed = fields.raw(name)
     if not isinstance(listed, list | tuple):
-        fields.fault("times", f"{listed!r} is not a list; write {_EXAMPLES['times']}")
-        return None
-    try:
-        check_times(tuple(listed), f"{fields.name}.times")
-    except Invalid as invalid:
-        fields.errors += invalid.errors
-    return Times(tuple(listed), zone)
+        fields.fail(name, f"{listed!r} is not a list; {_TIMES.cure}")
+        return ()
+    fields.read(name, lambda _: check_times(listed, fields.place(name)))
+    return tuple(listed)
 
 
-def _read_after_reset(fields: _Fields) -> Timing | None:
-    slot, _ = fields.text("slot", _check_slot)
-    offset = fields.minutes("offsetMinutes", least=0)
-    return None if slot is None else AfterReset(slot, offset or 0)
+_INSTANT: Final = Kind(
+    "date and time",
+    _read_instant,
+    {"type": "string", "examples": ["2026-01-30T09:00:00+01:00"]},
+    cure="write an instant such as '2026-01-30T09:00:00Z'",
+)
+_TIMES: Final = Kind(
+    "list of times of day",
+    _read_times,
+    {"type": "array", "items": {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}, "minItems": 1},
+    list,
+    control="list",
+    cure="write a list such as ['09:00', '18:00']",
+)
+_EVERY: Final = parsed(
+    "duration, more than zero",
+    _parse_every,
+    cure="write a duration such as '2h'",
+    schema={"pattern": DURATION_PATTERN, "examples": ["90s", "30m", "2h"]},
+)
+_EXPRESSION: Final = parsed(
+    "cron expression",
+    parse_cron,
+    cure="write five fields such as '0 9 * * 1-5'",
+    schema={"examples": ["0 9 * * 1-5"]},
+)
+_TIMEZONE: Final = entry(
+    "timezone", Field(ZONE, "time zone", label="Time zone", default=None, usual="the default time zone")
+)
+_ANCHOR: Final = entry(
+    "anchor",
+    Field(
+        _INSTANT, "starting point of the interval", default=None, example="2026-01-30T09:00:00Z", usual="when written"
+    ),
+)
+_AT: Final = entry(
+    "at", Field(_INSTANT, "when: with an offset, or together with a time zone", example="2026-01-30T09:00")
+)
 
 
-def _check_slot(slot: str, place: str) -> None:
-    if not slot.strip():
-        refuse(place, "is empty; write the name of a quota slot")
-
-
-def _read_manual(_fields: _Fields) -> Timing | None:
-    return Manual()
+# The types
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    """One `type` of the definition: its reader, the required fields, the optional ones, and those only stored."""
+class TimingType:
+    """One `type` of a schedule. The fields in `stored` are not for people."""
 
-    read: Callable[[_Fields], Timing | None]
-    required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    fields: Object[Any]
+    build: Callable[[Mapping[str, Any], Mapping[str, Any]], Timing]  # from the JSON and the values that were read
     stored: tuple[str, ...] = ()
+    alias_of: str = ""
 
 
-_SHAPES: Final = {
-    "cron": _Shape(_read_cron, ("expression",), ("timezone",)),
-    "every": _Shape(_read_every, ("every",), ("anchor", "timezone"), (ANCHORED_AT,)),
-    "interval": _Shape(_read_interval, ("intervalMinutes",), ("anchor", "timezone"), (ANCHORED_AT,)),
-    "once": _Shape(_read_once, ("at",), ("timezone",)),
-    "at": _Shape(_read_once, ("at",), ("timezone",)),
-    "times": _Shape(_read_times, ("times",), ("timezone",)),
-    "afterReset": _Shape(_read_after_reset, ("slot",), ("offsetMinutes",)),
-    "manual": _Shape(_read_manual),
+def _type(types: str, label: str, says: str, *entries: Entry, **more: Any) -> TimingType:
+    name, kind = types.split()[0], entry("type", Field(choice(*types.split()), "the kind of timing"))
+    return TimingType(Object(name[0].upper() + name[1:], says, [kind, *entries], dict, label=label), **more)
+
+
+def _once(data: Mapping[str, Any], values: Mapping[str, Any]) -> Timing:
+    return Once(values["at"], timezone=data.get("timezone"), kind=data["type"], written=data["at"])
+
+
+def _every(data: Mapping[str, Any], values: Mapping[str, Any]) -> Timing:
+    length = values.get("intervalMinutes") or parse_duration(data["every"])
+    return Every(
+        length, values.get("anchor"), data.get("timezone"), data["type"], data.get("every"), data.get("anchor")
+    )
+
+
+_ONCE: Final = _type("once at", "Once", "Once.", _AT, _TIMEZONE, build=_once)
+TIMING_TYPES: Final[Mapping[str, TimingType]] = {
+    "cron": _type(
+        "cron",
+        "Cron",
+        "By a cron expression of five fields, or six with seconds.",
+        entry("expression", Field(_EXPRESSION, "minute, hour, day, month, weekday", example="0 9 * * 1-5")),
+        _TIMEZONE,
+        build=lambda _, values: Cron(values["expression"], values["timezone"]),
+    ),
+    "every": _type(
+        "every",
+        "Every",
+        "At a fixed interval, aligned to an anchor.",
+        entry("every", Field(_EVERY, "the interval, e.g. 90s, 30m, 2h, 1d", label="Interval", example="2h")),
+        _ANCHOR,
+        _TIMEZONE,
+        build=_every,
+        stored=(ANCHORED_AT,),
+    ),
+    "interval": _type(
+        "interval",
+        "Interval",
+        "Every given number of minutes.",
+        entry("intervalMinutes", Field(_minutes_kind(1, "write a number such as 60"), "the interval", example="60")),
+        _ANCHOR,
+        _TIMEZONE,
+        build=_every,
+        stored=(ANCHORED_AT,),
+        alias_of="every",
+    ),
+    "once": _ONCE,
+    "at": replace(_ONCE, alias_of="once"),
+    "times": _type(
+        "times",
+        "Times of day",
+        "At times of day.",
+        entry("times", Field(_TIMES, "times of day", example="09:00, 18:00")),
+        _TIMEZONE,
+        build=lambda _, values: Times(values["times"], values["timezone"]),
+    ),
+    "afterReset": _type(
+        "afterReset",
+        "After a quota reset",
+        "After the reset of a quota slot.",
+        entry(
+            "slot",
+            Field(filled("write the name of a quota slot"), "the quota slot", label="Slot", example="main"),
+        ),
+        entry(
+            "offsetMinutes",
+            Field(
+                _minutes_kind(0, "write a number such as 1"),
+                "how long after the reset",
+                label="Minutes after",
+                default=0,
+                example="1",
+            ),
+        ),
+        build=lambda _, values: AfterReset(values["slot"], values["offsetMinutes"]),
+    ),
+    "manual": _type("manual", "Only on request", "Only on request.", build=lambda _, _values: Manual()),
 }
 
-_EXAMPLES: Final = {
-    "expression": "five fields such as '0 9 * * 1-5'",
-    "timezone": "an IANA zone such as 'Europe/Berlin'",
-    "every": "a duration such as '2h'",
-    "anchor": "an instant such as '2026-01-30T09:00:00Z'",
-    ANCHORED_AT: "an instant such as '2026-01-30T09:00:00Z'",
-    "at": "an instant such as '2026-01-30T09:00:00Z'",
-    "intervalMinutes": "a number such as 60",
-    "offsetMinutes": "a number such as 1",
-    "times": "a list such as ['09:00', '18:00']",
-    "slot": "the name of a quota slot",
-}
+
+def timing_kind(*, without: tuple[str, ...] = ()) -> Kind:
+    """The kind of a `schedule` field."""
+    objects = tuple({one.fields.name: one.fields for name, one in TIMING_TYPES.items() if name not in without}.values())
+    return Kind(
+        "[timing](#timings)",
+        lambda fields, name: fields.read(name, lambda value: read_timing(value, fields.place(name))),
+        {
+            "oneOf": [{"$ref": COMPONENTS + one.name} for one in objects],
+            "discriminator": {
+                "propertyName": "type",
+                "mapping": {
+                    name: COMPONENTS + one.fields.name for name, one in TIMING_TYPES.items() if name not in without
+                },
+            },
+        },
+        timing_to_json,
+        control="timing",
+        inner=objects,
+    )

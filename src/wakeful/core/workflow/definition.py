@@ -1,15 +1,23 @@
 """The definition of a workflow, as its owner wrote it: producers, consumers, and their handlers."""
 
 import re
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias
 
-from wakeful.core.fields import shown
-from wakeful.core.schedule.actions import Command, Http
+from wakeful.core.description import COMPONENTS, Field, Kind, Object, described, entry
+from wakeful.core.fields import Fields, shown
+from wakeful.core.kinds import FLAG, choice, duration, nested
+from wakeful.core.schedule.actions import OBJECTS, Command, Http
+from wakeful.core.schedule.definition import SLUG
 from wakeful.core.time.instants import MINUTE, Duration
-from wakeful.core.time.timing import Timing
+from wakeful.core.time.timing import AfterReset, Timing
+from wakeful.core.time.timing_json import timing_kind
+from wakeful.core.workflow.rows import Status
 
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+STATUSES: Final[tuple[Status, ...]] = ("draft", "ready", "active", "paused")
 HANDLERS_MAX: Final = 100
 PHASE_TIMEOUT: Final[Duration] = 5 * MINUTE
 """The default time limit of one phase of a handler."""
@@ -25,15 +33,104 @@ class Python:
 Answerer: TypeAlias = Http | Command | Python
 
 
+def faulty_name(name: str, what: str) -> str | None:
+    """The error in the name of a handler or a topic, with the cure; None if it is valid."""
+    if NAME_PATTERN.fullmatch(name):
+        return None
+    return f"{shown(name)} is not a valid {what} name; use letters, digits, '.', '_' and '-', at most 64"
+
+
+def _read_answerer(fields: Fields) -> Answerer | None:
+    kinds = (*HANDLERS, "python") if fields.is_stored else tuple(HANDLERS)
+    fields.refuse_unknown(kinds)
+    given = [kind for kind in kinds if fields.has(kind)]
+    if len(given) != 1:
+        fields.fail(given[-1] if given else "http", f"give exactly one of {', '.join(kinds)}")
+        return None
+    (kind,) = given
+    return Python(fields.text(kind)) if kind == "python" else fields.nested(kind, HANDLERS[kind].read)
+
+
+def _write_answerer(answerer: Answerer) -> dict[str, Any]:
+    if isinstance(answerer, Python):
+        return {"python": answerer.target}
+    kind = type(answerer).__name__.lower()
+    return {kind: HANDLERS[kind].write(answerer)}
+
+
+def _read_timing(fields: Fields, name: str) -> Timing | None:
+    timing: Timing | None = _TIMING.read(fields, name)
+    if isinstance(timing, AfterReset):
+        fields.fail(name, "a producer cannot follow a quota slot; use every, cron, times, once or manual")
+    return timing
+
+
+def _read_topics(fields: Fields, name: str) -> tuple[str, ...]:
+    listed = fields.raw(name)
+    if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
+        fields.fail(name, f'{shown(listed)} is not a list of texts; write for example ["mail"]')
+        return ()
+    for wrong in filter(None, (faulty_name(item, "topic") for item in listed)):
+        fields.fail(name, wrong)
+    return tuple(dict.fromkeys(listed))
+
+
+_HTTP, _COMMAND = OBJECTS["http"], OBJECTS["command"]
+# The method, the body and the input are set by Wakeful.
+HANDLERS: Final[Mapping[str, Object[Any]]] = {
+    "http": Object("HttpHandler", "Called with a POST.", _HTTP.only("url", "headers"), partial(Http, "POST")),
+    "command": Object(
+        "CommandHandler",
+        "Reads a request on stdin, writes a response to stdout.",
+        _COMMAND.only("argv", "cwd", "env"),
+        Command,
+    ),
+}
+_CHOICES: Final[tuple[Object[Any], ...]] = tuple(
+    Object(name, says, [entry(kind, Field(nested(HANDLERS[kind]), HANDLERS[kind].says))], dict)
+    for name, says, kind in (
+        ("OverHttp", "A handler at a URL.", "http"),
+        ("ByCommand", "A handler that is a program.", "command"),
+    )
+)
+_ANSWERER: Final = Kind(
+    "[OverHttp](#overhttp) or [ByCommand](#bycommand)",
+    lambda fields, name: fields.nested(name, _read_answerer),
+    {"anyOf": [{"$ref": COMPONENTS + one.name} for one in _CHOICES]},
+    _write_answerer,
+    inner=_CHOICES,
+)
+_TIMING: Final = timing_kind(without=("afterReset",))
+_NAME_SCHEMA: Final = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "examples": ["mail"]}
+_TOPICS: Final = Kind("list of topics", _read_topics, {"type": "array", "items": _NAME_SCHEMA}, list)
+_SOME_TOPICS: Final = replace(_TOPICS, schema={**_TOPICS.schema, "minItems": 1})
+_HANDLER: Final = Field(
+    _ANSWERER,
+    "what is called",
+    name="handler",
+    missing='missing; name a handler, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}',
+)
+_PUBLISHES: Final = Field(_TOPICS, "topics it publishes to", default=())
+_TIMEOUT: Final = Field(duration(1), "how long one call may take")
+
+
 @dataclass(frozen=True, slots=True)
 class Producer:
     """Checks something outside on its own schedule, and publishes what it finds."""
 
     name: str
-    timing: Timing
-    publishes: tuple[str, ...]
-    answerer: Answerer
-    timeout: Duration = PHASE_TIMEOUT
+    timing: Annotated[
+        Timing,
+        Field(
+            replace(_TIMING, read=_read_timing),
+            "when it runs",
+            name="schedule",
+            missing='missing; say when, for example {"type": "every", "every": "5m"}',
+        ),
+    ]
+    publishes: Annotated[tuple[str, ...], _PUBLISHES]
+    answerer: Annotated[Answerer, _HANDLER]
+    timeout: Annotated[Duration, _TIMEOUT] = PHASE_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +138,13 @@ class Consumer:
     """Takes messages, performs at most one side effect with them, and publishes the result."""
 
     name: str
-    subscribe: tuple[str, ...]
-    publishes: tuple[str, ...]
-    answerer: Answerer
-    mutates: bool = True
-    timeout: Duration = PHASE_TIMEOUT
+    subscribe: Annotated[
+        tuple[str, ...], Field(_SOME_TOPICS, "topics it reads", missing="is empty; name the topics it reads")
+    ]
+    publishes: Annotated[tuple[str, ...], _PUBLISHES]
+    answerer: Annotated[Answerer, _HANDLER]
+    mutates: Annotated[bool, Field(FLAG, "whether it has a side effect", name="mutate")] = True
+    timeout: Annotated[Duration, _TIMEOUT] = PHASE_TIMEOUT
 
 
 Handling: TypeAlias = Producer | Consumer
@@ -73,8 +172,58 @@ class WorkflowDefinition:
         return readers
 
 
-def faulty_name(name: str, what: str) -> str | None:
-    """The error in the name of a handler or a topic, with the cure; None if it is valid."""
-    if NAME_PATTERN.fullmatch(name):
-        return None
-    return f"{shown(name)} is not a valid {what} name; use letters, digits, '.', '_' and '-', at most 64"
+PRODUCER: Final = described(
+    Producer,
+    says="Publishes messages on its own schedule.",
+    read_back=("nextRun", "queued", "lastRun", "state", "heldUntil", "lastError"),
+)
+CONSUMER: Final = described(
+    Consumer,
+    says="Consumes messages.",
+    read_back=("wakeAt", "dirty", "lastRun", "state", "messages", "heldUntil", "lastError"),
+)
+
+
+def _handlers(kind: Object[Any]) -> Kind:
+    """The handlers of one kind by name, in the order of the definition."""
+
+    def read(fields: Fields, field: str) -> tuple[Any, ...]:
+        handlers: list[Any] = []
+        fields.nested(field, partial(_read_handlers, kind, handlers))
+        return tuple(handlers)
+
+    return Kind(
+        f"object of [{kind.name}](#{kind.name.lower()})s by name",
+        read,
+        {"type": "object", "additionalProperties": {"$ref": COMPONENTS + kind.name}},
+        lambda handlers: {handler.name: kind.write(handler) for handler in handlers},
+        control="json",
+        inner=(kind,),
+    )
+
+
+def _read_handlers(kind: Object[Any], handlers: list[Any], fields: Fields) -> None:
+    for name in list(fields.data)[: HANDLERS_MAX + 1]:
+        wrong = faulty_name(name, "handler")
+        if wrong is not None:
+            fields.fail(name[:80], wrong)
+        handler = fields.nested(name, partial(kind.read, name=name))
+        if handler is not None:
+            handlers.append(handler)
+
+
+WORKFLOW: Final[Object[WorkflowDefinition]] = Object(
+    "WorkflowDefinition",
+    "A workflow definition; read-only fields are ignored.",
+    [
+        entry("id", Field(SLUG, "its name", default="", usual="the one in the path")),
+        entry("status", Field(choice(*STATUSES), "whether it runs", default=None, usual="unchanged; at first active")),
+        entry("producers", Field(_handlers(PRODUCER), "handlers that publish", default=())),
+        entry("consumers", Field(_handlers(CONSUMER), "handlers that consume", default=())),
+    ],
+    WorkflowDefinition,
+    read_back=(
+        "error", "errorAt", "version", "origin", "createdAt", "updatedAt", "topics", "openRun", "session", "nextRun",
+        "limitedUntil",
+    ),
+)  # fmt: skip

@@ -3,56 +3,42 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
-from wakeful.core.schedule.actions import Command, Http
 from wakeful.core.schedule.definition import SLUG_PATTERN
-from wakeful.core.schedule.definition_json import ACTION_READERS, action_to_json
-from wakeful.core.time.instants import Duration, Instant, format_duration
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.spacing import clamped
-from wakeful.core.time.timing import AfterReset, Every, Timing, resolve
-from wakeful.core.time.timing_json import read_timing, timing_to_json, timing_to_store
+from wakeful.core.time.timing import Every, Timing, resolve
+from wakeful.core.time.timing_json import timing_to_json, timing_to_store
 from wakeful.core.workflow.definition import (
+    CONSUMER,
     HANDLERS_MAX,
-    PHASE_TIMEOUT,
-    Answerer,
-    Consumer,
+    PRODUCER,
+    STATUSES,
+    WORKFLOW,
     Handling,
     Producer,
-    Python,
     WorkflowDefinition,
-    faulty_name,
 )
 from wakeful.core.workflow.rows import Status
 from wakeful.core.workflow.rules import unsubscribed
 
-T = TypeVar("T", Producer, Consumer)
-
-STATUSES: Final[tuple[Status, ...]] = ("draft", "ready", "active", "paused")
-WRITTEN: Final = ("id", "status", "producers", "consumers")
-READ_BACK: Final = (
-    "error", "errorAt", "version", "origin", "createdAt", "updatedAt", "topics", "openRun", "session", "nextRun",
-    "limitedUntil",
-)  # fmt: skip
-PRODUCER: Final = ("schedule", "publishes", "handler", "timeout")
-PRODUCER_READ_BACK: Final = ("nextRun", "queued", "lastRun", "state", "heldUntil", "lastError")
-CONSUMER: Final = ("subscribe", "publishes", "handler", "mutate", "timeout")
-CONSUMER_READ_BACK: Final = ("wakeAt", "dirty", "lastRun", "state", "messages", "heldUntil", "lastError")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_HANDLERS: Final = WORKFLOW.only("producers", "consumers")
 
 
 def workflow_from_json(data: Any, *, name: str | None = None) -> tuple[WorkflowDefinition, Status | None]:
     """A workflow as a person wrote it, and the status it requests, if any; `name` is the one in the path."""
     check_plain(data)
-    definition = _read(data, name, allows_python=False)
+    definition = _read(data, name, is_stored=False)
     return definition, Fields(data).choice("status", None, STATUSES)
 
 
 def decode_workflow(text: str) -> WorkflowDefinition:
     """Read a stored workflow."""
-    return _read(json.loads(text), None, allows_python=True)
+    return _read(json.loads(text), None, is_stored=True)
 
 
 def encode_workflow(definition: WorkflowDefinition) -> str:
@@ -75,19 +61,9 @@ def handler_to_json(
     handler: Handling, write_timing: Callable[[Timing], dict[str, Any]] = timing_to_json
 ) -> dict[str, Any]:
     """One producer or consumer."""
-    out: dict[str, Any] = {}
-    match handler:
-        case Producer(timing=timing):
-            out["schedule"] = write_timing(timing)
-        case Consumer(subscribe=subscribe):
-            out["subscribe"] = list(subscribe)
-    out["publishes"] = list(handler.publishes)
-    out["handler"] = _answerer_to_json(handler.answerer)
-    if isinstance(handler, Consumer) and not handler.mutates:
-        out["mutate"] = False
-    if handler.timeout != PHASE_TIMEOUT:
-        out["timeout"] = format_duration(handler.timeout)
-    return out
+    if isinstance(handler, Producer):
+        return PRODUCER.write(handler) | {"schedule": write_timing(handler.timing)}
+    return CONSUMER.write(handler)
 
 
 def resolved(
@@ -149,121 +125,19 @@ def check_workflow(definition: WorkflowDefinition) -> None:
         raise Invalid(*errors)
 
 
-def _read(data: Any, name: str | None, *, allows_python: bool) -> WorkflowDefinition:
+def _read(data: Any, name: str | None, *, is_stored: bool) -> WorkflowDefinition:
     if not isinstance(data, Mapping):
         raise Invalid(FieldError("", "a workflow is a JSON object; write {…}"))
-    fields = Fields(data)
-    fields.refuse_unknown((*WRITTEN, *READ_BACK))
+    fields = Fields(data, is_stored=is_stored)
+    fields.refuse_unknown(WORKFLOW.known)
     written = fields.text("id", name or "")
     if not SLUG_PATTERN.fullmatch(written):
         fields.fail("id", f"{shown(written)} is not a name; use a-z, 0-9, '.', '_' and '-', at most 64")
     elif name is not None and written != name:
         fields.fail("id", f"{shown(written)} does not match {shown(name)} in the path; leave it out or make them equal")
     fields.choice("status", None, STATUSES)
-    producers = _each(fields, "producers", lambda inside, name: _producer(inside, name, allows_python))
-    consumers = _each(fields, "consumers", lambda inside, name: _consumer(inside, name, allows_python))
+    handlers = _HANDLERS.given(fields)
     fields.finish()
-    definition = WorkflowDefinition(written, producers, consumers)
+    definition = WorkflowDefinition(written, **handlers)
     check_workflow(definition)
     return definition
-
-
-def _each(fields: Fields, kind: str, reader: Callable[[Fields, str], T]) -> tuple[T, ...]:
-    """The handlers of one kind by name, in the order of the definition."""
-    handlers: list[T] = []
-
-    def read_one(inside: Fields, name: str) -> None:
-        wrong = faulty_name(name, "handler")
-        if wrong is not None:
-            inside.fail(name[:80], wrong)
-        handler = inside.nested(name, lambda inner: reader(inner, name))
-        if handler is not None:
-            handlers.append(handler)
-
-    def read(inside: Fields) -> None:
-        for name in list(fields.mapping(kind))[: HANDLERS_MAX + 1]:
-            read_one(inside, name)
-
-    if fields.has(kind):
-        fields.nested(kind, read)
-    return tuple(handlers)
-
-
-def _producer(fields: Fields, name: str, allows_python: bool) -> Producer:
-    fields.refuse_unknown((*PRODUCER, *PRODUCER_READ_BACK))
-    timing: Timing | None = None
-    if not fields.has("schedule"):
-        fields.fail("schedule", 'missing; say when, for example {"type": "every", "every": "5m"}')
-    else:
-        timing = fields.read("schedule", read_timing)
-    if isinstance(timing, AfterReset):
-        fields.fail("schedule", "a producer cannot follow a quota slot; use every, cron, times, once or manual")
-    answerer = _answerer(fields, allows_python)
-    timeout = fields.duration("timeout", PHASE_TIMEOUT, least=1) or PHASE_TIMEOUT
-    publishes = _names(fields, "publishes", "topic")
-    fields.finish()
-    if timing is None or answerer is None:  # finish() has raised; this is for the type checker
-        raise Invalid(FieldError("schedule", "missing"))
-    return Producer(name, timing, publishes, answerer, timeout)
-
-
-def _consumer(fields: Fields, name: str, allows_python: bool) -> Consumer:
-    fields.refuse_unknown((*CONSUMER, *CONSUMER_READ_BACK))
-    answerer = _answerer(fields, allows_python)
-    subscribe = _names(fields, "subscribe", "topic")
-    publishes = _names(fields, "publishes", "topic")
-    timeout = fields.duration("timeout", PHASE_TIMEOUT, least=1) or PHASE_TIMEOUT
-    mutates = fields.flag("mutate", True)
-    fields.finish()
-    if answerer is None:  # finish() has raised; this is for the type checker
-        raise Invalid(FieldError("handler", "missing"))
-    return Consumer(name, subscribe, publishes, answerer, mutates, timeout)
-
-
-def _names(fields: Fields, field: str, what: str) -> tuple[str, ...]:
-    listed = fields.raw(field)
-    if listed is None:
-        return ()
-    if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
-        fields.fail(field, f'{shown(listed)} is not a list of texts; write for example ["mail"]')
-        return ()
-    for wrong in filter(None, (faulty_name(item, what) for item in listed)):
-        fields.fail(field, wrong)
-    return tuple(dict.fromkeys(listed))
-
-
-def _answerer(fields: Fields, allows_python: bool) -> Answerer | None:
-    if not fields.has("handler"):
-        fields.fail("handler", 'missing; name a handler, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}')
-        return None
-    return fields.nested("handler", lambda inner: _read_answerer(inner, allows_python))
-
-
-def _read_answerer(fields: Fields, allows_python: bool) -> Answerer | None:
-    kinds = ("http", "command", "python") if allows_python else ("http", "command")
-    fields.refuse_unknown(kinds)
-    given = [kind for kind in kinds if fields.has(kind)]
-    if len(given) != 1:
-        fields.fail(given[-1] if given else "http", f"give exactly one of {', '.join(kinds)}")
-        return None
-    (kind,) = given
-    if kind == "python":
-        return Python(fields.text("python"))
-    answerer = fields.nested(kind, lambda inner: _outside(inner, kind))
-    return answerer if isinstance(answerer, Http | Command) else None
-
-
-def _outside(fields: Fields, kind: str) -> object:
-    """A URL or a program. The method, the body and the input are set by Wakeful."""
-    fields.refuse_unknown(("url", "headers") if kind == "http" else ("argv", "cwd", "env"))
-    return ACTION_READERS[kind](fields)
-
-
-def _answerer_to_json(answerer: Answerer) -> dict[str, Any]:
-    match answerer:
-        case Python(target):
-            return {"python": target}
-        case Http(url=url, headers=headers):
-            return {"http": {"url": url, **({"headers": dict(headers)} if headers else {})}}
-        case Command():
-            return action_to_json(answerer)

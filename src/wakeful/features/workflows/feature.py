@@ -12,8 +12,8 @@ from wakeful.core.fields import check_plain, shown
 from wakeful.core.refusals import Conflict
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.workflow.answers import NewMessage
-from wakeful.core.workflow.definition import WorkflowDefinition
-from wakeful.core.workflow.definition_json import STATUSES, check_workflow, clamped_workflow, workflow_from_json
+from wakeful.core.workflow.definition import STATUSES, WorkflowDefinition
+from wakeful.core.workflow.definition_json import check_workflow, clamped_workflow, workflow_from_json
 from wakeful.core.workflow.rows import MessageStatus, Origin, Status
 from wakeful.core.workflow.rows import Workflow as Row
 from wakeful.features.workflows import commands, queries

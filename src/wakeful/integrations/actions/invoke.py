@@ -13,9 +13,9 @@ from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
+from wakeful.core.exception_names import exception_name
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.schedule.actions import OUTPUT_MAX
-from wakeful.core.schedule.policies import exception_name
 from wakeful.integrations.actions.fire import FireView
 from wakeful.integrations.actions.registry import Target, UnknownCallable
 from wakeful.integrations.system.text import cap, one_line

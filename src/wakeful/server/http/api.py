@@ -1,6 +1,6 @@
 """The HTTP application: the routes of one app behind the middleware."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
@@ -12,6 +12,11 @@ from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
 from wakeful.config import SettingsStatus
+from wakeful.config.one_slot import SLOT
+from wakeful.core.description import Object
+from wakeful.core.schedule.definition import SCHEDULE
+from wakeful.core.schema_json import properties_of, schemas_of
+from wakeful.core.workflow.definition import WORKFLOW
 from wakeful.features.quota.feature import Quota
 from wakeful.observe.metrics import Gauges
 from wakeful.server.http import (
@@ -49,7 +54,6 @@ from wakeful.server.http.kept_responses import KeptAnswers
 from wakeful.server.http.logins import Logins
 from wakeful.server.http.middleware import BODY_MAX, Middleware
 from wakeful.server.http.requests import only_known_parameters
-from wakeful.server.http.slot_shapes import SlotDefinition
 
 _DESCRIPTION = (
     "The alarm clock for AI agents: schedules, and a ledger with the outcome of every planned instant. "
@@ -58,16 +62,16 @@ _DESCRIPTION = (
 )
 
 
-# Bodies that routes parse themselves, which FastAPI does not see.
+# What users write, by the shape that it is returned in.
+_DEFINITIONS: Final[Mapping[str, Object[Any]]] = {"Schedule": SCHEDULE, "Slot": SLOT, "Workflow": WORKFLOW}
+
+# Other bodies that routes parse themselves, which FastAPI does not see.
 _BODIES: Final[tuple[type[BaseModel], ...]] = (
     shapes.Problem,
-    shapes.Definition,
     shapes.Pause,
     shapes.Receipt,
     heartbeat_shapes.Wake,
     heartbeat_shapes.HookCall,
-    SlotDefinition,
-    workflow_shapes.WorkflowDefinition,
     workflow_shapes.NewMessage,
     workflow_shapes.Resolve,
     people_shapes.NewDelivery,
@@ -155,6 +159,10 @@ def _openapi(api: FastAPI) -> dict[str, Any]:
     known = made["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         known.pop(name, None)
+    known.update(schemas_of(*_DEFINITIONS.values()))
+    for name, definition in _DEFINITIONS.items():  # what a definition has, it is also returned with
+        if name in known:
+            known[name]["properties"] = properties_of(definition) | known[name]["properties"]
     for shape in _BODIES:
         described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
         known.update(described.pop("$defs", {}))

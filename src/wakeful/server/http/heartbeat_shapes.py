@@ -2,10 +2,14 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from wakeful.server.http.shapes import ActiveHours, At, Duration, Run, RunId, Shape
+from wakeful.core.schema_json import schema_of
+from wakeful.core.time.active_hours import DESCRIPTION
+from wakeful.server.http.shapes import At, Duration, Run, RunId, Shape
+
+ActiveHours = Annotated[dict[str, str], WithJsonSchema(schema_of(DESCRIPTION))]
 
 
 class Wake(Shape):

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from wakeful.app import Wakeful, WrittenSchedule
 from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.schedule.definition import SCHEDULE, SLUG_PATTERN
 from wakeful.core.time.instants import MINUTE, format_duration, format_instant
 from wakeful.features.schedules.queries import Choice
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
@@ -122,7 +122,7 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
     @router.put(
         "/{slug}",
         summary="Create or replace a schedule",
-        openapi_extra=body(shapes.Definition),
+        openapi_extra=body(SCHEDULE),
         responses={
             200: answer(shapes.Schedule, "Updated, or only checked.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
             201: answer(shapes.Schedule, "Created.", ETag=ETAG, Location="its URL"),

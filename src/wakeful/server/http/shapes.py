@@ -1,7 +1,7 @@
-"""Shapes of requests and responses, for OpenAPI.
+"""Shapes of requests and responses, for OpenAPI. Tests check the responses of all routes against them.
 
-They only describe: a definition is parsed by `core.schedule.definition_json`, which knows every rule and returns every
-error. Tests check the responses of all routes against these shapes.
+What users write (definitions of schedules, workflows and slots) is not here: its schema is made from its description
+(`core.schema_json`).
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -9,17 +9,15 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from wakeful.core.schedule.definition_json import ADDRESSEES_MAX
+from wakeful.core.description import COMPONENTS, Object
+from wakeful.core.kinds import DURATION_PATTERN
 
 Text = Annotated[str, Field(min_length=1)]
 Duration = Annotated[
     str,
-    Field(pattern=r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$", examples=["90s", "30m", "2h"]),
+    Field(pattern=DURATION_PATTERN, examples=["90s", "30m", "2h"]),
 ]
 At = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-30T09:00:00.000Z"])]
-# As written: with an offset, or without one if there is a zone field.
-WrittenAt = Annotated[str, Field(examples=["2026-01-30T09:00:00+01:00"])]
-Zone = Annotated[str, Field(examples=["Asia/Shanghai"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["daily-standup"])]
 RunId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["42"])]
 Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
@@ -38,190 +36,6 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
-class Cron(Shape):
-    """By a cron expression of five fields, or six with seconds."""
-
-    type: Literal["cron"]
-    expression: Annotated[str, Field(examples=["0 9 * * 1-5"])]
-    timezone: Zone | None = None
-
-
-class Every(Shape):
-    """At a fixed interval, aligned to an anchor."""
-
-    type: Literal["every"]
-    every: Duration
-    anchor: WrittenAt | None = None
-    timezone: Zone | None = None
-
-
-class Interval(Shape):
-    """Every given number of minutes."""
-
-    type: Literal["interval"]
-    interval_minutes: Annotated[float, Field(gt=0, examples=[60])]
-    anchor: WrittenAt | None = None
-    timezone: Zone | None = None
-
-
-class Once(Shape):
-    """Once."""
-
-    type: Literal["once", "at"]
-    at: WrittenAt
-    timezone: Zone | None = None
-
-
-class Times(Shape):
-    """At times of day."""
-
-    type: Literal["times"]
-    times: Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{2}:[0-9]{2}$")]], Field(min_length=1)]
-    timezone: Zone | None = None
-
-
-class AfterReset(Shape):
-    """After the reset of a quota slot."""
-
-    type: Literal["afterReset"]
-    slot: Text
-    offset_minutes: Annotated[float, Field(ge=0)] | None = None
-
-
-class Manual(Shape):
-    """Only on request."""
-
-    type: Literal["manual"]
-
-
-Timing = Annotated[Cron | Every | Interval | Once | Times | AfterReset | Manual, Field(discriminator="type")]
-
-
-class Command(Shape):
-    """Run a program."""
-
-    argv: Annotated[list[str], Field(min_length=1, examples=[["make", "report"]])]
-    cwd: str | None = None
-    env: dict[str, str] | None = None
-    stdin: str | None = None
-    output_max: Annotated[int, Field(ge=0)] | None = None
-    pass_env: Annotated[list[str], Field(max_length=100, examples=[["GH_TOKEN"]])] | None = None
-
-
-class Http(Shape):
-    """Send an HTTP request."""
-
-    url: Annotated[str, Field(examples=["http://127.0.0.1:9000/in"])]
-    method: str | None = None
-    headers: dict[str, str] | None = None
-    body: Any = None
-
-
-class Call(Shape):
-    """Call a Python function."""
-
-    target: Annotated[str, Field(min_length=1, examples=["package.module:function"])]
-    args: dict[str, Any] | None = None
-    isolate: Literal["process"] | None = None
-
-
-class Event(Shape):
-    """Queue a system event for the heartbeat."""
-
-    text: Text
-    context_key: str | None = None
-
-
-class Deliver(Shape):
-    """Where the reply goes."""
-
-    channel: Text
-    to: str | None = None
-
-
-class Retry(Shape):
-    """Retries of the same instant: how many, and how far apart."""
-
-    times: Annotated[int, Field(ge=0)] | None = None
-    delay: Duration | None = None
-    backoff: Annotated[int, Field(ge=1, le=10, description="factor from one delay to the next")] | None = None
-    delay_max: Annotated[Duration, Field(description="longest delay")] | None = None
-    on: Annotated[list[str], Field(description="for a call: only after these exceptions")] | None = None
-    give_up_on: Annotated[list[str], Field(description="for a call: never after these exceptions")] | None = None
-
-
-class AlertOption(Shape):
-    """When and where people are alerted; missing fields come from the settings."""
-
-    errors: Annotated[int, Field(ge=1, description="consecutive bad instants")] | None = None
-    within: Annotated[Duration, Field(description="or an instant still bad this long after its time")] | None = None
-    channel: Text | None = None
-
-
-class ActiveHours(Shape):
-    """The hours of the day in which it may start."""
-
-    start: str
-    end: str
-    timezone: Zone | None = None
-
-
-class _Written(Shape):
-    schedule: Timing
-    prompt: Text | None = None
-    command: Command | None = None
-    http: Http | None = None
-    call: Call | None = None
-    event: Event | None = None
-    agent: str | None = None
-    session_config: dict[str, Any] | None = None
-    enabled: bool | None = None
-    deliver: Annotated[
-        Deliver | Annotated[list[Deliver], Field(min_length=1, max_length=ADDRESSEES_MAX)] | None,
-        Field(description="one recipient, or several: each gets its own delivery"),
-    ] = None
-    catch_up: Literal["once", "skip", "all"] | None = None
-    catch_up_max: Annotated[int, Field(ge=1)] | None = None
-    max_lateness: Duration | None = None
-    overlap: Literal["skip", "queue"] | None = None
-    timeout: Duration | None = None
-    on_crash: Literal["retry", "unknown"] | None = None
-    retry: Retry | None = None
-    max_consecutive_errors: Annotated[int, Field(ge=0)] | None = None
-    active_hours: ActiveHours | None = None
-    stagger: Duration | None = None
-    success: Literal["accepted", "started", "finished"] | None = None
-    slot: str | None = None
-    lane: str | None = None
-    alert: Annotated[
-        AlertOption | Literal[False] | None,
-        Field(description="null: as in [alerts] in the settings; false: no alerts"),
-    ] = None
-
-
-class Definition(_Written):
-    """A definition: a schedule, and exactly one of prompt, command, http, call and event.
-
-    Read-only fields of a schedule are accepted and ignored, so that a response can be sent back."""
-
-    slug: Slug | None = None
-    status: Any = None
-    health: Any = None
-    status_reason: Any = None
-    last_run: Any = None
-    last_result: Any = None
-    last_outcome: Any = None
-    last_error: Any = None
-    session_id: Any = None
-    next_run: Any = None
-    consecutive_errors: Any = None
-    created_at: Any = None
-    updated_at: Any = None
-    version: Any = None
-    next: Any = None
-    description: Any = None
-
-
 class RunSummary(Shape):
     """A ledger row in short form."""
 
@@ -237,8 +51,8 @@ class RunSummary(Shape):
     planned_until: At | None = None
 
 
-class Schedule(_Written):
-    """A schedule: definition and state."""
+class Schedule(Shape):
+    """A schedule: definition and state. The fields of the definition are added from its description (`api`)."""
 
     slug: Slug
     enabled: bool
@@ -522,7 +336,7 @@ ALWAYS: Final = (400, 401, 403, 413, 503)
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The error responses of a route, besides the common ones."""
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {"application/problem+json": {"schema": {"$ref": f"{COMPONENTS}Problem"}}}
     return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*ALWAYS, *statuses})}
 
 
@@ -532,7 +346,7 @@ def answer(shape: type[BaseModel], text: str, **headers: str) -> dict[str, Any]:
     return {"model": shape, "description": text, **({"headers": spelt} if headers else {})}
 
 
-def body(shape: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
+def body(shape: type[BaseModel] | Object[Any], *, is_required: bool = True) -> dict[str, Any]:
     """A request body that the route parses itself."""
-    schema = {"$ref": f"#/components/schemas/{shape.__name__}"}
+    schema = {"$ref": COMPONENTS + (shape.name if isinstance(shape, Object) else shape.__name__)}
     return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}

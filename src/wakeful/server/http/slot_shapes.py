@@ -1,44 +1,10 @@
-"""Shapes of quota slots, for OpenAPI; they only describe."""
+"""Shapes of quota slots, for OpenAPI; the definition is described in `config.slots`."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wakeful.server.http.shapes import At, Duration, RunId, Shape, Zone
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$", examples=["main"])]
-Span = Annotated[Duration, Field(examples=["60m"])]
-Key = Annotated[
-    str | dict[str, str],
-    Field(description='the key, {"env": "NAME"} or {"file": "PATH"}; reads back masked', examples=[{"env": "GLM_KEY"}]),
-]
-TimeOfDay = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["09:00"])]
-
-
-class SlotDefinition(Shape):
-    """A slot definition; the allowed fields depend on the provider, as in wakeful.toml."""
-
-    enabled: bool | None = None
-    provider: Literal["glm", "http", "command"] | None = None
-    api_key: Key | None = None
-    base_url: str | None = None
-    model: str | None = None
-    quota_url: str | None = None
-    wake_url: str | None = None
-    wake_body: str | None = None
-    quota_argv: Annotated[list[str], Field(min_length=1)] | None = None
-    wake_argv: Annotated[list[str], Field(min_length=1)] | None = None
-    env: dict[str, Any] | None = None
-    percentage_key: str | None = None
-    reset_key: str | None = None
-    interval: Span | None = None
-    times: Annotated[list[TimeOfDay], Field(max_length=5)] | None = None
-    after_reset: Span | None = None
-    timezone: Zone | None = None
-    poll: Span | None = None
-    retry_window: Span | None = None
-    errors_max: Annotated[int, Field(ge=1, le=1000)] | None = None
-    backoff_cap: Span | None = None
+from wakeful.server.http.shapes import At, RunId, Shape
 
 
 class SlotPoint(Shape):
@@ -49,8 +15,8 @@ class SlotPoint(Shape):
     next_reset_time: At | None
 
 
-class Slot(SlotDefinition):
-    """A slot: definition and state."""
+class Slot(Shape):
+    """A slot: definition and state. The fields of the definition are added from its description (`api`)."""
 
     name: str
     source: Literal["settings", "store"]

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
+from wakeful.config.one_slot import SLOT
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
@@ -21,8 +22,7 @@ from wakeful.server.http.shapes import answer, body, problems
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", re.ASCII)
 # Read-only fields: ignored in a PUT, as with schedules.
-_READ_BACK: Final = frozenset(slot_shapes.Slot.model_fields) - frozenset(slot_shapes.SlotDefinition.model_fields)
-READ_BACK: Final = frozenset(slot_shapes.Slot.model_fields[name].alias or name for name in _READ_BACK)
+READ_BACK: Final = frozenset(field.alias or name for name, field in slot_shapes.Slot.model_fields.items())
 PATCH_BODY: Final = {
     "requestBody": {
         "required": True,
@@ -83,7 +83,7 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
     @router.put(
         "/{name}",
         summary="Create or replace a slot",
-        openapi_extra=body(slot_shapes.SlotDefinition),
+        openapi_extra=body(SLOT),
         responses={
             200: answer(slot_shapes.Slot, "Updated."),
             201: answer(slot_shapes.Slot, "Created.", Location="its URL"),

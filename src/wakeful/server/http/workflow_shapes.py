@@ -1,95 +1,15 @@
-"""Shapes of workflows, for OpenAPI. They only describe; the core parses."""
+"""Shapes of workflows, for OpenAPI; the definition is described in `core.workflow.definition`."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wakeful.server.http.shapes import At, Cron, Duration, Every, Interval, Manual, Once, RunId, Shape, Slug, Times
+from wakeful.server.http.shapes import At, RunId, Shape, Slug
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["mail"])]
 SessionId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["7"])]
 Status = Literal["draft", "ready", "active", "paused"]
 MessageStatus = Literal["pending", "reserved", "consumed", "skipped"]
-ProducerTiming = Annotated[Cron | Every | Interval | Once | Times | Manual, Field(discriminator="type")]
-
-
-class HttpHandler(Shape):
-    """Called with a POST."""
-
-    url: Annotated[str, Field(examples=["http://127.0.0.1:9100/poll"])]
-    headers: dict[str, str] | None = None
-
-
-class CommandHandler(Shape):
-    """Reads a request on stdin, writes a response to stdout."""
-
-    argv: Annotated[list[str], Field(min_length=1, examples=[["python", "handler.py"]])]
-    cwd: str | None = None
-    env: dict[str, str] | None = None
-
-
-class OverHttp(Shape):
-    """A handler at a URL."""
-
-    http: HttpHandler
-
-
-class ByCommand(Shape):
-    """A handler that is a program."""
-
-    command: CommandHandler
-
-
-class Producer(Shape):
-    """Publishes messages on its own schedule."""
-
-    schedule: ProducerTiming
-    publishes: list[Name] | None = None
-    handler: OverHttp | ByCommand
-    timeout: Duration | None = None
-    next_run: Any = None
-    queued: Any = None
-    last_run: Any = None
-    state: Any = None
-    held_until: Any = None
-    last_error: Any = None
-
-
-class Consumer(Shape):
-    """Consumes messages."""
-
-    subscribe: Annotated[list[Name], Field(min_length=1)]
-    publishes: list[Name] | None = None
-    handler: OverHttp | ByCommand
-    mutate: bool | None = None
-    timeout: Duration | None = None
-    wake_at: Any = None
-    dirty: Any = None
-    last_run: Any = None
-    state: Any = None
-    messages: Any = None
-    held_until: Any = None
-    last_error: Any = None
-
-
-class WorkflowDefinition(Shape):
-    """A workflow definition; read-only fields are ignored."""
-
-    id: Slug | None = None
-    status: Status | None = None
-    producers: dict[str, Producer] | None = None
-    consumers: dict[str, Consumer] | None = None
-    error: Any = None
-    error_at: Any = None
-    version: Any = None
-    origin: Any = None
-    created_at: Any = None
-    updated_at: Any = None
-    topics: Any = None
-    open_run: Any = None
-    session: Any = None
-    next_run: Any = None
-    limited_until: Any = None
 
 
 class Counts(Shape):

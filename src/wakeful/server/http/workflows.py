@@ -16,7 +16,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.core.schedule.definition import SLUG_PATTERN
 from wakeful.core.time.instants import parse_instant
 from wakeful.core.workflow.answers import read_message
-from wakeful.core.workflow.definition import NAME_PATTERN
+from wakeful.core.workflow.definition import NAME_PATTERN, WORKFLOW
 from wakeful.server.http import workflow_shapes as shapes
 from wakeful.server.http.etags import if_match, if_match_found, if_none_match, tag_of
 from wakeful.server.http.requests import read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
@@ -105,7 +105,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
     @router.put(
         "/{id}",
         summary="Deploy a workflow",
-        openapi_extra=body(shapes.WorkflowDefinition),
+        openapi_extra=body(WORKFLOW),
         responses={
             200: answer(shapes.Workflow, "Deployed again.", ETag=ETAG, **{"Wakeful-Warning": WARNING}),
             201: answer(shapes.Workflow, "Created.", ETag=ETAG, Location="its URL", **{"Wakeful-Warning": WARNING}),
