@@ -12,16 +12,17 @@ import pytest
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite import Crashed, SqliteStore, group
 from wakeful.stores.sqlite.connection import Opened, connect, set_up_writer
+from wakeful.stores.sqlite.database import SqliteDatabase
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.group import Call, GroupCommit, Operation
 from wakeful.stores.sqlite.migrate import migrations
-from wakeful.stores.sqlite.tx import SqliteTx
 
 
 def connection_of(tx: Tx) -> sqlite3.Connection:
     """The connection an operation runs on."""
-    assert isinstance(tx, SqliteTx)
-    return tx._connection
+    db = getattr(tx, "db", None)
+    assert isinstance(db, SqliteDatabase)
+    return db.connection
 
 
 def setting(name: str, value: str = "set") -> Operation:

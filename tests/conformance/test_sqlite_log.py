@@ -11,7 +11,7 @@ import pytest
 
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite import SqliteStore, connection, group, reader
-from wakeful.stores.sqlite.tx import SqliteTx
+from wakeful.stores.sqlite.database import SqliteDatabase
 
 PATIENCE_S = 60.0
 MOMENT_S = 0.02
@@ -21,8 +21,9 @@ ENDLESS = "WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n) SEL
 
 def endless(tx: Tx) -> None:
     """A read that never ends by itself."""
-    assert isinstance(tx, SqliteTx)
-    tx._connection.execute(ENDLESS).fetchall()
+    db = getattr(tx, "db", None)
+    assert isinstance(db, SqliteDatabase)
+    db.connection.execute(ENDLESS).fetchall()
 
 
 async def test_a_read_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,26 +16,15 @@ from wakeful.core.slot.slot import Slot
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
 from wakeful.stores import sqlite
-from wakeful.stores.sqlite import (
-    alarms,
-    answers,
-    bus,
-    cadences,
-    channels,
-    deliveries,
-    inbox,
-    incidents,
-    lanes,
-    meta,
-    runs,
-    schedules,
-    slots,
-)
+from wakeful.stores.shared import answers, bus, channels, deliveries, inbox, incidents, meta, schedules, slots
+from wakeful.stores.shared.database import Sql
+from wakeful.stores.sqlite import alarms, cadences, lanes, new_schedules, runs
 from wakeful.stores.sqlite.connection import connect
+from wakeful.stores.sqlite.database import translated
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.migrate import migrations
 
-HOT = {
+HOT: dict[str, Sql] = {
     "alarms.SET": alarms.SET,
     "alarms.MOVE": alarms.MOVE,
     "alarms.MOVE_ALIKE": alarms.MOVE_ALIKE,
@@ -57,7 +46,7 @@ HOT = {
     "deliveries.HEAD": deliveries.HEAD,
     "deliveries.OF_RUNS": deliveries.OF_RUNS,
     "deliveries.PAGE_OF_STATUS": deliveries.PAGE_OF_STATUS,
-    "deliveries.PRUNE": deliveries.PRUNE,
+    "deliveries.OLD": deliveries.OLD,
     "inbox.PAGE_OF_UNREAD": inbox.PAGE_OF_UNREAD,
     "incidents.OPEN_OF": incidents.OPEN_OF,
     "lanes.HOLDERS_OF": lanes.HOLDERS_OF,
@@ -87,7 +76,7 @@ HOT = {
     "schedules.BY_SLUGS": schedules.BY_SLUGS,
     "schedules.PAGE": schedules.PAGE,
     "schedules.REMOVED_BY_SLUG": schedules.REMOVED_BY_SLUG,
-    "schedules.TAKEN": schedules.TAKEN,
+    "new_schedules.TAKEN": new_schedules.TAKEN,
     "slots.BY_NAMES": slots.BY_NAMES,
     "slots.LOCK": slots.LOCK,
     **{f"slots.DUE {kind}": sql for kind, sql in slots.DUE.items()},
@@ -100,6 +89,8 @@ WHOLE = (
     "SCAN wanted",
     "SCAN freed",
     "SCAN due",
+    "SCAN persons",
+    "SCAN planned",
     "SCAN opened",
     "SCAN started",
     "SCAN new",
@@ -126,8 +117,9 @@ def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     opened.close()
 
 
-def plan_of(connection: sqlite3.Connection, sql: str) -> list[str]:
+def plan_of(connection: sqlite3.Connection, statement: Sql) -> list[str]:
     """The steps SQLite would take."""
+    sql = translated(statement).text
     names = re.findall(r":(\w+)", sql)
     parameters = dict.fromkeys(names, "[1]") if names else ["[1]"] * sql.count("?")
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]

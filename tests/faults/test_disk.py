@@ -134,5 +134,5 @@ async def test_every_commit_is_synced(tmp_path: Path) -> None:
 
 
 def _pragma(tx: Any, name: str) -> object:
-    (value,) = tx._connection.execute(f"PRAGMA {name}").fetchone()
+    (value,) = tx.db.connection.execute(f"PRAGMA {name}").fetchone()
     return value

@@ -14,7 +14,7 @@ from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres import CommitUnknown, PostgresStore, Timeouts, fate, writer
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Connector
-from wakeful.stores.postgres.tx import PostgresTx
+from wakeful.stores.shared.tx import StoreTx
 from wakeful.testing.conformance_rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 
 IMPATIENT = Timeouts(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
@@ -30,7 +30,7 @@ async def store(url: str) -> AsyncIterator[PostgresStore]:
 
 def _backend(tx: Any) -> int:
     """The server's process behind a transaction."""
-    return int(tx.meta._session.connection.pgconn.backend_pid)
+    return int(tx.db.session.connection.pgconn.backend_pid)
 
 
 def _kill(server: Server, pid: int) -> None:
@@ -167,7 +167,7 @@ async def test_transactions_that_collide_are_run_again(store: PostgresStore) -> 
     both_hold_one = threading.Barrier(2, timeout=PATIENCE)
     runs: list[int] = []
 
-    def operation(tx: PostgresTx, first: int, second: int) -> int:
+    def operation(tx: StoreTx, first: int, second: int) -> int:
         runs.append(first)
         tx.cadences.lock([first])
         if runs.count(first) == 1:

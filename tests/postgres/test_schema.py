@@ -7,21 +7,21 @@ from typing import Any
 import psycopg
 import pytest
 
+from conformance.test_shared_sql import shared_statements
 from postgres.server import Server, schema_of
 from wakeful.stores.postgres import (
     DatabaseRefused,
     PostgresStore,
     alarms,
     cadences,
-    deliveries,
     lanes,
-    nodes,
     runs,
-    schedules,
 )
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
+from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.migrate import migrations, version_of
+from wakeful.stores.shared import deliveries, nodes, schedules
 
 
 async def test_many_openers_make_the_schema_once(url: str, server: Server) -> None:
@@ -108,14 +108,14 @@ HOT = {
     "lanes.TAKE": lanes.TAKE,
     "lanes.HEADS": lanes.HEADS,
     "lanes.UNPARK": lanes.UNPARK,
-    "schedules.BY_SLUGS": schedules.BY_SLUGS,
-    "schedules.BY_IDS": schedules.BY_IDS,
-    "schedules.PAGE": schedules.PAGE,
-    "deliveries.DUE": deliveries.DUE,
-    "deliveries.FIND": deliveries.FIND,
-    "deliveries.HEAD": deliveries.HEAD,
-    "deliveries.PAGE_OF_STATUS": deliveries.PAGE_OF_STATUS,
-    "nodes.WITH_LEFTOVERS": nodes.WITH_LEFTOVERS,
+    "schedules.BY_SLUGS": translated(schedules.BY_SLUGS).text,
+    "schedules.BY_IDS": translated(schedules.BY_IDS).text,
+    "schedules.PAGE": translated(schedules.PAGE).text,
+    "deliveries.DUE": translated(deliveries.DUE).text,
+    "deliveries.FIND": translated(deliveries.FIND).text,
+    "deliveries.HEAD": translated(deliveries.HEAD).text,
+    "deliveries.PAGE_OF_STATUS": translated(deliveries.PAGE_OF_STATUS).text,
+    "nodes.WITH_LEFTOVERS": translated(nodes.WITH_LEFTOVERS).text,
 }
 # `nodes` has a row for each incarnation of the last weeks; `walk` and the like are the query's own.
 SMALL = {"nodes"}
@@ -140,6 +140,20 @@ async def test_what_is_asked_often_is_sought_and_never_scanned(url: str, server:
             inner = {node["Plans"][1]["Node Type"] for node in _nodes(plan) if node["Node Type"] == "Nested Loop"}
             if name != "runs.MARK":  # it is bounded by its ids, whichever way it goes
                 assert not inner & {"Function Scan", "CTE Scan", "Subquery Scan"}, f"{name} repeats its batch"
+
+
+async def test_postgres_understands_every_shared_statement(url: str) -> None:
+    """Written once for both databases, and prepared here as the store does, for writing and for reading."""
+    await (await PostgresStore.open(url)).close()
+    with connect(parse(url), Timeouts()) as connection:
+        for name, sql in shared_statements().items():
+            for is_reading in (False, True):
+                text = translated(sql, is_reading=is_reading).text
+                try:
+                    connection.execute(f"PREPARE shared AS {text}".encode(), prepare=False)
+                except psycopg.Error as error:
+                    pytest.fail(f"{name}: {error}")
+                connection.execute(b"DEALLOCATE shared", prepare=False)
 
 
 def _fill(connection: psycopg.Connection[Any], n: int) -> None:

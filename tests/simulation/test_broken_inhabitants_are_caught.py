@@ -32,11 +32,11 @@ from wakeful.features.workflows import settling
 from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
-from wakeful.stores.sqlite import deliveries
-from wakeful.stores.sqlite.deliveries import SqliteDeliveries
-from wakeful.stores.sqlite.messages import SqliteMessages
-from wakeful.stores.sqlite.slots import SqliteSlots
-from wakeful.stores.sqlite.system_events import SqliteSystemEvents
+from wakeful.stores.shared import deliveries
+from wakeful.stores.shared.deliveries import SharedDeliveries
+from wakeful.stores.shared.messages import SharedMessages
+from wakeful.stores.shared.slots import SharedSlots
+from wakeful.stores.shared.system_events import SharedSystemEvents
 from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
@@ -74,13 +74,12 @@ def arrivals_are_not_noted(patch: Patch) -> None:
 
 def newest_first(patch: Patch) -> None:
     """Whoever wrote last is served first."""
-    head = "SELECT delivery_id FROM deliveries WHERE addressee_id = ? AND status = 'pending' ORDER BY 1 DESC LIMIT 1"
+    head = "SELECT delivery_id FROM deliveries WHERE addressee_id = :id AND status = 'pending' ORDER BY 1 DESC LIMIT 1"
 
-    def newest(self: SqliteDeliveries, addressee_id: int) -> Delivery | None:
-        found = self._connection.execute(head, (addressee_id,)).fetchone()
-        return None if found is None else self.get(found[0])
+    def newest(self: SharedDeliveries, addressee_id: int) -> Delivery | None:
+        return next((self.get(delivery_id) for (delivery_id,) in self._db.rows(head, id=addressee_id)), None)
 
-    patch.setattr(SqliteDeliveries, "head", newest)
+    patch.setattr(SharedDeliveries, "head", newest)
 
 
 def give_up_at_once(patch: Patch) -> None:
@@ -100,12 +99,12 @@ def failures_count_as_arrived(patch: Patch) -> None:
 
 def attempts_are_not_counted(patch: Patch) -> None:
     """An attempt is not written before it is made."""
-    save = SqliteDeliveries.save
+    save = SharedDeliveries.save
 
-    def uncounted(self: SqliteDeliveries, row: Delivery) -> None:
+    def uncounted(self: SharedDeliveries, row: Delivery) -> None:
         save(self, row._replace(attempts=0))
 
-    patch.setattr(SqliteDeliveries, "save", uncounted)
+    patch.setattr(SharedDeliveries, "save", uncounted)
 
 
 def a_new_id_each_time(patch: Patch) -> None:
@@ -132,8 +131,9 @@ def everyone_is_told_the_same_twice(patch: Patch) -> None:
     """Neither the queue nor the store looks whether a run has told an addressee before."""
     patch.setattr(replies, "addressees_of", lambda definition: addressees_of(definition) * 2)
     patch.setattr(queue, "_is_queued", lambda *_: False)
-    add = deliveries.ADD.replace(":run_id IS NULL OR", "1 OR")
-    patch.setattr(deliveries, "ADD", add)
+    unchecked = deliveries.ADD.replace("CAST(:run_id AS bigint) IS NULL OR", "1 OR")
+    assert unchecked != deliveries.ADD
+    patch.setattr(deliveries, "ADD", unchecked)
 
 
 def a_delivery_without_an_alarm(patch: Patch) -> None:
@@ -171,14 +171,14 @@ def acknowledge_everything(patch: Patch) -> None:
 
 def acknowledge_whatever_became_of_it(patch: Patch) -> None:
     """A turn takes its events with it when it begins."""
-    carry = SqliteSystemEvents.carry
+    carry = SharedSystemEvents.carry
 
-    def taken(self: SqliteSystemEvents, run_id: int) -> list[SystemEvent]:
+    def taken(self: SharedSystemEvents, run_id: int) -> list[SystemEvent]:
         events = carry(self, run_id)
         self.remove_many([event.event_id for event in events])
         return events
 
-    patch.setattr(SqliteSystemEvents, "carry", taken)
+    patch.setattr(SharedSystemEvents, "carry", taken)
 
 
 def acknowledge_nothing(patch: Patch) -> None:
@@ -276,16 +276,16 @@ def unsent_wakes_wait_ever_longer(patch: Patch) -> None:
 
 def the_run_is_kept(patch: Patch) -> None:
     """A slot goes on waiting for a run that has ended."""
-    save_many = SqliteSlots.save_many
+    save_many = SharedSlots.save_many
     known: dict[int, int] = {}
 
-    def keeping(self: SqliteSlots, slots: Sequence[Slot]) -> None:
+    def keeping(self: SharedSlots, slots: Sequence[Slot]) -> None:
         for slot in slots:
             if slot.wake_run_id is not None:
                 known[slot.slot_id] = slot.wake_run_id
         save_many(self, [slot._replace(wake_run_id=slot.wake_run_id or known.get(slot.slot_id)) for slot in slots])
 
-    patch.setattr(SqliteSlots, "save_many", keeping)
+    patch.setattr(SharedSlots, "save_many", keeping)
 
 
 # -- workflows --------------------------------------------------------------------------------------------------------
@@ -342,12 +342,12 @@ def consumed_goes_back(patch: Patch) -> None:
 
 def consumed_when_prepared(patch: Patch) -> None:
     """What is reserved counts as consumed before anything has happened."""
-    save_many = SqliteMessages.save_many
+    save_many = SharedMessages.save_many
 
-    def early(self: SqliteMessages, messages: Sequence[Message]) -> None:
+    def early(self: SharedMessages, messages: Sequence[Message]) -> None:
         save_many(self, [one._replace(status="consumed") if one.status == "reserved" else one for one in messages])
 
-    patch.setattr(SqliteMessages, "save_many", early)
+    patch.setattr(SharedMessages, "save_many", early)
 
 
 def nobody_looks_at_messages(patch: Patch) -> None:

@@ -11,10 +11,11 @@ from typing import Final
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import ALARM_RUN, Alarm
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import arrays, columns_of, ids, insert_into, int_array, texts
+from wakeful.stores.postgres.rows import arrays, ids, insert_into, int_array, texts
+from wakeful.stores.shared.database import columns_of, texts_of
 
 _COLUMNS = columns_of(Alarm, "alarms")
-_TEXTS: Final = frozenset({"kind", "lane"})
+_TEXTS: Final = texts_of(Alarm)
 
 # Insert or update alarms. An unchanged one (each settle derives it again) does not touch the due index.
 SET = f"""

@@ -8,20 +8,21 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.due import due_of
+from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.rows import (
     arrays,
     arrays_of,
-    columns_of,
-    fields_of,
     ids,
     insert_into,
     update_of,
     update_some,
 )
+from wakeful.stores.shared.database import Table, texts_of
+from wakeful.stores.shared.queries import due_of
 
-_COLUMNS = columns_of(Cadence, "cadences")
-_TEXTS: Final = frozenset({"state", "state_reason", "last_outcome", "last_error", "session_id", "session_node"})
+_CADENCES = Table("cadences", Cadence, key=("schedule_id",))
+_COLUMNS = _CADENCES.columns
+_TEXTS: Final = texts_of(Cadence)
 
 # Insert cadences.
 ADD = insert_into("cadences", Cadence, _TEXTS)
@@ -33,7 +34,8 @@ LOOK = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id = ANY($1::bigint[]) O
 LOCK = f"{LOOK} FOR UPDATE"
 
 # Cadences whose alarm is due, oldest first; without and with locks.
-LOOK_DUE, DUE = due_of("schedule", "cadences", "schedule_id", fields_of(Cadence))
+_DUE = due_of("schedule", _CADENCES)
+LOOK_DUE, DUE = translated(_DUE, is_reading=True).text, translated(_DUE).text
 
 # Update cadences.
 SAVE = update_of("cadences", Cadence, _TEXTS, key="schedule_id")

@@ -11,11 +11,12 @@ from wakeful.stores.postgres.clock import PostgresClock
 from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, unavailable
 from wakeful.stores.postgres.migrate import DatabaseRefused, migrations, version_of
 from wakeful.stores.postgres.reader import BEGIN
-from wakeful.stores.postgres.tx import PostgresTx
+from wakeful.stores.postgres.tx import tx_on
+from wakeful.stores.shared.tx import StoreTx
 
 
 @contextmanager
-def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
+def looking(url: str) -> Iterator[tuple[StoreTx, Instant]]:
     """One consistent snapshot, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
     connector = Connector(parse(url), Timeouts())
     connection: Connection = connector.open()
@@ -24,7 +25,7 @@ def looking(url: str) -> Iterator[tuple[PostgresTx, Instant]]:
         session, clock = Session(connection, is_reading=True, on_time=lambda _: None), PostgresClock()
         connection.execute(BEGIN + connection.preamble, prepare=False)
         clock.set_by(session)
-        yield PostgresTx(session), clock.read().now
+        yield tx_on(session), clock.read().now
     except psycopg.Error as error:
         raise unavailable(error) from error
     finally:

@@ -5,21 +5,12 @@ not on round trips. The arrays are written here, as text: the driver checks the 
 ten times as much. Statements have the same text for every size, so they stay prepared.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from wakeful.stores.shared.database import fields_of
+
 _NULL: Final = "NULL"
-
-
-def fields_of(row: type[NamedTuple]) -> tuple[str, ...]:
-    """The column names of a row type, in order."""
-    fields: Any = row._fields
-    return tuple(fields)
-
-
-def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
-    """The columns of a row type, qualified, in order; those in `left_out` are NULL."""
-    return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in fields_of(row))
 
 
 def unnest_of(names: Sequence[str], texts: frozenset[str]) -> str:

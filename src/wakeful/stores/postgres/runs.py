@@ -18,8 +18,6 @@ from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
 from wakeful.stores.postgres.rows import (
     arrays,
     arrays_of,
-    columns_of,
-    fields_of,
     ids,
     insert_into,
     int_array,
@@ -28,14 +26,13 @@ from wakeful.stores.postgres.rows import (
     update_some,
 )
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
+from wakeful.stores.shared.database import columns_of, fields_of, texts_of
 from wakeful.stores.started import is_just_started
 
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
 _FIXED: Final = ("kind", "schedule_id", "occurrence")
-_TEXTS: Final = frozenset(
-    {"kind", "trigger", "outcome", "reason", "rung", "lane", "error", "result", "ladder", "process", "definition"}
-)
+_TEXTS: Final = texts_of(Run)
 
 # Take the next n run ids. The sequence never returns one twice, and claims do not wait for each other.
 RESERVE_IDS = "SELECT nextval('run_ids') FROM generate_series(1, $1::bigint)"
@@ -126,7 +123,7 @@ KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY
 OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($2::bigint[]) AND {_IS_HELD} ORDER BY run_id FOR UPDATE"
 
 # Insert attempts that ended without closing their runs.
-ADD_ATTEMPTS = insert_into("attempts", Attempt, frozenset({"outcome", "rung", "error"}))
+ADD_ATTEMPTS = insert_into("attempts", Attempt, texts_of(Attempt))
 
 # Earlier attempts of these runs, in order.
 ATTEMPTS = f"""

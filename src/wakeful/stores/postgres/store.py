@@ -15,9 +15,9 @@ from wakeful.stores.postgres.connection import Connection, Connector, Session, T
 from wakeful.stores.postgres.listener import ListenerWorker, notify_of
 from wakeful.stores.postgres.migrate import Migration, migrate, migrations
 from wakeful.stores.postgres.reader import ReaderWorker
-from wakeful.stores.postgres.tx import PostgresTx
 from wakeful.stores.postgres.workers import Call, Workers
 from wakeful.stores.postgres.writer import WriterWorker
+from wakeful.stores.shared.tx import StoreTx
 
 T = TypeVar("T")
 
@@ -68,11 +68,11 @@ class PostgresStore:
         """The clock that all nodes of this database share."""
         return self._clock
 
-    async def write(self, operation: Callable[[PostgresTx], T]) -> T:
+    async def write(self, operation: Callable[[StoreTx], T]) -> T:
         """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
         return await self._ask(self._writers, operation)
 
-    async def read(self, operation: Callable[[PostgresTx], T]) -> T:
+    async def read(self, operation: Callable[[StoreTx], T]) -> T:
         """Run it on a consistent snapshot, without changing anything."""
         return await self._ask(self._readers, operation)
 

@@ -29,8 +29,9 @@ from wakeful.stores.postgres.connection import (
     unavailable,
 )
 from wakeful.stores.postgres.fate import UncertainCommit, resolve
-from wakeful.stores.postgres.tx import PostgresTx
+from wakeful.stores.postgres.tx import tx_on
 from wakeful.stores.postgres.workers import Fate
+from wakeful.stores.shared.tx import StoreTx
 
 REPEATS_MAX: Final = 10
 PAUSE_MAX_S: Final = 0.05
@@ -56,7 +57,7 @@ class WriterWorker:
         # commits of all nodes, and undo the transaction if the server's notification queue is full.
         self._commit_and_notify = b"COMMIT; " + notify
         self._session: Session | None = None
-        self._tx: PostgresTx | None = None
+        self._tx: StoreTx | None = None
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate:
         for repeats_left in reversed(range(REPEATS_MAX)):
@@ -95,7 +96,7 @@ class WriterWorker:
         self._commit(session, doubt)
         return value, None
 
-    def _begin(self) -> tuple[Session, PostgresTx, UncertainCommit]:
+    def _begin(self) -> tuple[Session, StoreTx, UncertainCommit]:
         """Begin on the current connection. One that died while idle is replaced silently, and so is one that breaks
         before it was used: nothing has been sent on it yet."""
         for tries_left in reversed(range(BEGINS_MAX)):
@@ -111,13 +112,13 @@ class WriterWorker:
                 self._connector.note(error)
         raise AssertionError("unreachable")
 
-    def _take(self) -> tuple[Session, PostgresTx, bool]:
+    def _take(self) -> tuple[Session, StoreTx, bool]:
         if self._session is not None and self._tx is not None:
             return self._session, self._tx, False
         self._session = session = Session(
             self._connector.open(), is_reading=False, on_time=self._on_time, uncertain=self._uncertain
         )
-        self._tx = tx = PostgresTx(session)
+        self._tx = tx = tx_on(session)
         return session, tx, True
 
     def _commit(self, session: Session, doubt: UncertainCommit) -> None:

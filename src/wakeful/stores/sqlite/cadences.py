@@ -7,10 +7,9 @@ from sqlite3 import Connection
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
-from wakeful.stores.sqlite.due import due_of
+from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import (
     alike,
-    columns_of,
     ids,
     insert_into,
     pairs,
@@ -36,8 +35,17 @@ _begun = attrgetter(*_BEGUN)
 # Cadences by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
 
-# Cadences whose alarm is due, oldest first.
-DUE = due_of("schedule", "cadences", "schedule_id", _COLUMNS)
+# Cadences whose alarm is due, oldest first: one seek for each priority, merged before the rows are read.
+_OF_PRIORITY = """
+  SELECT ref, due_at FROM alarms INDEXED BY alarms_due
+  WHERE kind = 'schedule' AND priority = {priority} AND parked = 0 AND due_at IS NOT NULL AND due_at <= :now"""
+DUE = f"""
+WITH due AS ({_OF_PRIORITY.format(priority=0)}
+  UNION ALL{_OF_PRIORITY.format(priority=1)}
+  ORDER BY due_at, ref LIMIT :limit
+)
+SELECT {_COLUMNS} FROM due CROSS JOIN cadences ON cadences.schedule_id = due.ref ORDER BY due.due_at, due.ref
+"""
 
 # Update a cadence.
 SAVE = update_of("cadences", Cadence, key=("schedule_id",))

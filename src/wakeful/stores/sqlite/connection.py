@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.sqlite.tx import SqliteTx
+from wakeful.stores.shared.tx import StoreTx
+from wakeful.stores.sqlite.tx import tx_on
 
 Synchronous: TypeAlias = Literal["FULL", "OFF"]
 
@@ -65,7 +66,7 @@ class Opened(NamedTuple):
     """A connection and its transaction object."""
 
     connection: sqlite3.Connection
-    tx: SqliteTx
+    tx: StoreTx
     path: Path
     file_id: tuple[int, int]
 
@@ -114,14 +115,14 @@ def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synch
     if sys.platform == "darwin":  # there, an ordinary fsync leaves the data in the drive's cache
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA checkpoint_fullfsync = ON")
-    return Opened(connection, SqliteTx(connection), path, _file_id(path))
+    return Opened(connection, tx_on(connection), path, _file_id(path))
 
 
 def open_reader(path: Path) -> Opened:
     """A read-only connection."""
     connection = connect(path)
     connection.execute("PRAGMA query_only = ON")
-    return Opened(connection, SqliteTx(connection), path, _file_id(path))
+    return Opened(connection, tx_on(connection), path, _file_id(path))
 
 
 def is_unavailable(error: BaseException) -> bool:

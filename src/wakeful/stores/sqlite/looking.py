@@ -10,21 +10,22 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.connection import is_damage, unavailable
 from wakeful.stores.sqlite.files import inspect
 from wakeful.stores.sqlite.migrate import DatabaseRefused, migrations, version_of
-from wakeful.stores.sqlite.tx import SqliteTx
+from wakeful.stores.sqlite.tx import tx_on
 
 
 @contextmanager
-def looking(path: Path) -> Iterator[SqliteTx]:
+def looking(path: Path) -> Iterator[StoreTx]:
     """One consistent snapshot of the database at this path. Raises `DatabaseRefused` or `StoreUnavailable`."""
     try:
         inspect(path)
         with closing(_connect(path)) as connection:
             _check_version(version_of(connection), path)
             connection.execute("BEGIN")
-            yield SqliteTx(connection)
+            yield tx_on(connection)
     except sqlite3.Error as error:
         if is_damage(error):
             raise DatabaseRefused(f"{path} is damaged ({error}); restore a backup") from error

@@ -9,8 +9,10 @@ set (`alike`), which costs a third of binding and stepping row by row.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from wakeful.stores.shared.database import fields_of
 
 Row = TypeVar("Row")
 Values: TypeAlias = tuple[Any, ...]
@@ -23,22 +25,22 @@ PROBED: Final = 16
 
 def insert_into(table: str, row: type[NamedTuple]) -> str:
     """Insert one row. The columns are named: a later release may add some with a default."""
-    names = _fields(row)
+    names = fields_of(row)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
 
 
 def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed: tuple[str, ...] = ()) -> str:
     """Update one row by its key; the parameters are the row. `fixed` columns never change, and naming them would touch
     their indexes."""
-    given = ", ".join(f"? AS {name}" for name in _fields(row))
-    changed = ", ".join(f"{name} = new.{name}" for name in _fields(row) if name not in key + fixed)
+    given = ", ".join(f"? AS {name}" for name in fields_of(row))
+    changed = ", ".join(f"{name} = new.{name}" for name in fields_of(row) if name not in key + fixed)
     found = " AND ".join(f"{table}.{name} = new.{name}" for name in key)
     return f"UPDATE {table} SET {changed} FROM (SELECT {given}) AS new WHERE {found}"
 
 
 def upsert_into(table: str, row: type[NamedTuple], *, key: tuple[str, ...]) -> str:
     """Insert or update one row by its key."""
-    changed = ", ".join(f"{name} = excluded.{name}" for name in _fields(row) if name not in key)
+    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key)
     return f"{insert_into(table, row)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
 
 
@@ -63,11 +65,6 @@ def alike(rows: Sequence[Row], values: Callable[[Row], Values]) -> tuple[list[tu
     return [(shared, group) for shared, group in groups.items() if len(group) >= ALIKE_MIN], few
 
 
-def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
-    """The columns of a row type, qualified, in order; those in `left_out` are NULL."""
-    return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in _fields(row))
-
-
 def plain(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Rows as plain tuples: sqlite3 reads those directly, and named ones item by item at twice the cost."""
     return map(tuple, rows)
@@ -90,8 +87,3 @@ def texts(keys: Iterable[str]) -> str:
 
 def _places(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} = ?" for name in columns)
-
-
-def _fields(row: type[NamedTuple]) -> tuple[str, ...]:
-    fields: Any = row._fields
-    return tuple(fields)

@@ -13,9 +13,9 @@ from wakeful.core.time.instants import Instant
 from wakeful.ports.ledger import GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
+from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import (
     alike,
-    columns_of,
     ids,
     insert_into,
     pairs,

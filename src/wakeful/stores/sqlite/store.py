@@ -5,9 +5,10 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from wakeful.ports.store import StoreUnavailable
+from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.clock_hold import ClockHold
 from wakeful.stores.sqlite.connection import (
     LOG_LARGE_BYTES,
@@ -22,10 +23,12 @@ from wakeful.stores.sqlite.files import check, create, faults_in, inspect, place
 from wakeful.stores.sqlite.group import Call, GroupCommit
 from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate, migrations
 from wakeful.stores.sqlite.reader import InlineReader, Reader, ReaderThreads
-from wakeful.stores.sqlite.tx import SqliteTx
 from wakeful.stores.sqlite.writer import Hook, InlineWriter, Writer, WriterThread
 
 T = TypeVar("T")
+
+# Changes when another connection has written.
+DATA_VERSION: Final = "PRAGMA data_version"
 
 READERS = 2
 
@@ -80,7 +83,7 @@ class SqliteStore:
         steps = GroupCommit(opened, lambda: _reopen(where, synchronous))
         return cls(where, InlineWriter(steps, hook, die), reader, clock)
 
-    async def write(self, operation: Callable[[SqliteTx], T]) -> T:
+    async def write(self, operation: Callable[[StoreTx], T]) -> T:
         """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
@@ -88,7 +91,7 @@ class SqliteStore:
         self._writer.submit(Call(operation, future))
         return await future
 
-    async def read(self, operation: Callable[[SqliteTx], T]) -> T:
+    async def read(self, operation: Callable[[StoreTx], T]) -> T:
         """Run it on a consistent snapshot, without changing anything."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
@@ -120,11 +123,11 @@ class SqliteStore:
         Read on the writing connection, because it is the only one that does not report our own writes.
         """
         try:
-            version = await self.write(SqliteTx.data_version)
+            ((version,),) = await self.write(lambda tx: tx.db.rows(DATA_VERSION))
         except StoreUnavailable:
             return True
         before, self._data_version = self._data_version, version
-        return version != before
+        return bool(version != before)
 
     async def check(self) -> list[str]:
         """Check the whole file; returns the errors found."""

@@ -1,0 +1,114 @@
+"""Nodes. Changes to nodes do not concern other nodes, so most of this is not announced to them."""
+
+from collections.abc import Sequence
+
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
+from wakeful.ports.store import Node
+from wakeful.stores.shared.database import Database, columns_of
+
+_COLUMNS = columns_of(Node, "nodes")
+
+# A new incarnation.
+REGISTER = """
+INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity)
+VALUES (:name, :host, :pid, :now, :lease_until, :now, 0, 0, :capacity) RETURNING node_id
+"""
+
+# Extend the lease, unless it was taken.
+RENEW = """
+UPDATE nodes SET last_tick_at = :now, lease_until = :lease_until, lag = :lag, running = :running, capacity = :capacity
+WHERE node_id = :node_id AND voided_at IS NULL RETURNING node_id
+"""
+
+# Publish the settings hash of a node.
+PUBLISH = "UPDATE nodes SET terms = :terms WHERE node_id = :node_id"
+
+# Whether a node has its lease; voiding it waits until our commit, and then finds what we claimed.
+HOLD = """
+SELECT 1 FROM nodes WHERE node_id = :node_id AND voided_at IS NULL AND lease_until >= :lease_until FOR SHARE
+"""
+
+# Nodes that are not voided and whose lease expired, or is implausible; locked until they are voided. A node that is
+# renewing at this moment, or being voided by another one, is skipped: it is alive, or already handled. So voiding never
+# waits for a lock, and cannot deadlock.
+EXPIRED = f"""
+SELECT {_COLUMNS} FROM nodes
+WHERE voided_at IS NULL AND (lease_until <= :now OR lease_until > :beyond) ORDER BY node_id FOR UPDATE SKIP LOCKED
+"""
+
+# Of these, those that still have their lease, locked.
+NOT_VOIDED = """
+SELECT node_id FROM nodes WHERE voided_at IS NULL AND node_id IN :node_ids ORDER BY node_id FOR UPDATE
+"""
+
+# Void nodes.
+VOID = "UPDATE nodes SET voided_at = :now WHERE node_id IN :node_ids RETURNING node_id"
+
+_OWNS = """
+EXISTS (
+  SELECT 1 FROM runs INDEXED BY runs_held WHERE owner = nodes.node_id AND (outcome = 'running' OR stuck = 1)
+)
+"""
+
+# Voided nodes that still own runs.
+WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_OWNS} ORDER BY node_id"
+
+# All incarnations.
+ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
+
+# Delete old voided incarnations that own nothing.
+PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND NOT {_OWNS} RETURNING node_id"
+
+
+class SharedNodes:
+    """See `ports.store.Nodes`."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
+        self._db.enter()
+        ((node_id,),) = self._db.rows(
+            REGISTER, name=name, host=host, pid=pid, now=now, lease_until=lease_until, capacity=capacity
+        )
+        return int(node_id)
+
+    def renew(
+        self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
+    ) -> bool:
+        """Extend the lease; False if it was taken, and also if it is uncertain what we own: then the lease is given up
+        here, and the caller enters again as if it had been taken."""
+        if not self._db.may_renew():
+            self.void([node_id], now=now)
+            return False
+        return bool(
+            self._db.rows(
+                RENEW, node_id=node_id, now=now, lease_until=lease_until, lag=lag, running=running, capacity=capacity
+            )
+        )
+
+    def publish(self, node_id: int, *, terms: str) -> None:
+        self._db.change(PUBLISH, node_id=node_id, terms=terms)
+
+    def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
+        return bool(self._db.rows(HOLD, node_id=node_id, lease_until=lease_until))
+
+    def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
+        return list(map(Node._make, self._db.rows(EXPIRED, now=now, beyond=beyond)))
+
+    def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
+        held = [node_id for (node_id,) in self._db.rows(NOT_VOIDED, node_ids=node_ids)] if node_ids else []
+        if held:
+            self._db.rows(VOID, now=now, node_ids=held)
+        return held
+
+    def with_leftovers(self) -> list[int]:
+        return [node_id for (node_id,) in self._db.rows(WITH_LEFTOVERS)]
+
+    def all(self) -> list[Node]:
+        return list(map(Node._make, self._db.rows(ALL)))
+
+    def prune(self, *, before: Instant) -> None:
+        self._db.rows(PRUNE, before=before)

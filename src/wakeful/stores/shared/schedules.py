@@ -1,0 +1,112 @@
+"""Definitions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from wakeful.ports.store import NewSchedule, Schedule
+from wakeful.stores.shared.database import Database, Table
+
+_SCHEDULES = Table("schedules", Schedule, key=("schedule_id",), fixed=("created_at",))
+_COLUMNS = _SCHEDULES.columns
+
+# The existing schedules with these slugs.
+BY_SLUGS = f"SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL AND slug IN :slugs"
+
+# Schedules by id, including deleted ones.
+BY_IDS = f"SELECT {_COLUMNS} FROM schedules WHERE schedule_id IN :schedule_ids"
+
+# Existing schedules in slug order.
+PAGE = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug > :after ORDER BY slug LIMIT :limit
+"""
+
+# Existing schedules whose slug contains this text, in slug order.
+PAGE_CONTAINING = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_slug
+WHERE deleted_at IS NULL AND slug > :after AND instr(slug, :contains) > 0 ORDER BY slug LIMIT :limit
+"""
+
+# Existing schedules that depend on a zone, in id order. A scan, needed only when the zone data has changed.
+ZONED = f"""
+SELECT {_COLUMNS} FROM schedules
+WHERE schedule_id > :after_id AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT :limit
+"""
+
+# Existing schedules that are halted or failing, in slug order.
+AMISS = f"""
+SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_troubled CROSS JOIN schedules
+WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
+  AND schedules.schedule_id = cadences.schedule_id AND deleted_at IS NULL AND slug > :after
+ORDER BY slug LIMIT :limit
+"""
+
+# Deleted schedules of one slug, newest first.
+REMOVED_BY_SLUG = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
+WHERE deleted_at IS NOT NULL AND slug = :slug ORDER BY schedule_id DESC LIMIT :limit
+"""
+
+# Existing schedules that mention the kind that waits for a reset, in id order.
+AFTER_RESET = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_after_reset
+WHERE deleted_at IS NULL AND instr(definition, '"afterReset"') > 0 AND schedule_id > :after_id
+ORDER BY schedule_id LIMIT :limit
+"""
+
+# Existing schedules that name a quota slot, in id order.
+NAMING_SLOT = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_naming_slot
+WHERE deleted_at IS NULL AND instr(definition, '"slot":"') > 0 AND schedule_id > :after_id
+ORDER BY schedule_id LIMIT :limit
+"""
+
+# The number of existing schedules.
+COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
+
+AddSchedules: TypeAlias = Callable[[Sequence[NewSchedule]], list[int | None]]
+"""Inserting many at once is worth a statement of its own in each database."""
+
+
+class SharedSchedules:
+    """See `ports.store.Schedules`."""
+
+    __slots__ = ("_db", "add_many")
+
+    def __init__(self, db: Database, add_many: AddSchedules) -> None:
+        self._db = db
+        self.add_many = add_many
+
+    def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
+        rows = map(Schedule._make, self._db.rows(BY_SLUGS, slugs=slugs))
+        return {row.slug: row for row in rows}
+
+    def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Schedule]:
+        rows = map(Schedule._make, self._db.rows(BY_IDS, schedule_ids=schedule_ids))
+        return {row.schedule_id: row for row in rows}
+
+    def save_many(self, rows: Sequence[Schedule]) -> None:
+        self._db.update(_SCHEDULES, rows)
+
+    def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
+        query = PAGE_CONTAINING if contains else PAGE
+        return list(map(Schedule._make, self._db.rows(query, after=after or "", contains=contains, limit=limit)))
+
+    def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(AMISS, after=after or "", limit=limit)))
+
+    def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(ZONED, after_id=after_id, limit=limit)))
+
+    def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(REMOVED_BY_SLUG, slug=slug, limit=limit)))
+
+    def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(AFTER_RESET, after_id=after_id, limit=limit)))
+
+    def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(NAMING_SLOT, after_id=after_id, limit=limit)))
+
+    def count(self) -> int:
+        ((count,),) = self._db.rows(COUNT)
+        return int(count)

@@ -1,0 +1,89 @@
+"""One transaction on one connection, grouped by noun. It has no state of its own, so it is reused."""
+
+from typing import NamedTuple
+
+from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
+from wakeful.stores.shared.answers import SharedAnswers
+from wakeful.stores.shared.bus import SharedBus
+from wakeful.stores.shared.channels import SharedChannels
+from wakeful.stores.shared.database import Database
+from wakeful.stores.shared.deliveries import SharedDeliveries
+from wakeful.stores.shared.heartbeats import SharedHeartbeats
+from wakeful.stores.shared.inbox import SharedInbox
+from wakeful.stores.shared.incidents import SharedIncidents
+from wakeful.stores.shared.logins import SharedLogins
+from wakeful.stores.shared.messages import SharedMessages
+from wakeful.stores.shared.meta import SharedMeta
+from wakeful.stores.shared.nodes import SharedNodes
+from wakeful.stores.shared.owners import SharedOwners
+from wakeful.stores.shared.schedules import AddSchedules, SharedSchedules
+from wakeful.stores.shared.sessions import SharedSessions
+from wakeful.stores.shared.slots import SharedSlots
+from wakeful.stores.shared.system_events import SharedSystemEvents
+from wakeful.stores.shared.workflows import SharedWorkflows
+
+
+class HotPath(NamedTuple):
+    """What each database has of its own: the tables that every fire writes."""
+
+    cadences: Cadences
+    alarms: Alarms
+    runs: Runs
+    lanes: Lanes
+    add_schedules: AddSchedules
+
+
+class StoreTx:
+    """See `ports.store.Tx`."""
+
+    __slots__ = (
+        "alarms",
+        "answers",
+        "bus",
+        "cadences",
+        "channels",
+        "db",
+        "deliveries",
+        "heartbeats",
+        "inbox",
+        "incidents",
+        "lanes",
+        "logins",
+        "messages",
+        "meta",
+        "nodes",
+        "owners",
+        "runs",
+        "schedules",
+        "sessions",
+        "slots",
+        "system_events",
+        "workflows",
+    )
+
+    def __init__(self, db: Database, hot: HotPath) -> None:
+        self.db = db
+        self.cadences = hot.cadences
+        self.alarms = hot.alarms
+        self.runs = hot.runs
+        self.lanes = hot.lanes
+        self.schedules = SharedSchedules(db, hot.add_schedules)
+        self.slots = SharedSlots(db)
+        self.nodes = SharedNodes(db)
+        self.owners = SharedOwners(db)
+        self.heartbeats = SharedHeartbeats(db)
+        self.system_events = SharedSystemEvents(db)
+        self.workflows = SharedWorkflows(db)
+        self.messages = SharedMessages(db)
+        self.sessions = SharedSessions(db)
+        self.meta = SharedMeta(db)
+        self.answers = SharedAnswers(db)
+        self.logins = SharedLogins(db)
+        self.deliveries = SharedDeliveries(db)
+        self.channels = SharedChannels(db)
+        self.inbox = SharedInbox(db)
+        self.incidents = SharedIncidents(db)
+        self.bus = SharedBus(db)
+
+    def report(self, report: Report) -> None:
+        """A bare store has no listeners; `observe.eventing_store` passes reports on."""

@@ -1,0 +1,87 @@
+"""Shared tables on a SQLite connection, see `stores.shared`."""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from sqlite3 import Connection
+from typing import Any, Final, NamedTuple
+
+from wakeful.stores.shared.database import Sql, Table, Values
+from wakeful.stores.sqlite.rows import insert_into, plain, update_of, upsert_into
+
+_LOCK: Final = re.compile(r" FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?\b")
+_SET: Final = re.compile(r"\bIN :(\w+)")
+
+
+class Translated(NamedTuple):
+    """A statement for SQLite, and its parameters that are sets of keys."""
+
+    text: str
+    sets: tuple[str, ...]
+
+
+@cache
+def translated(sql: Sql) -> Translated:
+    """The statement for SQLite: without locks, and with sets of keys as JSON."""
+    text = sql if isinstance(sql, str) else sql.sqlite
+    unlocked = _LOCK.sub("", text)
+    return Translated(_SET.sub(r"IN (SELECT value FROM json_each(:\1))", unlocked), tuple(_SET.findall(unlocked)))
+
+
+@cache
+def _insert(table: Table) -> str:
+    return insert_into(table.name, table.row)
+
+
+@cache
+def _update(table: Table) -> str:
+    return update_of(table.name, table.row, key=table.key, fixed=table.fixed)
+
+
+@cache
+def _upsert(table: Table) -> str:
+    return upsert_into(table.name, table.row, key=table.key)
+
+
+class SqliteDatabase:
+    """See `stores.shared.database.Database`."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def rows(self, sql: Sql, **values: Values) -> list[tuple[Any, ...]]:
+        text, sets = translated(sql)
+        return self.connection.execute(text, _bound(values, sets)).fetchall()
+
+    def change(self, sql: Sql, **values: Values) -> int:
+        text, sets = translated(sql)
+        return self.connection.execute(text, _bound(values, sets)).rowcount
+
+    change_returning = rows
+
+    def insert(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.connection.executemany(_insert(table), plain(rows))
+
+    def update(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.connection.executemany(_update(table), plain(rows))
+
+    def upsert(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.connection.executemany(_upsert(table), plain(rows))
+
+    def lock_name(self, name: str) -> None:
+        """There is one writer."""
+
+    def enter(self) -> None:
+        """Nothing to prepare."""
+
+    def may_renew(self) -> bool:
+        return True
+
+
+def _bound(values: dict[str, Any], sets: tuple[str, ...]) -> dict[str, Any]:
+    for name in sets:
+        values[name] = json.dumps(sorted(values[name]))
+    return values
