@@ -193,6 +193,7 @@ async def assemble_with(
         apply,
         listener,
         publish_terms,
+        identity.name,
     )
     plugs = [await make(context) for make in features]
     appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
@@ -252,6 +253,7 @@ def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
             receipt_url=(lambda _: None) if context.receipts is None else context.receipts.url,
             ring_bell=context.ring_bell,
             apply=context.apply,
+            node=context.node,
         )
 
     return make

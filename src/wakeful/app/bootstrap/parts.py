@@ -90,6 +90,7 @@ class FeatureContext:
     apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
     listener: ExchangeListener | None = None  # hears of requests to others
     publish_terms: Callable[[str], None] = lambda _: None  # says by which settings this node works, as a hash
+    node: str | None = None  # the name of this node
 
     @property
     def default_zone(self) -> str:

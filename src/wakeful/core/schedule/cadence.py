@@ -234,6 +234,13 @@ def with_rows(cadence: Cadence, open_run_id: int | None, queued_run_id: int | No
     return cadence._replace(open_run_id=open_run_id, queued_run_id=queued_run_id, last_row_id=last_row_id)
 
 
+def in_session(cadence: Cadence, session_id: str | None, node: str | None) -> Cadence:
+    """The cadence after a turn: a session other than its own was started on this node; None: there was none."""
+    if session_id is None or session_id == cadence.session_id:
+        return cadence
+    return cadence._replace(session_id=session_id, session_node=node)
+
+
 def _planned(
     cadence: Cadence, planned_through: Instant, next_at: Instant | None, catch_up_until: Instant | None
 ) -> Cadence:

@@ -50,6 +50,7 @@ class HeartbeatFeature:
         receipt_url: Callable[[int], str | None],
         ring_bell: Callable[[], None],
         apply: Apply,
+        node: str | None = None,
     ) -> FeatureHooks:
         """Apply the settings and register the hooks."""
         self._store, self._clock, self._ring_bell = store, clock, ring_bell
@@ -72,13 +73,15 @@ class HeartbeatFeature:
         own: dict[type[Any], Action] = {Event: EventAction(store)}
         if turns is not None:
             own[HeartbeatTurn] = HeartbeatAction(turns, self._notes)
-        has_agents = turns is not None
+        about: dict[str, Any] = {
+            "store_id": store_id,
+            "has_agents": turns is not None,
+            "receipt_url": receipt_url,
+            "node": node,
+        }
         return FeatureHooks(
             alarms=[HeartbeatAlarms(read_terms)],
-            keepers=[
-                TurnRuns(read_terms, store_id=store_id, has_agents=has_agents, receipt_url=receipt_url),
-                MessageRuns(read_terms, store_id=store_id, has_agents=has_agents, receipt_url=receipt_url),
-            ],
+            keepers=[TurnRuns(read_terms, **about), MessageRuns(read_terms, **about)],
             actions=own,
             appliers={RaiseEvent: raised, RequestWake: woken, TakeMessage: said},
             on_settings=[] if self._read is None else [self._changed],

@@ -17,7 +17,7 @@ from wakeful.core.run.runs import ERRORS, PRIORITY_PERSON, Run, unplanned
 from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Prompt
-from wakeful.core.schedule.cadence import Cadence, Rules, begin
+from wakeful.core.schedule.cadence import Cadence, Rules, begin, in_session
 from wakeful.core.schedule.gates import ADMIT, Decision
 from wakeful.core.schedule.policies import SECOND, Retry, ladder_delay
 from wakeful.core.time.instants import Instant
@@ -88,11 +88,13 @@ class MessageRuns:
         store_id: str,
         has_agents: bool,
         receipt_url: Callable[[int], str | None],
+        node: str | None = None,
     ) -> None:
         self._terms = terms
         self._store_id = store_id
         self._has_agents = has_agents
         self._receipt_url = receipt_url
+        self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
@@ -134,9 +136,8 @@ class MessageRuns:
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
         if settlement.outcome == "succeeded" and locked[run.schedule_id].last_outcome in ERRORS:
             effects += (Recovered((unanswered(run.schedule_id),)),)
-        session_id = session_of(ending)
-        if session_id is not None and tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):
-            cadence = cadence._replace(session_id=session_id)  # else the conversation has moved to another agent
+        if tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):  # else another agent took over
+            cadence = in_session(cadence, session_of(ending), self._node)
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
         return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
@@ -187,7 +188,7 @@ def _switch_agent(tx: Tx, cadence: Cadence, agent: str) -> None:
         return
     tx.meta.set(name, agent)
     if known is not None:
-        tx.cadences.save_many([cadence._replace(session_id=None)])
+        tx.cadences.save_many([cadence._replace(session_id=None, session_node=None)])
 
 
 def _agent_of(owner_id: int) -> str:

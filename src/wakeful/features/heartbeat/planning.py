@@ -70,7 +70,7 @@ def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
     if known == terms.agent:
         return cadence
     tx.meta.set(AGENT, terms.agent)
-    return cadence if known is None else cadence._replace(session_id=None)
+    return cadence if known is None else cadence._replace(session_id=None, session_node=None)
 
 
 def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:

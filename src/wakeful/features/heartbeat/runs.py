@@ -11,7 +11,7 @@ from wakeful.core.run.effects import Deliver, Effect, Observed, Prove
 from wakeful.core.run.results import Busy, Done, Ending, kept_of, kept_while_waiting, session_of
 from wakeful.core.run.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
-from wakeful.core.schedule.cadence import Cadence, Rules
+from wakeful.core.schedule.cadence import Cadence, Rules, in_session
 from wakeful.core.schedule.gates import ADMIT, Decision
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.time.instants import Instant
@@ -48,11 +48,13 @@ class TurnRuns:
         store_id: str,
         has_agents: bool,
         receipt_url: Callable[[int], str | None],
+        node: str | None = None,
     ) -> None:
         self._terms = terms
         self._store_id = store_id
         self._has_agents = has_agents
         self._receipt_url = receipt_url
+        self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         owners = {run.schedule_id for run in runs}
@@ -105,7 +107,7 @@ class TurnRuns:
             effects = tuple(map(_of_the_same_instant, effects))
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is requested separately
         if _kept(run).get("agent") == terms.agent:  # else the session belongs to another agent
-            cadence = cadence._replace(session_id=session_of(ending) or cadence.session_id)
+            cadence = in_session(cadence, session_of(ending), self._node)
         is_failed = settlement.outcome in ERRORS
         if settlement.reason == NOTHING_TO_DO:
             heartbeat = without_turn(heartbeat)

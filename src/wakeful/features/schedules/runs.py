@@ -8,7 +8,7 @@ from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, 
 from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
 from wakeful.core.run.transitions import closed
-from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.cadence import Cadence, in_session
 from wakeful.core.schedule.gates import ADMIT, Admit, Decision, Defer
 from wakeful.core.schedule.policies import DAY, MINUTE, NO_RETRY
 from wakeful.core.time.instants import Instant
@@ -168,10 +168,8 @@ def _settle(
     asked = ending.effects if isinstance(ending, Done | HandedOver) else ()
     if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
         settlement = _not_again(run, settlement, cadence)
-    session_id = session_of(ending)
-    is_new = session_id is not None and session_id != cadence.session_id
-    if is_new and agent_of(own) == agent_of(current):  # else the schedule switched to another agent meanwhile
-        cadence = cadence._replace(session_id=session_id, session_node=node)
+    if agent_of(own) == agent_of(current):  # else the schedule switched to another agent meanwhile
+        cadence = in_session(cadence, session_of(ending), node)
     if not isinstance(settlement, Close):
         moved, observed = after_failed_attempt(cadence, current.rules, current.policy, run, settlement)
         return Settled(settlement, asked + observed, kept_while_waiting(ending, earlier=run.result)), moved

@@ -18,11 +18,11 @@ from wakeful.core.run.usage import usage_of
 from wakeful.core.time.instants import Duration, Instant, format_instant
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.paths import Path, walk
 from wakeful.integrations.agents.patterns import Matches, TooSlow, search, wrong_pattern
-from wakeful.integrations.agents.presets.preset import Launch, Printed
+from wakeful.integrations.agents.presets.preset import Launch, Printed, ReadMoment
 from wakeful.integrations.agents.printed import loaded, message_in, plain
 from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
 from wakeful.integrations.system.text import last_line, one_line
@@ -74,7 +74,7 @@ class CommandAgent:
     def __init__(self, settings: CommandSettings, clock: Clock, *, grace: Duration = END_GRACE) -> None:
         self._settings = settings
         self._clock = clock
-        self._headless = Headless(grace=grace)
+        self._headless = Headless(clock, grace=grace)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         settings = self._settings
@@ -163,7 +163,7 @@ def read_printed(
     program, values = settings.argv[0].rpartition("/")[2], _values(settings, printed.stdout)
     usage = usage_of(_at(values, settings.usage_path))
     limited = matched.found.get("limit_pattern")
-    until = None if limited is None else reset_at(limited, now, settings.zone)
+    until = None if limited is None else printed_reset(limited, printed, ReadMoment(now, settings.zone))
     if until is not None:
         error = f"{program}: its usage limit is reached, and resets at {format_instant(until)}"
         return Throttled(error, until, session_id, "quota", shown, usage)

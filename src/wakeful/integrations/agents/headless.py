@@ -12,9 +12,11 @@ from wakeful.integrations.actions.child import CannotStart, Children, Spawn
 from wakeful.integrations.actions.environment import environment, withheld, withheld_note
 from wakeful.integrations.actions.program import Unstartable, check_command
 from wakeful.integrations.actions.sessions import END_GRACE
+from wakeful.integrations.agents.arrivals import ArrivalMarks
 from wakeful.integrations.agents.presets.preset import Launch, Printed
 from wakeful.integrations.system.text import HeadTail, cap, fit
 from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.clock import Clock
 
 STDOUT_MAX: Final = 8 * 1024 * 1024
 STDERR_MAX: Final = 256 * 1024
@@ -25,7 +27,8 @@ KEPT_MAX: Final = 16 * 1024
 class Headless:
     """Starts programs as the command action does: recorded before they run, ended with all their children."""
 
-    def __init__(self, *, grace: Duration = END_GRACE) -> None:
+    def __init__(self, clock: Clock, *, grace: Duration = END_GRACE) -> None:
+        self._clock = clock
         self._children = Children(grace=grace)
 
     async def run(
@@ -46,7 +49,7 @@ class Headless:
         except Unstartable as error:
             return Failed(str(error), permanent=True)
         await ladder.climb("sent")
-        stdout, stderr = HeadTail(STDOUT_MAX), HeadTail(STDERR_MAX)
+        stdout, stderr = _Stream(STDOUT_MAX, self._clock), _Stream(STDERR_MAX, self._clock)
         stdin = gate.OPEN + (launch.stdin or "").encode("utf-8", "replace")
         argv = gate.gated(launch.argv, surroundings, has_stdin=launch.stdin is not None)
         spawn = Spawn(argv, surroundings, stdin, folder, merges_stderr=False, stderr_sink=stderr.feed)
@@ -54,10 +57,26 @@ class Headless:
             ended = await self._children.run(spawn, ladder, stdout.feed)
         except CannotStart as error:
             return Failed(str(error), permanent=error.permanent)
-        return Printed(stdout.text(), stderr.text(), ended.code)
+        return Printed(
+            stdout.kept.text(), stderr.kept.text(), ended.code, stdout.marks.arrivals(), stderr.marks.arrivals()
+        )
 
     async def close(self) -> None:
         await self._children.close()
+
+
+class _Stream:
+    """What a program prints on one stream, and when."""
+
+    __slots__ = ("kept", "marks")
+
+    def __init__(self, limit: int, clock: Clock) -> None:
+        self.kept = HeadTail(limit)
+        self.marks = ArrivalMarks(clock)
+
+    def feed(self, data: bytes) -> None:
+        self.kept.feed(data)
+        self.marks.feed(data)
 
 
 def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str | None:

@@ -1,21 +1,29 @@
 """Parses the reset time of a usage limit from a program's output.
 
 Supported are: seconds or milliseconds since 1970, RFC 3339, a duration ("in 2 hours 5 minutes", "90s"), and a time of
-day with or without a date and a zone ("resets 8pm (Europe/Berlin)", "try again at Nov 17th, 2026 8:19 AM"). A time of
-day was truncated to the minute by the program, so the end of that minute is used. Times beyond `AHEAD_MAX` are ignored.
+day with or without a date and a zone ("resets 8pm (Europe/Berlin)", "try again at Nov 17th, 2026 8:19 AM"). Programs
+truncate: a time of day with minutes means the end of that minute, a duration in whole seconds the end of its last
+second. Times beyond `AHEAD_MAX` are ignored.
+
+A duration counts from when it was printed. A program may run on for seconds after that, so the arrival time of the line
+is used where it is known.
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Instant
+from wakeful.integrations.agents.presets.preset import Printed, ReadMoment
+from wakeful.integrations.agents.printed import plain
 
 AHEAD_MAX: Final = 32 * DAY
 """The longest window is a month."""
 
 _LATE_MAX: Final = DAY
+_TEXT_MAX: Final = 2_000
 _EPOCH: Final = re.compile(r"\b(\d{10})(\d{3})?\b")
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)")
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -31,41 +39,71 @@ _CLOCK: Final = re.compile(r"\bat\s+(\d{1,2}):(\d\d)\b(?!\s*[ap]\.?m)(?:\s*\(?([
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
+def printed_reset(text: str, printed: Printed, now: ReadMoment) -> Instant | None:
+    """The reset named in a text that the program printed, counted from the arrival of the line that names it."""
+    named = _named(text, now.at, now.zone)
+    return None if named is None else reset_at(text, _arrived_at(named[0], printed, now.at), now.zone)
+
+
 def reset_at(text: str, now: Instant, zone: str) -> Instant | None:
     """The instant in a text, after now or a little before; None if there is no plausible one."""
-    for read in (_rfc3339, _epoch, _day_time, _clock, _length):
-        found = read(text[:2_000], now, zone)
-        if found is not None:
-            return found if now - _LATE_MAX <= found <= now + AHEAD_MAX else None
+    named = _named(text, now, zone)
+    return named[1] if named is not None and now - _LATE_MAX <= named[1] <= now + AHEAD_MAX else None
+
+
+def _named(text: str, now: Instant, zone: str) -> tuple[str, Instant] | None:
+    """The words that name a time in a text, and the instant."""
+    for pattern, read in _FORMS:
+        found = pattern.search(text[:_TEXT_MAX])
+        at = None if found is None else read(found, now, zone)
+        if found is not None and at is not None:
+            return found[0], at
     return None
 
 
-def _epoch(text: str, now: Instant, zone: str) -> Instant | None:
-    found = _EPOCH.search(text)
-    return None if found is None else int(found[1]) * SECOND + int(found[2] or 0)
+def _arrived_at(words: str, printed: Printed, now: Instant) -> Instant:
+    """When these words last arrived on either stream; now if that is unknown."""
+    # They may be wrapped differently in the output, or be part of a JSON string.
+    pattern = re.compile(r"(?<![\w.])" + r"(?:\s|\\n)+".join(map(re.escape, words.split())) + r"(?!\w)")
+    streams = ((printed.stdout, printed.stdout_arrived), (printed.stderr, printed.stderr_arrived))
+    arrived = []
+    for text, arrivals in streams:
+        found = _last(pattern, plain(text)) if arrivals.marks else None
+        at = None if found is None else arrivals.of(plain(text), found.end())
+        arrived += [] if at is None else [at]
+    return min(max(arrived, default=now), now)
 
 
-def _rfc3339(text: str, now: Instant, zone: str) -> Instant | None:
-    found = _RFC3339.search(text)
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = None
+    for found in pattern.finditer(text):  # noqa: B007 - the last one is wanted
+        pass
+    return found
+
+
+def _epoch(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    return int(found[1]) * SECOND + int(found[2] or 0)
+
+
+def _rfc3339(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
     try:
-        return None if found is None else _instant(datetime.fromisoformat(found[0]))
+        return _instant(datetime.fromisoformat(found[0]))
     except ValueError:
         return None
 
 
-def _length(text: str, now: Instant, zone: str) -> Instant | None:
-    found = _LENGTH.search(text)
-    if found is not None:
-        parts = re.findall(_PART, found[1], re.IGNORECASE)
-        return now + round(sum(float(count) * _UNITS[unit[0].lower()] for count, unit in parts) * SECOND)
-    bare = _BARE_SECONDS.search(text)
-    return None if bare is None else now + int(bare[1] or bare[2]) * SECOND
+def _length(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    parts = [(float(count), count, unit[0].lower()) for count, unit in re.findall(_PART, found[1], re.IGNORECASE)]
+    _, count, unit = parts[-1]
+    is_whole = unit == "s" and "." not in count
+    return now + round(sum(number * _UNITS[unit] for number, _, unit in parts) * SECOND) + SECOND * is_whole
 
 
-def _day_time(text: str, now: Instant, zone: str) -> Instant | None:
-    found = _DAY_TIME.search(text)
-    if found is None:
-        return None
+def _bare_seconds(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    return now + (int(found[1] or found[2]) + 1) * SECOND
+
+
+def _day_time(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
     month, day, year, hour, minute, half, named = found.groups()
     if not 1 <= int(hour) <= 12 or int(minute or 0) > 59:
         return None
@@ -85,9 +123,8 @@ def _day_time(text: str, now: Instant, zone: str) -> Instant | None:
     return _instant(dated) + exact
 
 
-def _clock(text: str, now: Instant, zone: str) -> Instant | None:
-    found = _CLOCK.search(text)
-    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
+def _clock(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    if int(found[1]) > 23 or int(found[2]) > 59:
         return None
     local = datetime.fromtimestamp(now / SECOND, _zone(found[3], zone))
     return _next(local.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0), now, MINUTE)
@@ -111,3 +148,15 @@ def _zone(named: str | None, otherwise: str) -> ZoneInfo:
         except (ValueError, OSError):
             continue
     return ZoneInfo("UTC")
+
+
+_Form: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str], Instant, str], Instant | None]]
+# How a time may be written, most exact first; given when it was written and the zone.
+_FORMS: Final[tuple[_Form, ...]] = (
+    (_RFC3339, _rfc3339),
+    (_EPOCH, _epoch),
+    (_DAY_TIME, _day_time),
+    (_CLOCK, _clock),
+    (_LENGTH, _length),
+    (_BARE_SECONDS, _bare_seconds),
+)

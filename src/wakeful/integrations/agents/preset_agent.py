@@ -69,7 +69,7 @@ class PresetAgent:
         self._settings = settings
         self._clock = clock
         self._notes = notes
-        self._headless = Headless(grace=grace)
+        self._headless = Headless(clock, grace=grace)
         self._limits: dict[str | None, _Limit] = {}  # by model: one may be exhausted while another is not
 
     def check(self, config: Mapping[str, Any]) -> str | None:

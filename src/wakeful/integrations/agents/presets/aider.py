@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from wakeful.core.run.usage import Usage, usage
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import plain
 from wakeful.integrations.agents.troubles import status_in, told
@@ -43,7 +43,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         return Reading("answered", spoken, usage=_usage(lines[ended or 0]))
     said = _error(lines[begun:]) or told(printed.stderr) or "it ended without an answer"
     failed = Reading("failed", said, status_in(said))
-    reset = reset_at(said, now.at, now.zone) if failed.status == _TOO_MANY else None
+    reset = printed_reset(said, printed, now) if failed.status == _TOO_MANY else None
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_cost, usage_of
 from wakeful.core.time.instants import SECOND, Instant
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.claude_stream import Events, result_of
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
@@ -32,11 +32,11 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     said = reading.text or ""
     if _LOST in said or _LOST in printed.stderr:
         return replace(reading, kind="lost")
-    reset = _reset(events, said, now)
+    reset = _reset(events, said, printed, now)
     return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
 
 
-def _reset(events: Events, said: str, now: ReadMoment) -> Instant | None:
+def _reset(events: Events, said: str, printed: Printed, now: ReadMoment) -> Instant | None:
     """The event first: it is exact. `overageStatus: rejected` under `status: allowed` is no rejection."""
     for event in reversed(list(of_type(events, "rate_limit_event"))):
         info = event.get("rate_limit_info")
@@ -44,7 +44,7 @@ def _reset(events: Events, said: str, now: ReadMoment) -> Instant | None:
         if text_at(info, "status") == "rejected" and isinstance(resets, int):
             return resets * SECOND
     if any(words in said for words in _LIMIT):
-        return reset_at(said, now.at, now.zone)
+        return printed_reset(said, printed, now)
     return None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from wakeful.core.run.usage import usage_of
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.codex_rollout import stored_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import last, objects, of_type, text_at
@@ -43,7 +43,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         said = "it finished its turn without a word"
     if _LOST in said:
         return Reading("lost", said)
-    reset = reset_at(said, now.at, now.zone) if _LIMIT in said else None
+    reset = printed_reset(said, printed, now) if _LIMIT in said else None
     reading = Reading("failed", said, None, session_id, None, totals, refused)
     return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
 

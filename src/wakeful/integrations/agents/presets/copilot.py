@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.core.time.instants import Instant, parse_instant
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
@@ -38,7 +38,8 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     failed = Reading("failed", said, status if isinstance(status, int) else None, session_id, refused=refused)
     is_limit = text_at(error, "data", "errorType") in ("rate_limit", "quota")
     # A length of time counts from when it was said.
-    reset = reset_at(said.partition("Last error:")[2] or said, _when(error, now), now.zone) if is_limit else None
+    cause = said.partition("Last error:")[2] or said
+    reset = printed_reset(cause, printed, now._replace(at=_when(error, now))) if is_limit else None
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_count, usage
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, loaded, text_at
 from wakeful.integrations.agents.reply import session_id_of
@@ -41,7 +41,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         said = "it finished its turn without a word"
     status = 401 if printed.code == _NO_AUTH else _http(at(answer or error, "error", "code"))
     failed = Reading("failed", said, status, session_id, used, None, refused)
-    reset = _reset(said, status, printed.stderr, now)
+    reset = _reset(said, status, printed, now)
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
 
 
@@ -82,12 +82,12 @@ def _refused(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
     return tuple(name for name, about in tools.items() if at(about, "decisions", "reject"))
 
 
-def _reset(said: str, status: int | None, stderr: str, now: ReadMoment) -> int | None:
+def _reset(said: str, status: int | None, printed: Printed, now: ReadMoment) -> int | None:
     """The last message says that a quota is used up; when it resets stands among the lines before it."""
     if status != _TOO_MANY or not _LIMIT.search(said):
         return None
-    found = _RETRY.findall(f"{stderr}\n{said}")
-    return reset_at(found[-1], now.at, now.zone) if found else reset_at(said, now.at, now.zone)
+    found = _RETRY.findall(f"{printed.stderr}\n{said}")
+    return printed_reset(found[-1] if found else said, printed, now)
 
 
 PRESET: Final = Preset(

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_cost, is_count, usage
 from wakeful.core.time.instants import MINUTE
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
@@ -40,7 +40,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     status = at(error, "error", "data", "statusCode")
     status = status if isinstance(status, int) else None
     failed = Reading("failed", said, status, session_id, used, None, refused)
-    reset = _reset(error, said, now)
+    reset = _reset(error, said, printed, now)
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
 
 
@@ -87,14 +87,15 @@ def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _reset(error: dict[str, Any] | None, said: str, now: ReadMoment) -> int | None:
+def _reset(error: dict[str, Any] | None, said: str, printed: Printed, now: ReadMoment) -> int | None:
     """A server that says "in a second" slows us down; one that says more has a limit."""
     if at(error, "error", "data", "statusCode") != 429:
         return None
     after = text_at(error, "error", "data", "responseHeaders", "retry-after") or ""
     stamp = at(error, "timestamp")
     since = min(stamp, now.at) if isinstance(stamp, int) else now.at  # a length of time counts from when it was said
-    reset = reset_at(after, since, now.zone) or reset_at(said, since, now.zone)
+    told_at = now._replace(at=since)
+    reset = printed_reset(after, printed, told_at) or printed_reset(said, printed, told_at)
     return reset if reset is not None and reset >= now.at + MINUTE else None
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.usage import Usage
 from wakeful.core.time.instants import Instant
+from wakeful.integrations.agents.arrivals import Arrivals
 
 
 class Ask(NamedTuple):
@@ -40,6 +41,8 @@ class Printed(NamedTuple):
     stdout: str
     stderr: str
     code: int | None  # None: lost; negative: the signal that ended it
+    stdout_arrived: Arrivals = Arrivals()
+    stderr_arrived: Arrivals = Arrivals()
 
 
 class ReadMoment(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, is_count, usage
-from wakeful.integrations.agents.limits import reset_at
+from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.claude_stream import result_of
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, text_at
@@ -36,7 +36,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     if reading.kind != "failed":
         return reading
     said = reading.text or ""
-    reset = reset_at(said, now.at, now.zone) if "limit" in said.lower() or "quota" in said.lower() else None
+    reset = printed_reset(said, printed, now) if "limit" in said.lower() or "quota" in said.lower() else None
     return reading if reset is None else replace(reading, kind="limited", reset_at=reset)
 
 
