@@ -6,23 +6,26 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+from tools.field_tables import PAGES, ROOT, put_into, settings_tables
+
 from settings.kit import loaded
 from wakeful.config.messages import table_at
 from wakeful.config.model import ENTRIES, Settings
-from wakeful.config.reference import put_into, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
-def test_the_page_is_up_to_date() -> None:
-    """If not: python -m wakeful.config.reference docs/settings.md"""
-    page = PAGE.read_text(encoding="utf-8")
-    assert put_into(page) == page
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    """If not: python -m tools.field_tables"""
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert put_into(page, PAGES[name]()) == page
 
 
 def test_every_setting_is_in_it_with_its_meaning() -> None:
     """Four filled cells a line."""
-    rows = [line for line in render().splitlines() if line.startswith("| `")]
+    rows = [line for line in settings_tables().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
     assert all(len(row) == 4 and all(row) for row in cells)
     tables = list(dict.fromkeys(model for entries in ENTRIES.values() for model in entries.models.values()))

@@ -146,7 +146,7 @@ def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any
         return [{"line": None, "field": "", "message": "is nested too deeply; make it flatter"}], {}
     now = int(times.now().timestamp() * 1000)
     try:
-        definition = definition_from_json(written, default_zone=times.user_zone()[0])
+        definition = definition_from_json(written, default_zone=times.user_zone()[0], slug=_slug_of(file))
         definition = _checked(asked, definition, now)
     except Invalid as invalid:
         return [{"line": None, "field": one.field, "message": one.message} for one in invalid.errors], {}
@@ -156,6 +156,12 @@ def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any
         "description": describe(definition.timing),
         "next": upcoming,
     }
+
+
+def _slug_of(file: Path) -> str | None:
+    """The slug of a definition file in `schedule/SLUG/`, which may leave it out."""
+    folder = file.resolve().parent
+    return folder.name if file.name == "definition.json" and folder.parent.name == "schedule" else None
 
 
 def _checked(asked: Invocation, definition: Any, now: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -10,6 +9,8 @@ import click
 
 from wakeful.cli import action_options, timing_options
 from wakeful.cli.errors import Fault, Misused
+from wakeful.cli.set_option import value_of
+from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 
 FIELDS: Final[Mapping[str, str]] = {
     **timing_options.FIELDS,
@@ -19,6 +20,17 @@ FIELDS: Final[Mapping[str, str]] = {
     "catchUp": "--catch-up",
     "timeout": "--timeout",
 }
+
+
+def _described(field: str, option: str, **more: Any) -> Callable[..., Any]:
+    """An option for a field, with the help text of its description."""
+    entry = next(one for one in OPTIONS if one.name == field)
+    words = entry.kind.schema.get("enum")
+    default = "" if entry.written_default is None else f"; default {entry.written_default}"
+    says = entry.field.says[0].upper() + entry.field.says[1:]
+    return click.option(option, type=click.Choice(words) if words else None, help=f"{says}{default}.", **more)
+
+
 _OPTIONS: Final = (
     click.option(
         "--deliver",
@@ -26,9 +38,9 @@ _OPTIONS: Final = (
         multiple=True,
         help="Where the reply goes: a channel, or last. Repeatable.",
     ),
-    click.option("--catch-up", type=click.Choice(["once", "skip", "all"]), help="What to do with missed times."),
-    click.option("--timeout", metavar="DUR", help="How long a run may take; default 2h."),
-    click.option("--enabled/--disabled", "enabled", default=None, help="Whether the schedule fires."),
+    _described("catchUp", "--catch-up"),
+    _described("timeout", "--timeout", metavar="DUR"),
+    _described("enabled", "--enabled/--disabled", default=None),
     click.option(
         "--set",
         "changes",
@@ -99,13 +111,5 @@ def _set(fields: dict[str, Any], change: str) -> list[Fault]:
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
             return [("--set", f"{name!r} is inside {part!r}, which already has a value; give only one of them")]
-    inner[last] = _value(text)
+    inner[last] = value_of(SCHEDULE, name.strip(), text)
     return []
-
-
-def _value(text: str) -> Any:
-    """The value as JSON if it parses, otherwise as text: `3` is a number, `queue` a text, `null` removes."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -12,33 +11,24 @@ import click
 
 from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.set_option import value_of
 from wakeful.cli.slot_details import slot_path, tell
+from wakeful.config.one_slot import SLOT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Option, JSON name, help; values are passed on as text.
-_TEXTS: Final = (
-    ("--provider", "provider", "glm (default), http or command."),
-    ("--base-url", "baseUrl", "Base URL of the provider (glm)."),
-    ("--model", "model", "Model that wakes are sent to (glm)."),
-    ("--quota-url", "quotaUrl", "URL that returns the quota on GET (http)."),
-    ("--wake-url", "wakeUrl", "URL that a wake POSTs to (http)."),
-    ("--wake-body", "wakeBody", "JSON body of the wake (http)."),
-    ("--percentage-key", "percentageKey", "Key of the percentage in the JSON."),
-    ("--reset-key", "resetKey", "Key of the next reset in the JSON."),
-    ("--interval", "interval", "Wake this long after the last wake, e.g. 5h."),
-    ("--after-reset", "afterReset", "Wake this long after each reset, e.g. 1m."),
-    ("--tz", "timezone", "Time zone of --times."),
-    ("--poll", "poll", "How often the quota is read; default 30m."),
-    ("--retry-window", "retryWindow", "How long to wait for a wake to show before sending it again."),
-    ("--backoff-cap", "backoffCap", "The longest pause between failing polls."),
-)
+# The options that are passed on as text; other fields have an option of their own, or `--set`.
+_TEXTS: Final = [entry for entry in SLOT if entry.kind.schema.get("type") == "string" or "enum" in entry.kind.schema]
+_SHORT: Final = {"timezone": "--tz"}
 
 
 def definition_options(function: F) -> F:
     """The options of a slot's definition."""
-    for option, name, says in reversed(_TEXTS):
-        function = click.option(option, name, help=says)(function)
+    for entry in reversed(_TEXTS):
+        option = _SHORT.get(entry.attribute, f"--{entry.attribute.replace('_', '-')}")
+        says, words = entry.field.says, entry.kind.schema.get("enum")
+        add = click.option(option, entry.name, metavar=words and "|".join(words), help=f"{says[0].upper()}{says[1:]}.")
+        function = add(function)
     others = [
         click.option("--key-env", metavar="NAME", help="Environment variable of the daemon that holds the key."),
         click.option("--key-file", metavar="PATH", help="File that holds the key."),
@@ -82,7 +72,7 @@ def edit_command(asked: Invocation, name: str, unset: Sequence[str], **given: An
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     """The given options, by JSON name."""
-    found: dict[str, Any] = {name: given[name] for _, name, _ in _TEXTS if given[name] is not None}
+    found: dict[str, Any] = {entry.name: given[entry.name] for entry in _TEXTS if given[entry.name] is not None}
     keys = {"env": given["key_env"], "file": given["key_file"], "stdin": given["key_stdin"] or None}
     named = [name for name, value in keys.items() if value is not None]
     if len(named) > 1:
@@ -119,7 +109,4 @@ def _field(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise Misused(f"--set {text}: write FIELD=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    return name, value_of(SLOT, name, value)

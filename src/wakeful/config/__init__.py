@@ -5,7 +5,7 @@ from wakeful.config.load import Loaded, Source, load
 from wakeful.config.masked import to_json
 from wakeful.config.model import Settings
 from wakeful.config.secrets import MASK, Redactor, Secret, SecretUrl
-from wakeful.config.standing import PendingChange, SettingsStatus
+from wakeful.config.status import PendingChange, SettingsStatus
 from wakeful.config.walk import diff
 from wakeful.config.watch import SettingsWatch
 

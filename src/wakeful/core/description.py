@@ -157,6 +157,14 @@ class Object(Generic[T]):
                 written[name] = given if given is None or write is _same else write(given)
         return written
 
+    def find(self, path: str) -> Entry | None:
+        """The field at a dotted path, such as `retry.times`."""
+        name, _, rest = path.partition(".")
+        entry = next((one for one in self.entries if one.name == name), None)
+        if entry is None or not rest:
+            return entry
+        return next(filter(None, (inner.find(rest) for inner in entry.kind.inner)), None)
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 

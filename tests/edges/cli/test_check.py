@@ -29,6 +29,17 @@ def test_a_right_definition_is_shown_with_its_times(alone: Cli, tmp_path: Path) 
     assert (answer["valid"], answer["errors"], len(answer["next"])) == (True, [], 5)
 
 
+def test_the_folder_of_a_definition_file_is_its_slug(alone: Cli, tmp_path: Path) -> None:
+    """As the daemon reads it; a slug in the file must be the same."""
+    folder = tmp_path / "schedule" / "daily"
+    folder.mkdir(parents=True)
+    answer = alone.ask("check", file_with(folder, "definition.json", RIGHT), "-o", "json").json
+    assert (answer["valid"], answer["definition"]["slug"]) == (True, "daily")
+    said = alone.ask("check", file_with(folder, "definition.json", {**RIGHT, "slug": "weekly"}))
+    assert said.code == 1
+    assert "slug: 'weekly' does not match 'daily'" in said.err
+
+
 @pytest.mark.parametrize(
     ("content", "place", "words"),
     [

@@ -88,7 +88,8 @@ def test_every_policy() -> None:
     """The rest of a definition, and any field by its name."""
     options = ("--deliver", "phone", "--deliver", "mail", "--catch-up", "all", "--timeout", "5m", "--disabled")
     changes = ("--set", "overlap=queue", "--set", "retry.times=3", "--set", "retry.delay=1m", "--set", "lane=null")
-    assert written(*DO, *options, *changes) == {
+    typed = ("--set", "slot=5", "--set", "alert.channel=true")  # text, although it looks like JSON
+    assert written(*DO, *options, *changes, *typed) == {
         "schedule": {"type": "manual"},
         "command": {"argv": ["true"]},
         "deliver": [{"channel": "phone"}, {"channel": "mail"}],
@@ -98,6 +99,8 @@ def test_every_policy() -> None:
         "overlap": "queue",
         "retry": {"times": 3, "delay": "1m"},
         "lane": None,
+        "slot": "5",
+        "alert": {"channel": "true"},
     }
 
 

@@ -68,7 +68,7 @@ ALERT: Final = Kind(
     _read,
     {"anyOf": [{"$ref": f"{COMPONENTS}AlertOption"}, {"const": False}]},
     _write,
-    control="object",
+    control="object or false",
     inner=(ALERT_OPTION,),
 )
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -63,7 +63,10 @@ _URL: Final = Kind(
     cure=_URL_CURE,
 )
 _METHOD: Final = Kind(
-    " or ".join(f"`{method}`" for method in METHODS), _read_method, {"type": "string"}, control="choice"
+    " or ".join(f"`{method}`" for method in METHODS),
+    _read_method,
+    {"type": "string", "examples": list(METHODS)},
+    control="choice",
 )
 
 
@@ -106,7 +109,9 @@ class Command:
     env: Annotated[Mapping[str, str], Field(TEXTS, "additional environment variables", label="Environment")] = field(
         default_factory=dict
     )
-    stdin: Annotated[str | None, Field(TEXT, "text for its standard input", label="Standard input")] = None
+    stdin: Annotated[str | None, Field(replace(TEXT, control="area"), "text for its standard input", label="Input")] = (
+        None
+    )
     output_max: Annotated[
         int, Field(whole(0), "how many bytes of its output are kept", label="Output kept, in bytes")
     ] = OUTPUT_MAX
@@ -162,7 +167,7 @@ class Prompt:
     session_config: Annotated[
         Mapping[str, Any],
         Field(
-            OBJECT,
+            replace(OBJECT, control="session"),
             'options of its session, for a prompt: `{"persistSession": false}` starts a new session each time',
             label="Session options",
         ),

@@ -47,7 +47,10 @@ class DeliverTo:
     """Where a run's reply goes."""
 
     channel: Annotated[
-        str, Field(filled("name a channel, or last"), "a channel, or last", label="Deliver the reply to")
+        str,
+        Field(
+            filled("name a channel, or last", control="recipients"), "a channel, or last", label="Deliver the reply to"
+        ),
     ]
     to: Annotated[str | None, Field(TEXT, "recipient on that channel", label="Recipient")] = None
 

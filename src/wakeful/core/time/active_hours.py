@@ -62,7 +62,8 @@ class ActiveHours:
         ),
     ]
     timezone: Annotated[
-        str, Field(ZONE, "time zone of start and end", label="Time zone", default=None, usual="the default time zone")
+        str,
+        Field(ZONE, "time zone of both", label="Active hours are in", default=None, usual="the default time zone"),
     ]
 
 

@@ -1,7 +1,7 @@
 """Apply changed settings while the daemon runs.
 
 The watch reads the file and refuses an invalid one; valid settings arrive here as `changed`. Settings that need a
-restart are held back (`config.standing`). Then every listener gets the old and the new settings, in the order of
+restart are held back (`config.status`). Then every listener gets the old and the new settings, in the order of
 registration; each compares and applies its own part, so that nothing else needs to know who uses which setting. If one
 fails, that is reported and the others are still called (L9). Afterwards `/api/config` shows the new settings.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from wakeful.config import Loaded, SettingsRefused
-    from wakeful.config.standing import PendingChange, SettingsStatus
+    from wakeful.config.status import PendingChange, SettingsStatus
     from wakeful.ports.handlers import OnSettings
 
 log = logging.getLogger("wakeful.server.daemon")
@@ -39,7 +39,7 @@ class Reload:
 
     def standing(self, refused: SettingsRefused | None) -> SettingsStatus:
         """The status of the settings; `refused` are the errors the watch found in the current file."""
-        from wakeful.config.standing import SettingsStatus
+        from wakeful.config.status import SettingsStatus
 
         return SettingsStatus(self._loaded, self._held_back, refused, self._failed)
 
@@ -50,7 +50,7 @@ class Reload:
     async def changed(self, new: Loaded) -> None:
         """Apply a valid file."""
         from wakeful.config import diff
-        from wakeful.config.standing import take_over
+        from wakeful.config.status import take_over
 
         old, (holds, held_back) = self._loaded, take_over(self._loaded, new)
         names = diff(old.settings, holds.settings)

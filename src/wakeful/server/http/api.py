@@ -26,6 +26,7 @@ from wakeful.server.http import (
     channels,
     config,
     deliveries,
+    forms,
     health,
     heartbeat,
     heartbeat_shapes,
@@ -115,6 +116,7 @@ def make_app(
     problems.install(api, app)
     for router in (
         schedules.routes(app),
+        forms.routes(),
         runs.routes(app, log_of_run),
         upcoming.routes(app),
         timeline.routes(app),

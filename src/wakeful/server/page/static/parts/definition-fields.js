@@ -1,147 +1,89 @@
-// The form fields of a definition: when, what, and options. They write their texts into `values` and report changes.
+// The form of a definition, drawn as the daemon describes it: when, what, and options. Its controls write their texts into
+// `values` and report changes.
 
 import { fill, h } from "../lib/dom.js";
-import { ACTIONS, OPTIONS, TIMINGS } from "../lib/definition.js";
 import { localZone } from "../lib/time.js";
 import { choices, field } from "./elements.js";
 
-const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
-
 /** The element with all fields, and `show`, which fills them from the values. */
-export function definitionFields(values, changed) {
-  const input = (name, props = {}) =>
+export function definitionFields(form, values, changed) {
+  const writes = (name, of = (target) => target.value) => (event) => {
+    values[name] = of(event.target);
+    changed();
+  };
+  const select = (name, options, usual) => {
+    const chosen = values[name] || usual || "";
+    const shown = usual ? options : ["", ...options];
+    return h(
+      "select",
+      { onchange: writes(name) },
+      shown.map((one) => h("option", { value: one, selected: chosen === one }, one || "default")),
+    );
+  };
+  const area = ({ name, placeholder, control }) =>
+    h("textarea", {
+      value: values[name] ?? "",
+      class: control === "json" ? "mono" : null,
+      placeholder: control === "json" ? "optional JSON" : placeholder,
+      oninput: writes(name),
+    });
+  const input = ({ name, placeholder, control }) =>
     h("input", {
       type: "text",
       value: values[name] ?? "",
       spellcheck: "false",
-      ...props,
-      oninput: (event) => {
-        values[name] = event.target.value;
-        changed();
-      },
+      placeholder: control === "zone" ? localZone : placeholder,
+      ...(control === "zone" ? { list: "zones" } : control === "number" ? { inputmode: "numeric" } : {}),
+      oninput: writes(name),
     });
-  const area = (name, props = {}) =>
-    h("textarea", {
-      value: values[name] ?? "",
-      ...props,
-      oninput: (event) => {
-        values[name] = event.target.value;
-        changed();
-      },
-    });
-  const pick = (name, options) =>
+  const session = ({ name }) =>
     h(
-      "select",
-      {
-        onchange: (event) => {
-          values[name] = event.target.value;
-          changed();
-        },
-      },
-      options.map((one) => h("option", { value: one, selected: (values[name] || "") === one }, one || "default")),
+      "label",
+      { class: "row check" },
+      h("input", {
+        type: "checkbox",
+        checked: values[name]?.persistSession ?? true,
+        onchange: writes(name, ({ checked }) => ({ ...values[name], persistSession: checked })),
+      }),
+      "Keep one session from run to run",
     );
-  const timingFields = h("div", { class: "pairs" });
-  const showTiming = () =>
-    fill(
-      timingFields,
-      TIMINGS[values.timing][1].map(([name, label, hint, example]) =>
-        hint === "zone"
-          ? field(`schedule.${name}`, label, input(`schedule.${name}`, { list: "zones", placeholder: localZone }))
-          : field(`schedule.${name}`, label, input(`schedule.${name}`, { placeholder: example }), hint),
-      ),
-    );
-  const actionFields = h("div", { class: "stack" });
-  const showAction = () =>
-    fill(
-      actionFields,
-      {
-        prompt: () => [
-          field("prompt", "Prompt", area("prompt", { placeholder: "Summarise yesterday's commits" })),
-          h(
-            "div",
-            { class: "pairs" },
-            field("agent", "Agent", input("agent", { placeholder: "default" })),
-            h(
-              "label",
-              { class: "row check" },
-              h("input", {
-                type: "checkbox",
-                checked: values.persist,
-                onchange: (event) => {
-                  values.persist = event.target.checked;
-                  changed();
-                },
-              }),
-              "Keep one session from run to run",
-            ),
-          ),
-        ],
-        command: () => [
-          field(
-            "command.argv",
-            "Command",
-            input("command.argv", { class: "mono", placeholder: "make report" }),
-            "Quoted as in a shell, but no shell is used; for pipes write sh -c '…'",
-          ),
-          field("command.cwd", "Folder", input("command.cwd", { placeholder: "optional" })),
-        ],
-        http: () => [
-          h(
-            "div",
-            { class: "pairs" },
-            field("http.url", "URL", input("http.url", { placeholder: "http://127.0.0.1:9000/in" })),
-            field("http.method", "Method", pick("http.method", METHODS)),
-          ),
-          field("http.body", "Body", area("http.body", { class: "mono", placeholder: "optional JSON" })),
-        ],
-        call: () => [
-          field(
-            "call.target",
-            "Function",
-            input("call.target", { class: "mono", placeholder: "package.module:function" }),
-          ),
-          field("call.args", "Arguments", area("call.args", { class: "mono", placeholder: "optional JSON object" })),
-        ],
-        event: () => [
-          field("event.text", "Text", area("event.text", { placeholder: "Text for the next heartbeat" })),
-        ],
-      }[values.action](),
-    );
-  const optionFields = h("div", { class: "pairs" });
-  const showOptions = () =>
-    fill(
-      optionFields,
-      OPTIONS.map(([name, label, hint]) =>
-        Array.isArray(hint)
-          ? field(name, label, pick(name, hint))
-          : field(
-              name,
-              label,
-              input(
-                name,
-                hint === "number" ? { inputmode: "numeric" } : { placeholder: hint.replace("optional: ", "") },
-              ),
-            ),
-      ),
-    );
+  const draw = (one) => {
+    if (one.control === "session") return session(one);
+    const control =
+      one.control === "choice"
+        ? select(one.name, one.options, one.default)
+        : one.control === "flag"
+          ? select(one.name, ["true", "false"])
+          : ["area", "json"].includes(one.control)
+            ? area(one)
+            : input(one);
+    const hint = one.control === "recipients" ? `${one.hint}; separate several with commas: phone, mail` : one.hint;
+    return field(one.name, one.label, control, hint);
+  };
+
+  const [timingFields, actionFields, optionFields] = ["pairs", "stack", "pairs"].map((kind) => h("div", { class: kind }));
+  const partOf = (parts, name) => parts.find((one) => one.name === name).fields;
+  const showTiming = () => fill(timingFields, partOf(form.timings, values.timing).map(draw));
+  const showAction = () => {
+    const [needed, more] = [[], []];
+    for (const one of partOf(form.actions, values.action))
+      (one.required || one.control === "area" ? needed : more).push(draw(one));
+    fill(actionFields, ...needed, more.length ? h("div", { class: "pairs" }, more) : null);
+  };
+  const showOptions = () => fill(optionFields, form.options.map(draw));
 
   const zones = h(
     "datalist",
     { id: "zones" },
     Intl.supportedValuesOf("timeZone").map((zone) => h("option", { value: zone })),
   );
-
-  const timings = choices(
-    "Kind of timing",
-    Object.entries(TIMINGS).map(([kind, [label]]) => [kind, label]),
-    values.timing,
-    (kind) => {
-      values.timing = kind;
-      showTiming();
-      changed();
-    },
-  );
-  const actions = choices("Kind of action", Object.entries(ACTIONS), values.action, (kind) => {
+  const named = (parts) => parts.map(({ name, label }) => [name, label]);
+  const timings = choices("Kind of timing", named(form.timings), values.timing, (kind) => {
+    values.timing = kind;
+    showTiming();
+    changed();
+  });
+  const actions = choices("Kind of action", named(form.actions), values.action, (kind) => {
     values.action = kind;
     showAction();
     changed();

@@ -2,7 +2,7 @@
 
 import { ask, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
-import { READ_BACK, fromForm, toForm } from "../lib/definition.js";
+import { controlsOf, fromForm, scheduleForm, toForm, written } from "../lib/definition.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { tell } from "../parts/dialogs.js";
 import { definitionFields } from "../parts/definition-fields.js";
@@ -13,12 +13,13 @@ export default async function edit(visit) {
   const known = visit.params[0] ?? null;
   let etag = null;
   let stored = null;
+  const described = await scheduleForm();
   if (known) {
     const answer = await ask("GET", schedulePath(known), { signal: visit.signal });
     etag = answer.headers.get("etag");
-    stored = Object.fromEntries(Object.entries(answer.body).filter(([name]) => !READ_BACK.has(name)));
+    stored = written(described, answer.body);
   }
-  const values = toForm(stored);
+  const values = toForm(described, stored);
   if (!known) values["schedule.timezone"] = localZone;
   let isJson = false;
   let asked = 0;
@@ -54,13 +55,13 @@ export default async function edit(visit) {
   });
   const save0 = button(known ? "Save" : "Create", null, { kind: "primary", type: "submit" });
 
-  const fields = definitionFields(values, () => preview());
+  const fields = definitionFields(described, values, () => preview());
   const asJson = h("div", { class: "field hidden" }, jsonBox, h("span", { class: "wrong", role: "alert" }));
 
   // --- form and JSON ------------------------------------------------------------------------------------------------------
 
   const definition = () => {
-    if (!isJson) return fromForm(values);
+    if (!isJson) return fromForm(described, values);
     try {
       return JSON.parse(jsonBox.value);
     } catch (error) {
@@ -73,7 +74,7 @@ export default async function edit(visit) {
       if (json) jsonBox.value = JSON.stringify(now, null, 2);
       else {
         for (const name of Object.keys(values)) delete values[name];
-        Object.assign(values, toForm(now));
+        Object.assign(values, toForm(described, now));
         fields.show();
       }
     } catch (error) {
@@ -133,17 +134,7 @@ export default async function edit(visit) {
     }
   };
   const touched = () =>
-    [
-      "schedule.expression",
-      "schedule.every",
-      "schedule.times",
-      "schedule.at",
-      "prompt",
-      "command.argv",
-      "http.url",
-      "call.target",
-      "event.text",
-    ].some((name) => values[name]) || isJson;
+    isJson || controlsOf(described, values).some(({ name, required }) => required && values[name]);
   const preview = settled(() => {
     rehearse();
   }, 180);

@@ -2,7 +2,7 @@
 
 import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { READ_BACK, deliverText } from "../lib/definition.js";
+import { deliverText, scheduleForm, written } from "../lib/definition.js";
 import { actionKind, actionWords } from "../lib/text.js";
 import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { climb } from "../parts/ladder.js";
@@ -18,6 +18,7 @@ const KEPT_MAX = 200;
 export default async function schedule(visit) {
   const [slug] = visit.params;
   const path = (below) => schedulePath(slug, below);
+  const form = await scheduleForm();
   let one = null;
   let runs = [];
   let following = null;
@@ -105,7 +106,6 @@ export default async function schedule(visit) {
     })[kind];
   const showDefinition = () => {
     const kind = actionKind(one);
-    const written = Object.fromEntries(Object.entries(one).filter(([name]) => !READ_BACK.has(name)));
     fill(
       definition,
       body(
@@ -130,7 +130,7 @@ export default async function schedule(visit) {
           "details",
           null,
           h("summary", { class: "soft small" }, "As JSON"),
-          h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(written, null, 2))),
+          h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(written(form, one), null, 2))),
         ),
       ),
     );

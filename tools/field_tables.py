@@ -1,0 +1,116 @@
+"""The tables of fields in the docs, made from the descriptions: `python -m tools.field_tables` writes them."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.config.described import described_table
+from wakeful.config.messages import table_at
+from wakeful.config.model import ENTRIES, ActiveHoursTable, Settings
+from wakeful.core.description import Entry, Object
+from wakeful.core.schedule.actions import OBJECTS
+from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
+from wakeful.core.time.timing_json import TIMING_TYPES
+from wakeful.core.workflow.definition import WORKFLOW
+
+ROOT: Final = Path(__file__).parents[1]
+BEGIN: Final = "<!-- made by: python -m tools.field_tables -->"
+END: Final = "<!-- end of what is made -->"
+
+
+def definition_tables() -> str:
+    """What users write in JSON: schedules and workflows."""
+    parts: dict[str, Object[Any]] = {one.name: one for one in _inside(OPTIONS)}
+    lines = ["## Schedule", "", "Exactly one of `prompt`, `command`, `http`, `call` and `event` is required.", ""]
+    lines += [*_rows(SCHEDULE), "## Timings", "", "The `schedule` of a definition; `type` says which.", ""]
+    for name, one in TIMING_TYPES.items():
+        if one.alias_of == "once":
+            continue
+        lines += _section(f'{one.fields.name}: `"type": "{name}"`', one.fields.only(without=("type",)))
+    lines += ["## Actions", ""]
+    for described in OBJECTS.values():
+        lines += _section(described.name, described)
+    lines += ["## Parts of a schedule", ""]
+    for described in parts.values():
+        lines += _section(described.name, described)
+    lines += ["## Workflow", "", *_rows(WORKFLOW)]
+    for described in {one.name: one for one in _inside(WORKFLOW) if one.name not in _TIMINGS}.values():
+        lines += _section(described.name, described)
+    return "\n".join(lines)
+
+
+def settings_tables() -> str:
+    """All settings by table, in the order of the file."""
+    return "\n".join(line for section in Settings.model_fields for line in _settings(section))
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/definition.md": definition_tables,
+    "docs/settings.md": settings_tables,
+}
+_TIMINGS: Final = frozenset(one.fields.name for one in TIMING_TYPES.values())
+
+
+def put_into(text: str, tables: str) -> str:
+    """The page with its generated tables replaced by these."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"
+
+
+def _inside(described: Object[Any]) -> Iterator[Object[Any]]:
+    for entry in described:
+        for inner in entry.kind.inner:
+            yield inner
+            yield from _inside(inner)
+
+
+def _settings(section: str) -> Iterator[str]:
+    if entries := ENTRIES.get(section):
+        for table in dict.fromkeys(entries.models.values()):
+            tags = [f'`{entries.by} = "{tag}"`' for tag, one in entries.models.items() if one is table]
+            kind = f" with {' or '.join(tags)}" if entries.by else ""
+            yield from _section(f"`[{section}.NAME]`{kind}", described_table(section, table))
+    elif table := table_at((section,), {}):
+        yield from _section(f"`[{section}]`", described_table(section, table))
+        if section == "heartbeat":
+            yield from _section("`heartbeat.active_hours`", described_table(section, ActiveHoursTable))
+
+
+def _section(title: str, described: Object[Any]) -> Iterator[str]:
+    yield from (f"### {title}", "", described.says, "")
+    if described.entries:
+        yield from _rows(described)
+
+
+def _rows(described: Object[Any]) -> Iterator[str]:
+    yield from ("| name | type | default | meaning |", "|---|---|---|---|")
+    for entry in described:
+        cells = (f"`{entry.name}`", entry.kind.words, _default(entry), entry.field.says)
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+    yield ""
+
+
+def _default(entry: Entry) -> str:
+    if entry.is_required:
+        return "required"
+    if entry.field.usual:
+        return entry.field.usual
+    match entry.written_default:
+        case None:
+            return "unset"
+        case dict():
+            return "`{}`"
+        case tuple() | list() as default:
+            return f"`{json.dumps(list(default))}`"
+        case default:
+            return f"`{json.dumps(default, ensure_ascii=False)}`"
+
+
+if __name__ == "__main__":
+    for name, tables in PAGES.items():
+        page = ROOT / name
+        page.write_text(put_into(page.read_text(encoding="utf-8"), tables()), encoding="utf-8")
+        print(f"wrote {name}", file=sys.stderr)
