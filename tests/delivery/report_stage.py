@@ -9,7 +9,7 @@ from features.quota_kit import Answer, Shop, config, open_quota
 from features.voice import Voice, beating
 from wakeful import Prepare, Produced, Transient, cron, every, manual, once
 from wakeful.core.run.results import Failed, Throttled
-from wakeful.core.schedule.gates import ADMIT, Defer
+from wakeful.core.schedule.gates import Defer
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.core.time.timing import Timing
 from wakeful.features.heartbeat.rules import HeartbeatTerms
@@ -68,7 +68,7 @@ class Acting:
 
 async def _schedule(world: World, kind: str, trouble: str, person: Person) -> Bench:
     free_at = world.now + QUOTA
-    gates = [lambda tx, run, now: Defer(free_at, "quota") if now < free_at else ADMIT] if trouble == "quota" else []
+    gates = [lambda tx, run, now: Defer(free_at, "quota") if now < free_at else None] if trouble == "quota" else []
     app = world.bench(gates=gates)
     app.register_channel("phone", None, person)
     await app.start()

@@ -3,7 +3,7 @@
 from features.kit import Bot, World, instant, ledger, short, virtual
 from wakeful import every
 from wakeful.core.run.runs import Run
-from wakeful.core.schedule.gates import ADMIT, Decision, Defer, Skip
+from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
@@ -16,7 +16,7 @@ async def test_a_deferred_run_waits_and_is_asked_again(world: World) -> None:
 
     def quota(_: Tx, run: Run, now: Instant) -> Decision:
         asked.append(short(now))
-        return Defer(opens_at, "quota") if now < opens_at else ADMIT
+        return Defer(opens_at, "quota") if now < opens_at else None
 
     bot = Bot(world)
     app = await world.open(bot, gates=[quota])
@@ -44,7 +44,7 @@ async def test_instants_that_fall_on_a_deferred_run_are_blocked_by_it(world: Wor
 async def test_a_skipped_run_is_a_row_with_its_reason_and_no_error(world: World) -> None:
     """Nothing is called, nothing counts, the next instant is asked anew."""
     bot = Bot(world)
-    answers: list[Decision] = [Skip("budget"), ADMIT]
+    answers: list[Decision] = [Skip("budget"), None]
     app = await world.open(bot, gates=[lambda tx, run, now: answers.pop(0)])
     await app.add("job", every("1h"))
     await world.until("01-01 02:30:00")
@@ -65,7 +65,7 @@ async def test_the_first_gate_that_does_not_admit_decides(world: World) -> None:
 
         return decide
 
-    gates = [gate("hours", ADMIT), gate("quota", Skip("quota")), gate("budget", Skip("budget"))]
+    gates = [gate("hours", None), gate("quota", Skip("quota")), gate("budget", Skip("budget"))]
     app = await world.open(Bot(world), gates=gates)
     await app.add("job", every("1h"))
     await world.until("01-01 01:30:00")
@@ -79,7 +79,7 @@ async def test_a_deferred_run_holds_no_lane(world: World) -> None:
     bot = Bot(world)
     app = await world.open(
         bot,
-        gates=[lambda tx, run, now: Defer(now + 600_000, "quota") if run.schedule_id == 1 else ADMIT],
+        gates=[lambda tx, run, now: Defer(now + 600_000, "quota") if run.schedule_id == 1 else None],
     )
     await app.add("deferred", every("1h"), lane="one")
     await app.add("free", every("1h"), lane="one")
@@ -96,7 +96,7 @@ async def test_a_gate_that_breaks_does_not_stop_the_clock(world: World) -> None:
     def gate(_: Tx, run: Run, now: Instant) -> Decision:
         if broken[0]:
             raise RuntimeError("the gate is out of order")
-        return ADMIT
+        return None
 
     bot = Bot(world)
     app = await world.open(bot, gates=[gate])

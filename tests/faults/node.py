@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 from wakeful.app import bootstrap
 from wakeful.core.schedule.actions import Call, Command
 from wakeful.engine.clock import SystemClock
-from wakeful.engine.engine import Identity
 from wakeful.engine.limits import Limits
-from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.engine.membership import Identity
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.command import CommandAction
 from wakeful.integrations.actions.processes import SystemOrphans
@@ -134,9 +133,8 @@ async def main(url: str, name: str, observed: Path, options: dict[str, str]) -> 
         clock = SetClock(Path(options["clock"]))  # type: ignore[assignment]
     actions: dict[type[Any], Any] = {Call: CallAction(registry), Command: CommandAction()}
     identity = Identity(name, os.uname().nodename, os.getpid())
-    parts = await bootstrap.assemble_with(
-        store, clock, actions, SystemOrphans(), identity, LIMITS, ScheduleLimits(), "UTC"
-    )
+    setup = bootstrap.Setup(limits=LIMITS)
+    parts = await bootstrap.assemble_with(store, clock, setup, actions, SystemOrphans(), identity)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

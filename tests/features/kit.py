@@ -20,17 +20,14 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Result
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import HOUR, Duration, Instant, format_instant, parse_duration, parse_instant
-from wakeful.engine.engine import Engine, Identity
-from wakeful.engine.limits import Limits
-from wakeful.features.schedules.rules import AgentLane
+from wakeful.engine.engine import Engine
+from wakeful.engine.membership import Identity
 from wakeful.integrations.actions.call import CallAction
-from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import FeatureHooks, Gate
-from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.virtual_clock import VirtualClock, Wall
@@ -170,48 +167,22 @@ class Bench(Wakeful):
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self._hook, shared_clock=self._is_shared))
         return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL)
 
-    async def _assemble(
-        self,
-        store: Store,
-        clock: Clock,
-        *,
-        registry: CallRegistry,
-        limits: Limits,
-        schedule_limits: Any,
-        timezone: str,
-        name: str | None = None,
-        features: Sequence[bootstrap.MakeFeature] = (),
-        standby: bool = False,
-        agent_lane: AgentLane = "serial",
-        sink: Sink | None = None,
-        redact: Callable[[str], str] | None = None,
-        **_: Any,
-    ) -> bootstrap.Parts:
-        actions: dict[type[Any], Action] = {Call: CallAction(registry), **self._extra_actions}
-        identity = Identity(name or "node", "here", 1)
-        limits = replace(limits, **self._overrides)
-        zone = bootstrap.resolve_zone(timezone)
+    async def _assemble(self, store: Store, clock: Clock, setup: bootstrap.Setup) -> bootstrap.Parts:
+        actions: dict[type[Any], Action] = {Call: CallAction(setup.registry), **self._extra_actions}
+        identity = Identity(setup.name or "node", "here", 1)
 
         async def gates(_: bootstrap.FeatureContext) -> FeatureHooks:
             return FeatureHooks(gates=self._gates)
 
-        return await bootstrap.assemble_with(
-            store,
-            clock,
-            actions,
-            self.orphans,
-            identity,
-            limits,
-            schedule_limits,
-            zone,
-            features=[gates, *features],
-            receipts=Receipts(b"a secret of the bench"),
-            sink=sink,
+        setup = replace(
+            setup,
+            limits=replace(setup.limits, **self._overrides),
+            features=[gates, *setup.features],
             on_alert=self.alerted.append,
-            redact=redact,
-            standby=standby,
-            agent_lane=agent_lane,
+            listener=None,
         )
+        receipts = Receipts(b"a secret of the bench")
+        return await bootstrap.assemble_with(store, clock, setup, actions, self.orphans, identity, receipts=receipts)
 
 
 class Bot:

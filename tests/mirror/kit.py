@@ -99,8 +99,8 @@ class Desk(Bench):
         await super().kill()
         self.mirror.folder.close()  # the system lets go of its lock
 
-    async def _assemble(self, *args: Any, **options: Any) -> bootstrap.Parts:
-        parts = await super()._assemble(*args, **options)
+    async def _assemble(self, store: Any, clock: Any, setup: bootstrap.Setup) -> bootstrap.Parts:
+        parts = await super()._assemble(store, clock, setup)
         self.agent.store = parts.store
         self._mirror = Mirror(
             self.folder, parts, self._which, on_report=self.reports.append, disk=self._disk, is_watching=False

@@ -11,10 +11,11 @@ from wakeful.app import bootstrap
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.timing import Once
-from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
+from wakeful.engine.membership import Identity
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked, ScheduleLimits
+from wakeful.features.schedules.checks import Checked
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
@@ -121,7 +122,8 @@ async def make_node(
     clock: Clock = tap.inner.clock
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
     identity = Identity(name, "here", 1)
-    parts = await bootstrap.assemble_with(tap, clock, actions, NoOrphans(), identity, limits, ScheduleLimits(), "UTC")
+    setup = bootstrap.Setup(limits=limits)
+    parts = await bootstrap.assemble_with(tap, clock, setup, actions, NoOrphans(), identity)
     node = Node(tap, parts, registry)
 
     async def fire(fire: Any) -> None:

@@ -14,9 +14,8 @@ from typing import Any
 
 from wakeful.app import bootstrap
 from wakeful.core.schedule.actions import Call
-from wakeful.engine.engine import Identity
 from wakeful.engine.limits import Limits
-from wakeful.features.schedules.checks import ScheduleLimits
+from wakeful.engine.membership import Identity
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
@@ -50,9 +49,8 @@ async def main(url: str, name: str, path: str) -> None:
     store = await PostgresStore.open(url, timeouts=PATIENCE)
     identity = Identity(name, "here", os.getpid())
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
-    parts = await bootstrap.assemble_with(
-        store, store.clock, actions, NoOrphans(), identity, LIMITS, ScheduleLimits(), "UTC"
-    )
+    setup = bootstrap.Setup(limits=LIMITS)
+    parts = await bootstrap.assemble_with(store, store.clock, setup, actions, NoOrphans(), identity)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await parts.engine.start()

@@ -19,12 +19,12 @@ class ToldBench(Bench):
         self.fan_out: FanOut | None = None
         self._first_listeners = listeners
 
-    async def _assemble(self, store: Any, clock: Any, **settings: Any) -> bootstrap.Parts:
+    async def _assemble(self, store: Any, clock: Any, setup: bootstrap.Setup) -> bootstrap.Parts:
         self.fan_out = FanOut()
         self.fan_out.begin(store)
         for listener in self._first_listeners:
             self.fan_out.listen(listener)
-        parts = await super()._assemble(EventingStore(store, self.fan_out, clock), clock, **settings)
+        parts = await super()._assemble(EventingStore(store, self.fan_out, clock), clock, setup)
         _give_sink(parts.engine, self.fan_out)
         return parts
 

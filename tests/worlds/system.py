@@ -9,16 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from wakeful.app.bootstrap import MakeFeature, Parts, assemble_with
+from wakeful.app.bootstrap import MakeFeature, Parts, Setup, assemble_with
 from wakeful.core.errors import Invalid
 from wakeful.core.run.effects import Deliver
 from wakeful.core.schedule.actions import Event
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.time.instants import Instant
-from wakeful.engine.engine import Engine, Identity
+from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
+from wakeful.engine.membership import Identity
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import ScheduleLimits, check
+from wakeful.features.schedules.checks import check
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Orphans
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
@@ -122,9 +124,8 @@ async def assemble(
 ) -> System:
     """The system as it is shipped, over this store, on this clock, with these actions and features."""
     identity = Identity(name, "simulated", os.getpid())
-    parts = await assemble_with(
-        store, clock, actions, orphans, identity, limits, ScheduleLimits(), ZONE, features=features
-    )
+    setup = Setup(limits=limits, terms=Terms(default_zone=ZONE), features=features)
+    parts = await assemble_with(store, clock, setup, actions, orphans, identity)
     return Shipped(parts)
 
 
@@ -154,14 +155,8 @@ class Shipped:
             written = {**written, "deliver": addressees_for(slug)}
         if Event in parts.hooks.actions:
             written = _for_the_agent(slug, written)
-        checked = check(
-            definition_from_json(written, default_zone=ZONE, slug=slug),
-            parts.schedule_limits,
-            parts.hooks.actions,
-            parts.applied,
-            now=now,
-            default_zone=ZONE,
-        )
+        definition = definition_from_json(written, default_zone=ZONE, slug=slug)
+        checked = check(definition, parts.conditions, now=now)
         (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], hooks=parts.hooks, now=now))
         if isinstance(fate, Invalid):
             raise fate

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wakeful.app import bootstrap
-from wakeful.app.lifecycle import AppLifecycle
+from wakeful.app.definitions import Definitions
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import RungName
 from wakeful.features.schedules import commands, queries
@@ -28,7 +28,7 @@ class AgentView:
     sessions: int
 
 
-class Agents(AppLifecycle):
+class Agents(Definitions):
     """Whom prompts are for."""
 
     async def agents(self) -> list[AgentView]:
@@ -57,8 +57,8 @@ class Agents(AppLifecycle):
             "sessionConfig": {"persistSession": False},
             "timeout": "15m",
         }
-        await self._writing.put(slug, definition)
-        run_id = await self._writing.command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        await self.put(slug, definition)
+        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
         self._begin(self._remove_when_over(slug, run_id))
         return await self._open.store.read(lambda tx: queries.run(tx, run_id))
 
@@ -67,7 +67,7 @@ class Agents(AppLifecycle):
         while (await self._open.store.read(lambda tx: queries.run(tx, run_id))).outcome in _OPEN:
             await self._clock.sleep(_LOOK)
         with suppress(NotFound):  # a person was faster
-            await self._writing.command(lambda tx, now: commands.remove(tx, slug, hooks=self._open.hooks, now=now))
+            await self._command(lambda tx, now: commands.remove(tx, slug, hooks=self._open.hooks, now=now))
 
 
 def _slug(name: str) -> str:

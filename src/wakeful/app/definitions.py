@@ -1,12 +1,12 @@
-"""Writing definitions: checked at the edge, put into the store in one transaction each, or in batches."""
+"""Writing definitions: each is checked first and written in one transaction, or many together."""
 
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from wakeful.app.bootstrap import Parts
+from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
 from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.errors import Invalid
@@ -15,76 +15,69 @@ from wakeful.core.schedule.definition_json import definition_from_json, definiti
 from wakeful.core.time.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked
+from wakeful.features.schedules.checks import Checked, check
 from wakeful.features.schedules.upcoming import next_times
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
-T = TypeVar("T")
 
 BATCH: Final = 500
 NEXT_TIMES: Final = 5
 
 
 class _Rehearsed(Exception):
-    """Ends a write that was only tried: its transaction is rolled back."""
+    """Rolls the transaction of a rehearsal back."""
 
     def __init__(self, written: WrittenSchedule) -> None:
         super().__init__(written)
         self.written = written
 
 
-class DefinitionWriter:
-    """Writes schedules into the store of a system that is put together."""
+class Definitions(AppLifecycle):
+    """Adds and edits schedules."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._puts: Batcher[Checked, commands.Put | Invalid] = Batcher(self._put_many)
+    _puts: Batcher[Checked, commands.Put | Invalid]
 
-    async def command(self, command: Callable[[Tx, Instant], T]) -> T:
-        """One function of a transaction; the engine looks again after it."""
-        now = self._parts.clock.read().now
-        answer = await self._parts.store.write(lambda tx: command(tx, now))
-        self._parts.engine.ring_bell()
-        return answer
+    async def _write_declared(self) -> None:
+        self._puts = Batcher(self._put_many)
+        await self.add_many(self._declared)
 
-    async def add(self, new: New) -> None:
-        """Add or update one; many callers share a commit."""
-        await self._put(self._check(new))
-
-    async def add_many(self, schedules: Sequence[New]) -> None:
-        """Add or update many; all are checked before any is written."""
-        checked = [self._check(new) for new in schedules]
+    async def add_many(self, schedules: Sequence[New]) -> list[str]:
+        """Add or update many schedules; all are checked before any is written."""
+        checked = [self._check_new(new) for new in schedules]
         for start in range(0, len(checked), BATCH):
-            for fate in await self._put_many(checked[start : start + BATCH]):
-                if isinstance(fate, Invalid):
-                    raise fate
+            for put in await self._put_many(checked[start : start + BATCH]):
+                if isinstance(put, Invalid):
+                    raise put
+        return [new.slug for new in schedules]
 
     async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
-        """Write a definition in its JSON shape."""
-        return await self._put(self._read(slug, definition))
+        """Write a definition in its JSON form."""
+        return await self._put(self._read(slug, definition, self._clock.read().now))
 
-    async def write(self, slug: str, definition: Any, guard: Guard | None, is_rehearsal: bool) -> WrittenSchedule:
-        """Write a definition in its JSON shape and read it back; a rehearsal leaves no trace."""
-        checked = self._read(slug, definition)
+    async def write(
+        self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
+    ) -> WrittenSchedule:
+        """Write a definition in its JSON form and read it back, in one transaction; a rehearsal changes nothing."""
+        checked = self._read(slug, definition, self._clock.read().now)
 
         def write(tx: Tx, now: Instant) -> WrittenSchedule:
             stored = None
             if guard is not None:
-                guard(stored := held(tx, slug))
-            (fate,) = commands.put_many(tx, [checked], hooks=self._parts.hooks, now=now)
-            if isinstance(fate, Invalid):
-                raise fate
-            if guard is not None and stored is None and not fate.is_created:
-                guard(held(tx, slug))  # nothing could be locked where nothing was, and another node was first
-            return _read_back(tx, slug, now, checked.warnings, is_created=fate.is_created)
+                guard(stored := locked(tx, slug))
+            (put,) = commands.put_many(tx, [checked], hooks=self._open.hooks, now=now)
+            if isinstance(put, Invalid):
+                raise put
+            if guard is not None and stored is None and not put.is_created:
+                guard(locked(tx, slug))  # there was no row to lock, and another node created it first
+            return _read_back(tx, put, now, checked.warnings, is_rehearsal)
 
-        return await self._try(write, is_rehearsal)
+        return await self._write_or_rehearse(write, is_rehearsal)
 
     async def patch(
-        self, slug: str, changes: Mapping[str, Any], guard: Guard | None, is_rehearsal: bool
+        self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> WrittenSchedule:
-        """Merge changes into a definition and read it back."""
+        """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
         warnings: tuple[str, ...] = ()
 
         def edit(schedule: Schedule, now: Instant) -> Checked:
@@ -96,75 +89,85 @@ class DefinitionWriter:
             return checked
 
         def write(tx: Tx, now: Instant) -> WrittenSchedule:
-            commands.change(tx, slug, edit, hooks=self._parts.hooks, now=now, if_version=None)
-            return _read_back(tx, slug, now, warnings, is_created=False)
+            put = commands.change(tx, slug, edit, hooks=self._open.hooks, now=now, if_version=None)
+            return _read_back(tx, put, now, warnings, is_rehearsal)
 
-        return await self._try(write, is_rehearsal)
+        return await self._write_or_rehearse(write, is_rehearsal)
 
-    async def update(self, slug: str, if_version: int | None, options: Mapping[str, Any]) -> None:
-        """Change some of a definition, by its JSON names in snake_case."""
-        changes = definition_options(options)
+    async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
+        """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default."""
+        options, hooks = definition_options(changes), self._open.hooks
 
         def edit(schedule: Schedule, now: Instant) -> Checked:
-            return self._read(slug, changed(json.loads(schedule.definition), changes), now)
+            return self._read(slug, changed(json.loads(schedule.definition), options), now)
 
-        hooks = self._parts.hooks
-        await self.command(lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version))
+        await self._command(
+            lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
+        )
 
-    async def _try(self, write: Callable[[Tx, Instant], WrittenSchedule], is_rehearsal: bool) -> WrittenSchedule:
-        """A write as it is, or one that is taken back before it is kept."""
-
+    async def _write_or_rehearse(
+        self, write: Callable[[Tx, Instant], WrittenSchedule], is_rehearsal: bool
+    ) -> WrittenSchedule:
         def rehearse(tx: Tx, now: Instant) -> WrittenSchedule:
             raise _Rehearsed(write(tx, now))
 
         try:
-            return await self.command(rehearse if is_rehearsal else write)
+            return await self._command(rehearse if is_rehearsal else write)
         except _Rehearsed as rehearsed:
             return rehearsed.written
 
+    async def _add(self, new: New) -> None:
+        """Add or update one; many callers share a commit."""
+        await self._put(self._check_new(new))
+
     async def _put(self, checked: Checked) -> commands.Put:
-        fate = await self._puts.submit(checked)
-        if isinstance(fate, Invalid):
-            raise fate
-        return fate
+        put = await self._puts.submit(checked)
+        if isinstance(put, Invalid):
+            raise put
+        return put
 
     async def _put_many(self, checked: list[Checked]) -> list[commands.Put | Invalid]:
-        parts = self._parts
-        now = parts.clock.read().now
-        fates = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
-        for fate in fates:
-            if isinstance(fate, commands.Put) and fate.compiled is not None:
-                parts.compilations.keep(fate.compiled)
+        parts = self._open
+        now = self._clock.read().now
+        puts = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
+        for put in puts:
+            if isinstance(put, commands.Put) and put.is_created:
+                parts.compilations.keep(put.compiled)
         parts.engine.ring_bell()
-        return fates
+        return puts
 
-    def _read(self, slug: str, definition: Any, now: Instant | None = None) -> Checked:
-        return self._checked(definition_from_json(definition, default_zone=self._parts.default_zone, slug=slug), now)
+    def _read(self, slug: str, definition: Any, now: Instant) -> Checked:
+        zone = self._open.conditions.default_zone
+        return self._check(definition_from_json(definition, default_zone=zone, slug=slug), now)
 
-    def _check(self, new: New) -> Checked:
-        zone = self._parts.default_zone
-        return self._checked(definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone))
+    def _check_new(self, new: New) -> Checked:
+        zone = self._open.conditions.default_zone
+        definition = definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone)
+        return self._check(definition, self._clock.read().now)
 
-    def _checked(self, definition: Definition, now: Instant | None = None) -> Checked:
-        """Inside a transaction `now` is the one it is done at: an anchor taken later would lie ahead of it, and a grid
-        begins at an anchor that lies ahead."""
-        checked = self._parts.check(definition, now=self._parts.clock.read().now if now is None else now)
+    def _check(self, definition: Definition, now: Instant) -> Checked:
+        """Check it at `now`, the time of the transaction: a later anchor would lie in the future, and the grid of an
+        interval starts at its anchor."""
+        checked = check(definition, self._open.conditions, now=now)
         for warning in checked.warnings:
             log.warning("%s: %s", definition.slug, warning)
         return checked
 
 
-def held(tx: Tx, slug: str) -> Schedule | None:
-    """The schedule of that slug, locked; None if there is none."""
-    found = tx.schedules.by_slugs([slug]).get(slug)
-    if found is None:
+def locked(tx: Tx, slug: str) -> Schedule | None:
+    """The schedule with that slug, locked; None if it does not exist."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    if schedule is None:
         return None
-    tx.cadences.lock([found.schedule_id])
+    tx.cadences.lock([schedule.schedule_id])
     # Read again under the lock: another node may have edited or removed it between the two statements.
-    found = tx.schedules.by_ids([found.schedule_id])[found.schedule_id]
-    return found if found.deleted_at is None else None
+    schedule = tx.schedules.by_ids([schedule.schedule_id])[schedule.schedule_id]
+    return schedule if schedule.deleted_at is None else None
 
 
-def _read_back(tx: Tx, slug: str, now: Instant, warnings: tuple[str, ...], *, is_created: bool) -> WrittenSchedule:
-    following = next_times(tx, slug, now=now, after=now, count=NEXT_TIMES)
-    return WrittenSchedule(queries.get(tx, slug, now=now), is_created, warnings, tuple(following))
+def _read_back(
+    tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool
+) -> WrittenSchedule:
+    view = queries.get(tx, put.slug, now=now, compiled=put.compiled)
+    times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES) if is_rehearsal else []
+    return WrittenSchedule(view, put.is_created, warnings, tuple(times))

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, Unpack
+from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
-from wakeful.app.definitions import DefinitionWriter
 from wakeful.app.delivery import Delivering, MakeChannels
 from wakeful.app.features import plug_workflows
 from wakeful.app.heartbeat import AppHeartbeat
@@ -43,15 +42,17 @@ from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import BackgroundService, OnSettings
 from wakeful.ports.store import Store, Tx
 
+T = TypeVar("T")
+
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
-Assemble: TypeAlias = Callable[..., Awaitable[bootstrap.Parts]]
+Assemble: TypeAlias = Callable[[Store, Clock, bootstrap.Setup], Awaitable[bootstrap.Parts]]
 
 
 class AppLifecycle:
-    """What an app is made of, and whether it is open. The faces of the app stand on it: schedules, runs, questions."""
+    """Configures, starts and stops an app. The other parts of the Python API inherit from it."""
 
     def __init__(
         self,
@@ -96,24 +97,32 @@ class AppLifecycle:
             standby=standby,
             agent_lane=agent_lane,
         )
+        config = changed(RuntimeConfig(Limits(), Terms()), given)
+        self._registry = CallRegistry()
+        self._setup = bootstrap.Setup(
+            registry=self._registry,
+            limits=config.limits,
+            terms=config.terms,
+            name=name,
+            agents=agents,
+            features=features,
+            receipts_at=receipts_at,
+            api_at=api_at,
+            home=home,
+            withholds=withholds,
+            redact=redact,
+        )
         self._url = str(store)
-        self._conduct = changed(RuntimeConfig(Limits(), Terms()), given)
-        self._agents = agents
-        self._receipts_at = receipts_at
-        self._api_at = api_at
-        self._withholds = withholds
-        self._home = home
         self._make_sink = sink
         self._watched = stream
         self._make_listener = listener
-        self._redact = redact
         self._make_beside = beside
         self._besides: list[BackgroundService] = []
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
-        self._own_agents: dict[str, str] = {}  # names of agents that are functions, and how those are registered
+        self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent
         self._delivering = Delivering(
             channels,
             delivery or DeliveryLimits(),
@@ -122,26 +131,22 @@ class AppLifecycle:
             ack_token=lambda: self._heartbeat.terms.ack.token,
         )
         self._bus = Bus()
-        self._features = features
         self._ticks = tick
-        self._name = name
         self._has_own_clock = clock is not None
         self._clock: Clock = clock or SystemClock()
-        self._registry = CallRegistry()
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
-        self._ending: bootstrap.Parts | None = None  # while runs under way get their grace
-        self._written_by: DefinitionWriter | None = None
+        self._ending: bootstrap.Parts | None = None  # set during the grace period of a shutdown
         self._beating: AppHeartbeat | None = None
 
-    # Where a virtual world puts its own store and actions in.
+    # Tests on a virtual clock replace these.
     _open_store: OpenStore = staticmethod(bootstrap.open_store)
     _assemble: Assemble = staticmethod(bootstrap.assemble)
 
     @contextmanager
     def moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
-        """Meanwhile, start on this clock, over this store, with these actions. Channels and handlers of workflows that
-        are not functions of this program are left out. For tests on a virtual clock."""
+        """Start on another clock, store and actions inside this context. Only channels and workflow handlers that are
+        functions of this program are used. For tests on a virtual clock."""
         before = self._clock, self._has_own_clock
         self._clock, self._has_own_clock = clock, True
         self._open_store, self._assemble = open_store, assemble
@@ -160,29 +165,8 @@ class AppLifecycle:
         if not self._has_own_clock:
             self._clock = clock
         try:
-            self._parts = parts = await self._assemble(
-                store,
-                self._clock,
-                registry=self._registry,
-                limits=replace(self._conduct.limits, poll=poll),
-                schedule_limits=self._conduct.terms.limits,
-                timezone=self._conduct.terms.default_zone,
-                name=self._name,
-                agents=self._all_agents(),
-                receipts_at=self._receipts_at,
-                api_at=self._api_at,
-                withholds=self._withholds,
-                home=self._home,
-                # The sink first: whoever listens to exchanges is made with it.
-                sink=self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock)),
-                listener=None if self._make_listener is None else self._make_listener(),
-                redact=self._redact,
-                features=self._all_features(),
-                standby=self._conduct.terms.is_standby,
-                agent_lane=self._conduct.terms.agent_lane,
-            )
+            self._parts = parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
             parts.engine.publish_terms(self._delivering.terms_hash)
-            self._written_by = DefinitionWriter(parts)
             self._beating = AppHeartbeat(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
@@ -192,7 +176,7 @@ class AppLifecycle:
 
             await adopt(self._clock.read().now)
             parts.engine.adopt = adopt
-            await self._writing.add_many(self._declared)
+            await self._write_declared()
             mirror = [] if self._make_beside is None else [self._make_beside(parts)]
             for beside in (*parts.besides, *mirror, *self._reporter(store)):
                 self._besides.append(beside)
@@ -226,20 +210,33 @@ class AppLifecycle:
 
     async def change(self, **changes: Unpack[Changes]) -> None:
         """Change the configuration while running: given values take effect immediately, except for runs in progress."""
-        self._conduct = changed(self._conduct, changes)
+        config = changed(RuntimeConfig(self._setup.limits, self._setup.terms), changes)
+        self._setup = replace(self._setup, limits=config.limits, terms=config.terms)
         if self._parts is not None:
-            await bootstrap.change(self._parts, *self._conduct)
+            await bootstrap.change(self._parts, *config)
 
     def change_agents(self, agents: bootstrap.Agents) -> None:
         """Use these agents from now on; a turn in progress finishes with its agent."""
-        self._agents = agents
-        every_one = self._all_agents()
-        if self._parts is not None and every_one is not None:
-            bootstrap.change_agents(self._parts, every_one(self._clock, self._registry))
+        self._setup = replace(self._setup, agents=agents)
+        make = self._all_agents()
+        if self._parts is not None and make is not None:
+            bootstrap.change_agents(self._parts, make(self._clock, self._registry))
+
+    def _complete_setup(self, store: Store, poll: Duration | None) -> bootstrap.Setup:
+        # The sink first: it also makes the listener.
+        sink = self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock))
+        return replace(
+            self._setup,
+            limits=replace(self._setup.limits, poll=poll),
+            agents=self._all_agents(),
+            features=self._all_features(),
+            sink=sink,
+            listener=None if self._make_listener is None else self._make_listener(),
+        )
 
     def _all_agents(self) -> bootstrap.Agents | None:
         """The given agents, and those that are functions of this program."""
-        given, own = self._agents, dict(self._own_agents)
+        given, own = self._setup.agents, dict(self._own_agents)
         if not own:
             return given
 
@@ -250,21 +247,21 @@ class AppLifecycle:
         return make
 
     def _all_features(self) -> Sequence[bootstrap.MakeFeature]:
-        has_agents = self._agents is not None or bool(self._own_agents)  # who can ask none has no use for a heartbeat
+        has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
             self._delivering.plug,  # first: channels are there before anything that uses them starts
             *([bootstrap.plugged(self._heartbeat)] if self._has_heartbeat or has_agents else []),
-            *self._features,
+            *self._setup.features,
             partial(plug_workflows, self._workflows),
         )
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""
-        terms, days = self._open.terms.value, self._conduct.limits.ledger_days
+        terms, days = self._open.terms.value, self._setup.limits.ledger_days
         return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
 
     def _reporter(self, store: Store) -> list[BackgroundService]:
-        """Tells others who share the store what is done here, and those who watch here what others do."""
+        """Passes events to other processes on this store, and their events to the live stream here."""
         relay = Relay(store, self._clock, self._bus.fan_out)
         stream = None if self._watched is None else self._watched()
         if stream is None:
@@ -357,11 +354,16 @@ class AppLifecycle:
             raise RuntimeError(NOT_STARTED)
         return self._parts
 
-    @property
-    def _writing(self) -> DefinitionWriter:
-        if self._parts is None or self._written_by is None:
-            raise RuntimeError(NOT_STARTED)
-        return self._written_by
+    async def _write_declared(self) -> None:
+        """Write the schedules that were declared before the start."""
+        raise NotImplementedError
+
+    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
+        """Run a command in one transaction, then let the engine look again."""
+        parts, now = self._open, self._clock.read().now
+        result = await parts.store.write(lambda tx: command(tx, now))
+        parts.engine.ring_bell()
+        return result
 
     @property
     def _beats(self) -> AppHeartbeat:

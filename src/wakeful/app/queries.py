@@ -167,7 +167,7 @@ class AppQueries(AppLifecycle):
         explain = parts.whys.get(prefix) if name else None
         if explain is not None:
             return Why(*await parts.store.read(lambda tx: explain(tx, name, at=asked, now=now)))
-        terms, days = parts.terms.value, self._conduct.limits.ledger_days
+        terms, days = parts.terms.value, self._setup.limits.ledger_days
         return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
 
     async def next_times(

@@ -18,7 +18,7 @@ class Runs(AppLifecycle):
 
     async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
         """One attempt at once, without touching the cadence; with `wait`, answers when it has ended."""
-        run_id = await self._writing.command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
         if wait:
             return await self.wait_for(run_id, within=within)
         return await self.get_run(run_id)

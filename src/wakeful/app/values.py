@@ -49,4 +49,4 @@ class WrittenSchedule(NamedTuple):
     view: ScheduleView
     is_created: bool
     warnings: tuple[str, ...]
-    next_times: tuple[Instant, ...]  # the next five
+    next_times: tuple[Instant, ...]  # the next five, in a rehearsal

@@ -16,7 +16,7 @@ from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
 from wakeful.engine.settling import apply
-from wakeful.ports.handlers import Due, EngineHooks, Job, RunKeeper, SideTask
+from wakeful.ports.handlers import Due, EngineHooks, Job, SideTask
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -124,26 +124,25 @@ def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: In
     """Check the gates, take the lanes, and claim what may start for this node."""
     sorted_runs = _Sorted([], [])
     for kind in dict.fromkeys(run.kind for run in runs):
-        keeper = hooks.keepers[kind]
-        admitted = _check_gates(tx, keeper, [run for run in runs if run.kind == kind], node_id, now, sorted_runs)
-        free = _take_lanes(tx, hooks, admitted, sorted_runs)
+        of_kind = [run for run in runs if run.kind == kind]
+        jobs = _admit(tx, hooks, of_kind, node_id, now, sorted_runs)
+        free = _take_lanes(tx, hooks, [run for run in of_kind if run.run_id in jobs], sorted_runs)
         deferred = [
             (run.lane, run.run_id) for run, alarm in sorted_runs.waiting if run.lane is not None and not alarm.parked
         ]
         if deferred:
             tx.lanes.free_many(sorted(deferred))  # admitted but not started: the next run in line may go
-        for run, job in zip(free, keeper.jobs(tx, free), strict=True):
-            sorted_runs.claims.append(_own(run, job, hooks, node_id, now))
+        sorted_runs.claims.extend(_own(run, jobs[run.run_id], hooks, node_id, now) for run in free)
     return sorted_runs
 
 
-def _check_gates(
-    tx: Tx, keeper: RunKeeper, runs: Sequence[Run], node_id: int, now: Instant, sorted_runs: _Sorted
-) -> list[Run]:
-    """Return the runs that may start; deferred runs wait. A skipped run is claimed and settled like any other ending,
-    so that its owner is always locked before the run is."""
-    admitted: list[Run] = []
-    for run, decision in zip(runs, keeper.admit(tx, runs, now=now), strict=True):
+def _admit(
+    tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant, sorted_runs: _Sorted
+) -> dict[int, Job | str]:
+    """Return the jobs of the runs that may start, by run id; deferred runs wait. A skipped run is claimed and settled
+    like any other ending, so that its owner is always locked before the run is."""
+    jobs: dict[int, Job | str] = {}
+    for run, decision in zip(runs, hooks.keepers[runs[0].kind].admit(tx, runs, now=now), strict=True):
         match decision:
             case Defer(until=until, reason=reason):
                 until = max(until, now + DEFERRED_MIN)  # a gate that defers to `now` would be checked in a tight loop
@@ -152,9 +151,9 @@ def _check_gates(
             case Skip(reason=reason):
                 row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
                 sorted_runs.claims.append(Claim(row, Dropped(reason)))
-            case _:
-                admitted.append(run)
-    return admitted
+            case job:
+                jobs[run.run_id] = job
+    return jobs
 
 
 def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _Sorted) -> list[Run]:

@@ -8,13 +8,20 @@ every minute, by itself: until then its run stays open, and the error is in the 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Ending
+from wakeful.core.run.runs import Run
 from wakeful.core.schedule.policies import MINUTE, SECOND
-from wakeful.engine.settling import Ended
+from wakeful.core.time.instants import Instant
+from wakeful.engine.membership import Membership
+from wakeful.engine.settling import Ended, settle
 from wakeful.ports.clock import Clock
-from wakeful.ports.store import StoreUnavailable
+from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.store import Store, StoreUnavailable
 
 log = logging.getLogger("wakeful.engine")
 
@@ -25,25 +32,35 @@ TRY_AGAIN: Final = SECOND
 class Settler:
     """A queue of endings with one task that empties it, batch by batch."""
 
-    def __init__(self, settle: Callable[[list[Ended]], Awaitable[None]], clock: Clock) -> None:
-        self._settle = settle
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        hooks: EngineHooks,
+        membership: Membership,
+        *,
+        alert: Callable[[Alert, Instant], None],
+        ring_bell: Callable[[], None],
+    ) -> None:
+        self._store = store
         self._clock = clock
+        self._hooks = hooks
+        self._membership = membership
+        self._alert = alert
+        self._ring_bell = ring_bell
         self._queue: deque[Ended] = deque()
         self._task: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
         self._refused = asyncio.Event()  # the store did not accept the last batch
 
     @property
-    def waiting(self) -> int:
-        return len(self._queue)
-
-    @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
         """The task that settles, while there are endings to settle."""
         return {} if self._task is None or self._task.done() else {self._task: "settling"}
 
-    def put(self, ended: Ended) -> None:
-        self._queue.append(ended)
+    def put(self, run: Run, ending: Ending) -> None:
+        """Settle the ending of a run that this node claimed."""
+        self._queue.append(Ended(run, ending))
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
 
@@ -93,9 +110,21 @@ class Settler:
             for ended in batch:  # one ending is at fault; the others must still be settled (L9)
                 await self._settle_or_keep([ended])
 
+    async def _settle(self, batch: list[Ended]) -> None:
+        node_id, now = self._membership.node_id, self._clock.read().now
+        if node_id is None:
+            return
+        settled = await self._store.write(partial(settle, hooks=self._hooks, ended=batch, node_id=node_id, now=now))
+        for item, is_counted in zip(batch, settled.counted, strict=True):
+            if not is_counted:
+                log.warning("run %d was taken from this node; its late result is ignored", item.run.run_id)
+        for alert in settled.alerts:
+            self._alert(alert, now)
+        self._ring_bell()
+
     async def _put_later(self, ended: Ended) -> None:
         await self._clock.sleep(MINUTE)
-        self.put(ended)
+        self.put(*ended)
 
     def _batch(self) -> list[Ended]:
         """Up to `SETTLE_MAX` endings, one per run: `stuck` is settled before the later `freed` of the same run."""

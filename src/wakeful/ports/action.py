@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 
 from wakeful.core.errors import FieldError
 from wakeful.core.run.results import Result
-from wakeful.core.run.runs import RungName, Trigger
+from wakeful.core.run.runs import Run, RungName, Trigger
 from wakeful.core.time.instants import Instant
 
 Withholds: TypeAlias = Callable[[str], bool]
@@ -36,6 +36,14 @@ class Fire(NamedTuple):
     receipt_url: str | None = None
     access: RunAccess | None = None  # how its program reaches the daemon
     withholds: Withholds | None = None  # which of the daemon's variables its program does not get
+
+    @classmethod
+    def of(cls, run: Run, slug: str, key: str, receipt_url: str | None = None) -> "Fire":
+        """The next attempt of a run."""
+        attempt = run.attempt + 1
+        return cls(
+            run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, attempt, key, receipt_url
+        )
 
 
 class Process(NamedTuple):

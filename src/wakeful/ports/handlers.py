@@ -14,7 +14,7 @@ from wakeful.core.run.results import Ending
 from wakeful.core.run.runs import Run, RunKind
 from wakeful.core.run.settlement import Settlement
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.gates import Decision
+from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.schedule.policies import OnCrash
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Duration, Instant
@@ -122,12 +122,12 @@ class RunKeeper(Protocol):
         """Lock the owners of these runs, before the runs themselves are locked; the result is passed to `settle`."""
         ...
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        """Whether each run may start now."""
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+        """What to perform for each due run if it may start now; a string says why it cannot be performed."""
         ...
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        """What to perform for each run; a string says why it cannot be performed."""
+        """What runs in progress perform, to ask their targets about them after their node died."""
         ...
 
     def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:

@@ -27,7 +27,8 @@ from wakeful.app import Wakeful, bootstrap
 from wakeful.core.errors import refuse
 from wakeful.core.time.instants import DAY, Instant, format_instant, parse_instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration, as_instant
-from wakeful.engine.engine import BORN_AT, Engine
+from wakeful.engine.engine import Engine
+from wakeful.engine.membership import BORN_AT
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
@@ -202,10 +203,11 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         async def open_store(_: str) -> bootstrap.Opened:
             return bootstrap.Opened(store, time._clock, None)
 
-        async def assemble(store: Store, clock: Clock, **given: Any) -> bootstrap.Parts:
-            given["limits"] = replace(given["limits"], **_CALM)
-            given["agents"] = replaced_agents(given["agents"], self._agents)
-            parts = await bootstrap.assemble(store, clock, replaced=self._replaced, **given)
+        async def assemble(store: Store, clock: Clock, setup: bootstrap.Setup) -> bootstrap.Parts:
+            limits = replace(setup.limits, **_CALM)
+            agents = replaced_agents(setup.agents, self._agents)
+            setup = replace(setup, limits=limits, agents=agents, replaced=self._replaced)
+            parts = await bootstrap.assemble(store, clock, setup)
             time._engine = parts.engine
             return parts
 

@@ -1,10 +1,10 @@
-"""The composition root: everything is made and plugged together here, and nowhere else."""
+"""The composition root: the only place where the parts are created and connected."""
 
-from wakeful.app.bootstrap.assembling import Agents, assemble, assemble_with, plugged
+from wakeful.app.bootstrap.assembling import assemble, assemble_with, plugged
 from wakeful.app.bootstrap.changing import agents_of, change, change_agents
 from wakeful.app.bootstrap.looking import Look, StoreRefused, looking
 from wakeful.app.bootstrap.opening import POLL, VIRTUAL_TIME, Opened, open_store
-from wakeful.app.bootstrap.parts import FeatureContext, MakeFeature, Parts
+from wakeful.app.bootstrap.parts import Agents, FeatureContext, MakeFeature, Parts, Setup
 from wakeful.app.bootstrap.zones import replan_if_zones_changed, resolve_zone, zone_rules
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "MakeFeature",
     "Opened",
     "Parts",
+    "Setup",
     "StoreRefused",
     "agents_of",
     "assemble",

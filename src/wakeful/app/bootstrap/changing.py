@@ -1,4 +1,4 @@
-"""A system that is put together, changed while it runs."""
+"""Changes to a running system."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -16,7 +16,7 @@ STEP: Final = 500
 
 
 async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
-    """Work by other limits and terms from now on. What is under way goes on as it began."""
+    """Apply new limits and terms. Runs in progress keep the old ones."""
     before, parts.terms.value = parts.terms.value, terms
     parts.engine.change_limits(
         concurrency_max=limits.concurrency_max, shutdown_grace=limits.shutdown_grace, ledger_days=limits.ledger_days
@@ -30,14 +30,14 @@ async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
 
 
 def agents_of(parts: Parts) -> Mapping[str, Agent]:
-    """The agents that are asked now, by name."""
+    """The current agents, by name."""
     turns = parts.hooks.actions.get(Prompt)
     return turns.agents if isinstance(turns, TurnAction) else {}
 
 
 def change_agents(parts: Parts, agents: Mapping[str, Agent]) -> None:
-    """Ask these agents from now on; turns under way end with the one they began with."""
+    """Use these agents from now on; a turn in progress finishes with its agent."""
     turns = parts.hooks.actions.get(Prompt)
     if not isinstance(turns, TurnAction):
-        raise RuntimeError("nothing here performs prompts; give agents at the start")
+        raise RuntimeError("this app was started without agents; pass agents when it is created")
     turns.replace_agents(agents)

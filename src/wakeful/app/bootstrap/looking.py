@@ -1,4 +1,4 @@
-"""Reading the store an address names while no daemon works on it. Nothing is written, migrated or locked."""
+"""Reading a store without a daemon. Nothing is written, migrated or locked."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ class StoreRefused(Exception):
 
 
 class Look(NamedTuple):
-    """One consistent view of a store, and what time its clock says it is."""
+    """A consistent view of a store, and the time on its clock."""
 
     tx: Tx
     now: Instant

@@ -1,4 +1,4 @@
-"""Opening the store an address names, with the clock that belongs to it."""
+"""Opening a store by its URL, with its clock."""
 
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,15 +9,15 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store
 from wakeful.stores.sqlite.store import SqliteStore
 
-# How soon what another process wrote is noticed. What this one writes is known at once, so an idle process may rest.
+# How often to check whether another process wrote; writes of this process are known immediately.
 POLL: Final[Duration] = 1_000
 
 VIRTUAL_TIME: Final = "virtual_time"
-"""The note in a store that a virtual clock wrote: where its time stood. Its ledger is of no use in real time."""
+"""The meta key of the last time of a store written on a virtual clock. Such a store cannot be used in real time."""
 
 
 class Opened(NamedTuple):
-    """A store, and the clock that those who share it agree on."""
+    """A store, and the clock that all its nodes share."""
 
     store: Store
     clock: Clock
@@ -25,7 +25,7 @@ class Opened(NamedTuple):
 
 
 async def open_store(url: str) -> Opened:
-    """The store an address names: a file path, sqlite:///PATH, or postgresql://…"""
+    """Open a store: a file path, sqlite:///PATH, or postgresql://…"""
     if url.startswith(("postgresql://", "postgres://")):
         return await _open_postgres(url)
     path = url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url

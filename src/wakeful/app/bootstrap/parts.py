@@ -1,20 +1,22 @@
-"""What the composition root hands out: a system put together, and the ground a feature is plugged in on."""
+"""What the composition root takes and returns: the setup, the assembled parts, and the context of a feature."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from wakeful.core.run.effects import Effect, EffectKind
-from wakeful.core.schedule.definition import Definition
+from wakeful.core.run.effects import Alert, Effect, EffectKind
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
+from wakeful.engine.limits import Limits
 from wakeful.features.schedules.alarms import ScheduleAlarms
-from wakeful.features.schedules.checks import Checked, ScheduleLimits, check
+from wakeful.features.schedules.checks import Conditions
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.rules import Terms
+from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.system.run_tokens import RunTokens
-from wakeful.ports.action import Action
+from wakeful.ports.action import Action, Withholds
+from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import (
@@ -27,12 +29,40 @@ from wakeful.ports.handlers import (
     UpcomingSource,
 )
 from wakeful.ports.live import Live
+from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
+
+Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
+"""Makes the agents of this process, once its clock and its callables are known."""
+
+Replace: TypeAlias = Callable[[Mapping[type[Any], Action]], Mapping[type[Any], Action]]
+"""Returns the actions of this process and its features, with some of them replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a system is assembled over its store and clock."""
+
+    registry: CallRegistry = field(default_factory=CallRegistry)
+    limits: Limits = field(default_factory=Limits)
+    terms: Terms = field(default_factory=Terms)
+    name: str | None = None  # of this node; default: the host name
+    agents: Agents | None = None
+    features: Sequence["MakeFeature"] = ()
+    receipts_at: str | None = None  # the address where agents and commands post receipts
+    api_at: str | None = None  # the address where programs on this machine reach the API
+    home: str | None = None  # the daemon's home folder
+    withholds: Withholds | None = None
+    redact: Callable[[str], str] | None = None
+    sink: Sink | None = None  # gets everything that is committed
+    listener: ExchangeListener | None = None  # gets every request that leaves this process
+    on_alert: Callable[[Alert], None] | None = None
+    replaced: Replace | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A system put together."""
+    """An assembled system."""
 
     store: Store
     clock: Clock
@@ -52,44 +82,28 @@ class Parts:
     whys: Mapping[str, Explain] = field(default_factory=dict)
 
     @property
-    def schedule_limits(self) -> ScheduleLimits:
-        """As they are now."""
-        return self.terms.value.limits
-
-    @property
-    def default_zone(self) -> str:
-        """The zone of what is written without one, as it is now."""
-        return self.terms.value.default_zone
-
-    def check(self, definition: Definition, *, now: Instant) -> Checked:
-        """What a person wrote, against everything that holds here; raises `Invalid`."""
-        return check(
-            definition,
-            self.schedule_limits,
-            self.hooks.actions,
-            self.applied,
-            now=now,
-            default_zone=self.default_zone,
-            also=self.checks,
-        )
+    def conditions(self) -> Conditions:
+        """What definitions are checked against now."""
+        terms = self.terms.value
+        return Conditions(terms.limits, terms.default_zone, self.hooks.actions, self.applied, self.checks)
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
-    """What a feature stands on when it is plugged in."""
+    """What a feature is given when it is plugged in."""
 
-    store: Store  # tells of every commit made through it
+    store: Store  # reports every commit made through it
     clock: Clock
     store_id: str  # idempotency keys carry it
     compilations: Compilations
     schedule_alarms: ScheduleAlarms
     actions: Mapping[type[Any], Action]
     receipts: Receipts | None
-    terms: Live[Terms]  # what holds for all schedules now
+    terms: Live[Terms]  # the current terms of all schedules
     ring_bell: Callable[[], None]  # something was written that may be due now
-    apply: Callable[[Tx, Effect, Instant], bool]  # by whichever feature does; False: none
-    listener: ExchangeListener | None = None  # hears of requests to others
-    publish_terms: Callable[[str], None] = lambda _: None  # says by which settings this node works, as a hash
+    apply: Callable[[Tx, Effect, Instant], bool]  # by the feature that handles it; False: none does
+    listener: ExchangeListener | None = None  # gets every request that leaves this process
+    publish_terms: Callable[[str], None] = lambda _: None  # publishes a hash of this node's settings
     node: str | None = None  # the name of this node
 
     @property
@@ -98,4 +112,4 @@ class FeatureContext:
 
 
 MakeFeature: TypeAlias = Callable[[FeatureContext], Awaitable[FeatureHooks]]
-"""Plugs a feature in, once the store is open. What it adds rings from the first tick on."""
+"""Plugs a feature in, once the store is open and before the first tick."""

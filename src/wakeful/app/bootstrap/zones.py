@@ -1,4 +1,4 @@
-"""Time zones of this machine: which one is local, by which rules, and what to do when the rules change."""
+"""The time zone and zone rules of this machine, and replanning when the rules change."""
 
 import zoneinfo
 from importlib.metadata import version
@@ -14,7 +14,7 @@ STEP: Final = 500
 
 
 async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
-    """Plan zoned schedules anew when the machine's time-zone rules are not those they were planned by."""
+    """Replan zoned schedules if they were planned with other time-zone rules than this machine has now."""
     known = await parts.store.read(lambda tx: tx.meta.get(ZONE_RULES))
     if known == rules:
         return False
@@ -29,12 +29,12 @@ async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
 
 
 def resolve_zone(timezone: str) -> str:
-    """`local` is the system's zone, by name."""
+    """The name of a zone; `local` is the zone of the system."""
     return tzlocal.get_localzone_name() if timezone == "local" else timezone
 
 
 def zone_rules() -> str:
-    """Which edition of the time-zone rules this process reads."""
+    """The version of the time-zone rules in use."""
     for folder in zoneinfo.TZPATH:
         listing = Path(folder) / "tzdata.zi"
         if listing.is_file():

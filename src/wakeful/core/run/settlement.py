@@ -6,10 +6,10 @@ Theory of operation
 later). A planned run may wait for a retry, a busy target or a throttled one; a manual run never waits: the person who
 started it gets the result immediately.
 
-`after_close` advances the schedule. Only closed *instants* count: a success resets the error count, an error takes one
-step up the ladder and may delay the next instant, enough errors disable the schedule. A manual run changes none of
-that. Whether people are alerted is decided elsewhere (`core.delivery.incidents`): `after_close` and
-`after_failed_attempt` return what was observed.
+`settle` does that for a run of a schedule and advances the schedule with `after_close`. Only closed *instants* count: a
+success resets the error count, an error takes one step up the ladder and may delay the next instant, enough errors
+disable the schedule. A manual run changes none of that. Whether people are alerted is decided elsewhere
+(`core.delivery.incidents`): `after_close` and `after_failed_attempt` return what was observed.
 """
 
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -38,6 +38,7 @@ from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
 from wakeful.core.schedule.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
+    DAY,
     THROTTLE_WAIT,
     TIMEOUT,
     AfterCrash,
@@ -99,6 +100,29 @@ class Policy(NamedTuple):
     errors_max: int
     success: RungName | None  # the rung that counts as success; None: the highest its target can prove
     alert: AlertChoice = None
+
+
+def settle(
+    run: Run, own: Policy, ending: Ending, cadence: Cadence, rules: Rules, policy: Policy, *, now: Instant
+) -> tuple[Settlement, Cadence, tuple[Effect, ...]]:
+    """Settle a run of a schedule under the policy it started with, and advance the schedule under its current one."""
+    # The same instant is retried until the next regular one, or for a day if none follows. The alarm does not count: in
+    # a backlog it is off while a run is open.
+    retried_until = run.due_at + DAY if cadence.next_at is None else cadence.next_at + rules.offset
+    settlement = after_attempt(run, own, ending, now=now, next_due_at=retried_until)
+    if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
+        settlement = _not_again(settlement, cadence)
+    if isinstance(settlement, Wait):
+        return settlement, *after_failed_attempt(cadence, rules, policy, run, settlement)
+    return settlement, *after_close(cadence, rules, policy, run, settlement, now=now)
+
+
+def _not_again(wait: Wait, cadence: Cadence) -> Close:
+    """A halted schedule starts nothing, not even a retry: close the run with its last result."""
+    reason = REMOVED if cadence.state == "done" else cadence.state
+    if wait.is_crash and rung_index(wait.rung) > 0:
+        return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
+    return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)
 
 
 def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, next_due_at: Instant | None) -> Settlement:

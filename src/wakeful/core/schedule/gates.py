@@ -11,11 +11,6 @@ from wakeful.core.time.instants import Instant
 
 
 @dataclass(frozen=True, slots=True)
-class Admit:
-    """The run may start."""
-
-
-@dataclass(frozen=True, slots=True)
 class Defer:
     """The run waits, and is checked again then."""
 
@@ -30,5 +25,5 @@ class Skip:
     reason: str
 
 
-Decision: TypeAlias = Admit | Defer | Skip
-ADMIT = Admit()
+Decision: TypeAlias = Defer | Skip | None
+"""None admits the run."""

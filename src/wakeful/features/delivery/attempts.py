@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from wakeful.core.delivery.retries import DeliveryLimits, is_last, retry_at, retry_delay, too_old
-from wakeful.core.run.effects import Alert, Recovered
+from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.features.delivery.incidents import of_channel
 from wakeful.features.delivery.queue import Target, report, set_alarm
@@ -59,8 +59,6 @@ Left: TypeAlias = Literal["left"]
 LEFT: Final[Left] = "left"
 """The due delivery is left alone: another node may have the channel."""
 
-Raise = Callable[[Tx, Alert | Recovered, Instant], None]
-
 
 class Attempts:
     """The handler of the alarms of addressees."""
@@ -76,14 +74,14 @@ class Attempts:
         clock: Clock,
         *,
         public_id: Callable[[Delivery], str],
-        tell: Raise,
+        apply: Callable[[Tx, Effect, Instant], bool],
         is_alone: bool = True,
     ) -> None:
         self._registry = registry
         self._limits = limits
         self._clock = clock
         self._public_id = public_id
-        self._tell = tell
+        self._apply = apply
         self._is_alone = is_alone  # no other node can be alive
         # Claims of this process and when they expire, in monotonic time: what it has in flight. A wall clock that is
         # set, or a suspend, ends no claim here, because the send continues. Recorded when a claim is made, although
@@ -226,7 +224,7 @@ class Attempts:
             _report(tx, "missing", moved)
         # A delivery queued in the future is not known to be new: the clock was set back since.
         if not 0 <= now - head.enqueued_at < MISSING_GRACE:
-            self._tell(tx, Alert(of_channel(head.channel), error), now)
+            self._apply(tx, Alert(of_channel(head.channel), error), now)
 
     def _message(self, head: Delivery) -> OutgoingMessage:
         return OutgoingMessage(
@@ -279,7 +277,7 @@ class Attempts:
                 moved = head._replace(status="delivered", next_attempt_at=None, ended_at=now, last_error=None)
                 tx.deliveries.save(moved)
                 _report(tx, "delivered", moved)
-                self._tell(tx, Recovered((of_channel(head.channel),)), now)
+                self._apply(tx, Recovered((of_channel(head.channel),)), now)
             case Refused(error=error):
                 self._dead_letter(tx, head, error, now)
             case Unsent(error=error, retry_at=asked, parts_sent=parts):
@@ -298,7 +296,7 @@ class Attempts:
         _report(tx, "dead", moved)
         cure = f"`wakeful outbox retry {self._public_id(head)}` sends it again"
         text = f"a message to {head.channel} could not be delivered: {error}; {cure}"
-        self._tell(tx, Alert(of_channel(head.channel), text), now)
+        self._apply(tx, Alert(of_channel(head.channel), text), now)
 
     def _free(self, tx: Tx, row: Addressee) -> None:
         """Release the claim: the delivery now first in line may be tried."""

@@ -9,7 +9,7 @@ from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.run.effects import Alert, Deliver, Effect, Observed, Recovered
 from wakeful.core.schedule.definition import Definition, DeliverTo, addressees_of
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
 from wakeful.features.delivery.incident_watch import Explain, IncidentAlarms, observe, plainly
@@ -43,23 +43,18 @@ def plug(
 ) -> FeatureHooks:
     """The feature for one store and the channels of one process."""
 
-    def delivered(tx: Tx, effect: Deliver, now: Instant) -> None:
-        expires_at = now + limits.value.age_max
-        deliver(tx, effect, now, registry=registry, expires_at=expires_at, ack_token=ack_token())
+    def age_max() -> Duration:
+        return limits.value.age_max
 
-    reporter = IncidentReporter(registry, lambda: alerts.value.rule.channel, lambda: limits.value.age_max, ack_token)
+    reporter = IncidentReporter(registry, lambda: alerts.value.rule.channel, age_max, ack_token)
     appliers: dict[type[Any], Applier] = {
-        Deliver: delivered,
+        Deliver: partial(deliver, registry=registry, age_max=age_max, ack_token=ack_token),
         Alert: partial(alert, reporter=reporter),
         Recovered: partial(recovered, reporter=reporter),
         Observed: partial(observe, terms=lambda: alerts.value, reporter=reporter),
     }
-
-    def tell(tx: Tx, effect: Alert | Recovered, now: Instant) -> None:
-        appliers[type(effect)](tx, effect, now)
-
     attempts = Attempts(
-        registry, limits, clock, public_id=partial(public_id, store_id), tell=tell, is_alone=store.is_exclusive
+        registry, limits, clock, public_id=partial(public_id, store_id), apply=apply, is_alone=store.is_exclusive
     )
     pings = PingAlarms(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)

@@ -1,12 +1,12 @@
 """Queueing: a text becomes a delivery, in the transaction that caused it."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.heartbeat.acknowledgement import stripped
 from wakeful.core.run.effects import Deliver
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Duration, Instant, format_instant
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDelivery, Purpose
@@ -72,7 +72,13 @@ def enqueue(
 
 
 def deliver(
-    tx: Tx, effect: Deliver, now: Instant, *, registry: ChannelRegistry, expires_at: Instant, ack_token: str
+    tx: Tx,
+    effect: Deliver,
+    now: Instant,
+    *,
+    registry: ChannelRegistry,
+    age_max: Callable[[], Duration],
+    ack_token: Callable[[], str],
 ) -> None:
     """Apply the effect. A run sends each addressee one message, under whatever name it was addressed."""
     target = route(tx, registry, effect.channel, effect.to)
@@ -86,8 +92,8 @@ def deliver(
         target,
         effect.text,
         now=now,
-        expires_at=expires_at,
-        ack_token=ack_token,
+        expires_at=now + age_max(),
+        ack_token=ack_token(),
         purpose=purpose,
         run_id=effect.run_id,
         slug=effect.slug,

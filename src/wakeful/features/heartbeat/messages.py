@@ -18,7 +18,7 @@ from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_a
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence, Rules, begin, in_session
-from wakeful.core.schedule.gates import ADMIT, Decision
+from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import SECOND, Retry, ladder_delay
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Manual
@@ -99,8 +99,8 @@ class MessageRuns:
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        return [ADMIT] * len(runs)
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+        return [*self.jobs(tx, runs)]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         names = tx.owners.names({run.schedule_id for run in runs})
@@ -115,17 +115,8 @@ class MessageRuns:
         if not self._has_agents:
             return "no agent is configured in this process; add one under [agents] in the settings"
         kept = _kept(run)
-        fire = Fire(
-            run.run_id,
-            run.schedule_id,
-            name,
-            run.planned_at,
-            run.due_at,
-            run.trigger,
-            run.attempt + 1,
-            f"{self._store_id}-{run.schedule_id}-{run.occurrence}",
-            self._receipt_url(run.run_id),
-        )
+        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
+        fire = Fire.of(run, name, key, self._receipt_url(run.run_id))
         return Job(Prompt(kept["text"], kept["agent"]), fire, self._terms().timeout, "retry")
 
     def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:

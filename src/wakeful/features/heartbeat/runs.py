@@ -12,7 +12,7 @@ from wakeful.core.run.results import Busy, Done, Ending, kept_of, kept_while_wai
 from wakeful.core.run.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.schedule.cadence import Cadence, Rules, in_session
-from wakeful.core.schedule.gates import ADMIT, Decision
+from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
@@ -60,8 +60,8 @@ class TurnRuns:
         owners = {run.schedule_id for run in runs}
         return Locked(tx.heartbeats.lock(owners), tx.cadences.lock(owners))
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        return [ADMIT] * len(runs)
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+        return [self._job(tx, run) for run in runs]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         return [self._job(tx, run) for run in runs]
@@ -79,17 +79,7 @@ class TurnRuns:
         agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
         spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config)
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
-        fire = Fire(
-            run.run_id,
-            run.schedule_id,
-            HEARTBEAT,
-            run.planned_at,
-            run.due_at,
-            run.trigger,
-            run.attempt + 1,
-            key,
-            self._receipt_url(run.run_id),
-        )
+        fire = Fire.of(run, HEARTBEAT, key, self._receipt_url(run.run_id))
         return Job(spec, fire, terms.timeout, "retry")
 
     def _settle(self, tx: Tx, locked: Locked, run: Run, ending: Ending, now: Instant) -> Settled:

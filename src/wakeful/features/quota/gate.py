@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from wakeful.core.run.runs import Run
-from wakeful.core.schedule.gates import ADMIT, Decision, Defer, Skip
+from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
@@ -25,5 +25,5 @@ class QuotaGate:
         slot = None if name is None else tx.slots.by_names([name]).get(name)
         until = None if slot is None else slot.exhausted_until
         if until is None or until <= now:
-            return ADMIT
+            return None
         return Skip(QUOTA) if run.trigger == "manual" else Defer(until, QUOTA)

@@ -23,7 +23,7 @@ from wakeful.core.run.results import (
 )
 from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.run.settlement import Close, Settlement, Wait
-from wakeful.core.schedule.gates import ADMIT, Decision, Skip
+from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import after_crash
 from wakeful.core.slot.slot import Slot, SlotRules, is_warm
 from wakeful.core.slot.wakes import (
@@ -82,9 +82,10 @@ class WakeRuns:
         by_name = {slot.name: slot for slot in held.values()}
         return {owner: by_name[name] for owner, name in names.items() if name in by_name}
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
         slots = self._look(tx, runs)
-        return [self._may_start(run, slots.get(run.schedule_id), now) for run in runs]
+        owned = [(run, slots.get(run.schedule_id)) for run in runs]
+        return [self._skipped(run, slot, now) or self._job(run, slot) for run, slot in owned]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         slots = self._look(tx, runs)
@@ -117,7 +118,7 @@ class WakeRuns:
         known = tx.slots.by_names(names.values())
         return {owner: known[name] for owner, name in names.items() if name in known}
 
-    def _may_start(self, run: Run, slot: Slot | None, now: Instant) -> Decision:
+    def _skipped(self, run: Run, slot: Slot | None, now: Instant) -> Skip | None:
         if slot is None:
             return Skip("removed")
         defined = self._registry.of(slot)
@@ -126,20 +127,17 @@ class WakeRuns:
         if slot.pending_at is not None and slot.sent_run_id == run.run_id and slot.is_forced:
             return Skip(UNCONFIRMED)  # its last wake was sent and is unconfirmed
         if run.trigger == "manual":
-            return ADMIT
+            return None
         if not defined.rules.enabled or slot.disabled_at is not None or slot.wake_disabled_at is not None:
             return Skip("disabled")
-        return Skip(WARM) if is_warm(slot, now) and slot.pending_at is None else ADMIT
+        return Skip(WARM) if is_warm(slot, now) and slot.pending_at is None else None
 
     def _job(self, run: Run, slot: Slot | None) -> Job | str:
         if slot is None:
             return "its slot was removed"
         # A provider that deduplicates must not drop the forced retry as a repeat of the first wake.
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}{'-forced' if is_second(slot, run.run_id) else ''}"
-        slug = f"slot:{slot.name}"
-        fire = Fire(
-            run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, run.attempt + 1, key, None
-        )
+        fire = Fire.of(run, f"slot:{slot.name}", key)
         is_manual = run.trigger == "manual"
         # A retry after a failure or a crash reads the quota first: the wake may have arrived.
         reads_first = not is_manual and (run.attempt > 0 or must_read_first(slot, run.next_attempt_at or run.due_at))

@@ -42,24 +42,26 @@ class Checked(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def check(
-    definition: Definition,
-    limits: ScheduleLimits,
-    actions: Mapping[type[Any], Action],
-    applied: frozenset[EffectKind],
-    *,
-    now: Instant,
-    default_zone: str,
-    also: Sequence[DefinitionCheck] = (),
-) -> Checked:
+class Conditions(NamedTuple):
+    """What definitions are checked against in this process."""
+
+    limits: ScheduleLimits
+    default_zone: str
+    actions: Mapping[type[Any], Action]
+    applied: frozenset[EffectKind]
+    checks: Sequence[DefinitionCheck] = ()  # of the features
+
+
+def check(definition: Definition, conditions: Conditions, *, now: Instant) -> Checked:
     """Fill in defaults, refuse what cannot work here, clamp intervals that are too short."""
+    limits, default_zone, actions, applied, checks = conditions
     is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
     timing = resolve(definition.timing, now=now, default_zone=default_zone)
     if timing is not definition.timing:
         definition = replace(definition, timing=timing)
     errors = [*_check_action(definition, actions), *_check_success(definition, actions)]
     errors += _check_effects(definition, applied)
-    errors += [error for ask in also for error in ask(definition)]
+    errors += [error for feature_check in checks for error in feature_check(definition)]
     if isinstance(definition.action, Prompt):
         gap = shortest_gap(definition.timing)
         if gap is not None and gap < limits.agent_interval_min:

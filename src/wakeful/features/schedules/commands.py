@@ -37,7 +37,7 @@ class Put(NamedTuple):
     version: int
     is_created: bool
     is_changed: bool
-    compiled: Compiled | None = None  # of a new schedule: to be cached after the commit
+    compiled: Compiled
 
 
 def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
@@ -276,7 +276,8 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     version = schedule.version
     if is_changed:
         version += 1
-        compiled = compile_definition(schedule.schedule_id, version, definition)
+    compiled = compile_definition(schedule.schedule_id, version, definition)
+    if is_changed:
         _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
         _refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
@@ -288,7 +289,7 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
         disable(tx, definition.slug, hooks=hooks, now=now)
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
-    return Put(schedule.schedule_id, definition.slug, version, False, is_changed)
+    return Put(schedule.schedule_id, definition.slug, version, False, is_changed, compiled)
 
 
 def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:

@@ -12,7 +12,7 @@ from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http
 from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.features.schedules.compiled import read_stored
+from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.views import (
     RunDelivery,
     RunView,
@@ -95,9 +95,9 @@ class Pulse(NamedTuple):
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
 
 
-def get(tx: Tx, slug: str, *, now: Instant) -> ScheduleView:
-    """One schedule."""
-    return _views(tx, [_find(tx, slug)], now)[0]
+def get(tx: Tx, slug: str, *, now: Instant, compiled: Compiled | None = None) -> ScheduleView:
+    """One schedule; `compiled` spares reading its definition again after it was written."""
+    return _views(tx, [_find(tx, slug)], now, compiled)[0]
 
 
 def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str | None = None) -> list[ScheduleView]:
@@ -262,7 +262,7 @@ def _find(tx: Tx, slug: str) -> Schedule:
     return schedule
 
 
-def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant) -> list[ScheduleView]:
+def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compiled | None = None) -> list[ScheduleView]:
     """Views in a fixed number of queries, however many schedules there are."""
     ids = [schedule.schedule_id for schedule in schedules]
     cadences = tx.cadences.lock(ids)
@@ -272,7 +272,7 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant) -> list[Schedule
         view_schedule(
             schedule,
             cadence,
-            read_stored(schedule.schedule_id, schedule.version, schedule.definition),
+            compiled or read_stored(schedule.schedule_id, schedule.version, schedule.definition),
             opened.get(cadence.open_run_id) if cadence.open_run_id is not None else None,
             alarms[schedule.schedule_id].due_at if schedule.schedule_id in alarms else None,
             now=now,

@@ -10,9 +10,9 @@ from typing import Final
 
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.actions import Call
-from wakeful.core.schedule.gates import ADMIT, Decision, Defer
+from wakeful.core.schedule.gates import Decision, Defer
 from wakeful.core.time.instants import SECOND, Duration, Instant
-from wakeful.features.schedules.compiled import Compilations, Compiled, read_stored
+from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.ports.handlers import Gate
 from wakeful.ports.store import Tx
 
@@ -26,15 +26,12 @@ def leave_to_others(compilations: Compilations, is_here: Callable[[Call], bool])
 
     def gate(tx: Tx, run: Run, now: Instant) -> Decision:
         if now - run.due_at >= LEFT_FOR:
-            return ADMIT
-        if run.definition is None:
-            known = compilations.of(tx, [(run.schedule_id, run.version)]).get(run.schedule_id)
-        else:
-            known = read_stored(run.schedule_id, run.version, run.definition)
+            return None
+        known = compilations.of_run(tx, run)
         action = known.definition.action if isinstance(known, Compiled) else None
         if not isinstance(action, Call) or is_here(action):
-            return ADMIT
+            return None
         alive = sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all())
-        return Defer(now + ASKED_AGAIN, ELSEWHERE) if alive > 1 else ADMIT
+        return Defer(now + ASKED_AGAIN, ELSEWHERE) if alive > 1 else None
 
     return gate

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, kept_while_waiting, session_of
-from wakeful.core.run.runs import Run, rung_index
-from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, after_failed_attempt, release
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import Close, Policy, after_attempt, release, settle
 from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session
-from wakeful.core.schedule.gates import ADMIT, Admit, Decision, Defer
-from wakeful.core.schedule.policies import DAY, MINUTE, NO_RETRY
+from wakeful.core.schedule.gates import Decision, Defer, Skip
+from wakeful.core.schedule.policies import MINUTE, NO_RETRY
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.alarms import KIND, rings_at
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
@@ -48,10 +48,9 @@ class ScheduleRuns:
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        if not self._gates:
-            return [ADMIT] * len(runs)
-        return [self._ask(tx, run, now) for run in runs]
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+        compiled = self._compiled(tx, runs)
+        return [self._held_back(tx, run, now) or self._job(run, compiled[run.run_id]) for run in runs]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         compiled = self._compiled(tx, runs)
@@ -86,7 +85,8 @@ class ScheduleRuns:
             _skip_queued(tx, given_up, now)
         return settled
 
-    def _ask(self, tx: Tx, run: Run, now: Instant) -> Decision:
+    def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
+        """The decision of the first gate that does not admit the run."""
         for gate in self._gates:
             try:
                 decision = gate(tx, run, now)
@@ -95,9 +95,9 @@ class ScheduleRuns:
             except Exception as error:  # a failing gate must not stop other runs (L9)
                 log.exception("a gate raised for run %d", run.run_id)
                 return Defer(now + MINUTE, f"a gate failed: {type(error).__name__}: {error}")
-            if not isinstance(decision, Admit):
+            if decision is not None:
                 return decision
-        return ADMIT
+        return None
 
     def _compiled(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Compiled | Broken]:
         """The definition each run started with: its own copy if the schedule was edited meanwhile."""
@@ -114,17 +114,8 @@ class ScheduleRuns:
         if isinstance(compiled, Broken):
             return compiled.reason
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
-        fire = Fire(
-            run.run_id,
-            run.schedule_id,
-            compiled.definition.slug,
-            run.planned_at,
-            run.due_at,
-            run.trigger,
-            run.attempt + 1,
-            key,
-            None if self._receipt_url is None else self._receipt_url(run.run_id),
-        )
+        receipt_url = None if self._receipt_url is None else self._receipt_url(run.run_id)
+        fire = Fire.of(run, compiled.definition.slug, key, receipt_url)
         return Job(compiled.definition.action, fire, compiled.definition.timeout, compiled.policy.on_crash)
 
     def _save(
@@ -164,28 +155,17 @@ def _settle(
     """Settle one run under the definition it started with; its schedule advances under the current one."""
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
-    settlement = after_attempt(run, own.policy, ending, now=now, next_due_at=_tried_until(run, cadence, current))
-    asked = ending.effects if isinstance(ending, Done | HandedOver) else ()
-    if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
-        settlement = _not_again(run, settlement, cadence)
+    rules, policy = current.rules, current.policy
+    settlement, moved, effects = settle(run, own.policy, ending, cadence, rules, policy, now=now)
     if agent_of(own) == agent_of(current):  # else the schedule switched to another agent meanwhile
-        cadence = in_session(cadence, session_of(ending), node)
+        moved = in_session(moved, session_of(ending), node)
+    if isinstance(ending, Done | HandedOver):
+        effects += ending.effects
     if not isinstance(settlement, Close):
-        moved, observed = after_failed_attempt(cadence, current.rules, current.policy, run, settlement)
-        return Settled(settlement, asked + observed, kept_while_waiting(ending, earlier=run.result)), moved
-    moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
+        return Settled(settlement, effects, kept_while_waiting(ending, earlier=run.result)), moved
     reply = reply_of(run, ending, own, settlement)
-    effects += asked + reply.effects
     kept = kept_of(ending, earlier=run.result, is_late=not run.is_open, suppressed=reply.suppressed)
-    return Settled(settlement, effects, kept), moved
-
-
-def _not_again(run: Run, wait: Wait, cadence: Cadence) -> Close:
-    """A halted schedule starts nothing, not even a retry: close the run with its last result."""
-    reason = "removed" if cadence.state == "done" else cadence.state
-    if wait.is_crash and rung_index(wait.rung) > 0:
-        return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
-    return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)
+    return Settled(settlement, effects + reply.effects, kept), moved
 
 
 def _settle_alone(
@@ -205,13 +185,6 @@ def _settle_alone(
 
 # Settlement rules for a run whose definition can no longer be read: no retries.
 _UNREADABLE: Final = Policy(NO_RETRY, "unknown", 0, None)
-
-
-def _tried_until(run: Run, cadence: Cadence, compiled: Compiled) -> Instant:
-    """Until when the same instant may be retried: the next regular one, or a day if none follows.
-
-    Not the alarm's due time: in a backlog the alarm is off while a run is open."""
-    return run.due_at + DAY if cadence.next_at is None else cadence.next_at + compiled.rules.offset
 
 
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:

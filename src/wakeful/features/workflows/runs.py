@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from wakeful.core.run.results import Ending
 from wakeful.core.run.runs import Run, RunKind
 from wakeful.core.run.settlement import Close
-from wakeful.core.schedule.gates import ADMIT, Decision, Defer
+from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import HOUR, MINUTE, Instant
 from wakeful.core.workflow.definition import Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Workflow
@@ -42,23 +42,17 @@ class HandlerRuns:
         workflows = tx.workflows.lock({own.workflow_id for own in tx.sessions.runs(run_ids).values()})
         return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have changed before we held the lock
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Decision]:
-        known = tx.sessions.runs([run.run_id for run in runs])
-        workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
-
-        def decide(run: Run) -> Decision:
-            own = known.get(run.run_id)
-            workflow = None if own is None else workflows.get(own.workflow_id)
-            if workflow is not None and workflow.status != "active" and workflow.deleted_at is None:
-                return Defer(now + HOUR, "paused")  # pausing stops its alarm; this run was claimed just before
-            return ADMIT
-
-        return [decide(run) for run in runs]
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+        paused = Defer(now + HOUR, "paused")  # pausing stops its alarm; this run was claimed just before
+        return [
+            paused
+            if workflow is not None and workflow.status != "active" and workflow.deleted_at is None
+            else self._job(run, own, workflow)
+            for run, own, workflow in _with_owners(tx, runs)
+        ]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        known = tx.sessions.runs([run.run_id for run in runs])
-        workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
-        return [self._job(run, known.get(run.run_id), workflows) for run in runs]
+        return [self._job(*owned) for owned in _with_owners(tx, runs)]
 
     def settle(self, tx: Tx, locked: Locked, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
         before = read_flows(tx, locked.workflows.values())
@@ -80,8 +74,7 @@ class HandlerRuns:
         save_flows(tx, [(before[key], after[key]) for key in before], now)
         return settled
 
-    def _job(self, run: Run, own: HandlerRun | None, workflows: Mapping[int, Workflow]) -> Job | str:
-        workflow = None if own is None else workflows.get(own.workflow_id)
+    def _job(self, run: Run, own: HandlerRun | None, workflow: Workflow | None) -> Job | str:
         if own is None or workflow is None or workflow.deleted_at is not None:
             return "its workflow was removed"
         known = self._compilations.of(workflow)
@@ -92,12 +85,16 @@ class HandlerRuns:
             return f"version {workflow.version} of the workflow no longer has a {own.kind} '{own.handler}'"
         # A fresh prepare may choose other messages, so its side effect is a different one with a different key.
         key = f"{self._store_id}-{run.run_id}-{own.prepares + (own.phase == 'preparing')}"
-        slug = f"workflow:{workflow.name}"
-        fire = Fire(
-            run.run_id, run.schedule_id, slug, run.planned_at, run.due_at, run.trigger, run.attempt + 1, key
-        )  # fmt: skip
+        fire = Fire.of(run, f"workflow:{workflow.name}", key)
         spec = HandlerSpec(workflow.workflow_id, workflow.name, handler, own.phase)
         return Job(spec, fire, _timeout(handler), "unknown")
+
+
+def _with_owners(tx: Tx, runs: Sequence[Run]) -> list[tuple[Run, HandlerRun | None, Workflow | None]]:
+    known = tx.sessions.runs([run.run_id for run in runs])
+    workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
+    owned = [(run, known.get(run.run_id)) for run in runs]
+    return [(run, own, None if own is None else workflows.get(own.workflow_id)) for run, own in owned]
 
 
 def _timeout(handler: Handling) -> int:

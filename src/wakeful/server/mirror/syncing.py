@@ -14,6 +14,7 @@ from wakeful.app.bootstrap import Parts
 from wakeful.core.errors import Invalid
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.schedules import queries
+from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.server.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
@@ -181,15 +182,14 @@ class MirrorSync:
 
     async def _take_definition(self, slug: str, value: Any, digest: str, *, before: Sequence[KnownText]) -> None:
         parts, now = self._parts, self._now
-        definition = definition_of(value, slug, before, self._which, default_zone=parts.default_zone)
-        checked = parts.check(definition, now=now)
+        definition = definition_of(value, slug, before, self._which, default_zone=parts.conditions.default_zone)
+        checked = check(definition, parts.conditions, now=now)
         put: Put = await parts.store.write(
             lambda tx: take_definition(
                 tx, checked, digest=digest, enabled=value.get("enabled"), hooks=parts.hooks, now=now
             )
         )
-        if put.compiled is not None:
-            parts.compilations.keep(put.compiled)
+        parts.compilations.keep(put.compiled)
         notes = "".join(f"; {warning}" for warning in checked.warnings)
         if put.is_created:
             self._tell(Report("created", f"a new schedule{notes}", slug, DEFINITION))

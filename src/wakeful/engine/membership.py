@@ -1,0 +1,254 @@
+"""Membership: this node among the nodes that share a store.
+
+A node enters by registering a new incarnation and writing a lease, renews the lease every few seconds, and leaves by
+voiding it. Whoever renews also voids the nodes whose lease has expired and rescues the runs they left.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from wakeful.core.run.effects import Alert
+from wakeful.core.schedule.policies import DAY
+from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
+from wakeful.engine.lease import Lease
+from wakeful.engine.limits import STEP_BACK_MIN, Limits
+from wakeful.engine.orphans import OrphanInquiry
+from wakeful.engine.recovery import note_clock, read_clock_high, rescue
+from wakeful.engine.store_rollback import has_gone_back, mark
+from wakeful.engine.tick_gaps import note_leaving, note_tick, notice_silence
+from wakeful.ports.clock import Clock, Moment
+from wakeful.ports.handlers import AlarmHandler, EngineHooks
+from wakeful.ports.store import Store, StoreUnavailable, Tx
+
+log = logging.getLogger("wakeful.engine")
+
+BORN_AT: Final = "created_at"
+
+_BEFORE_ALL: Final = -(2**62)
+"""Lower than every id: cadences that belong to no schedule have negative ids."""
+_OTHERS_MAX: Final = 100
+
+
+class Identity(NamedTuple):
+    """The name, host and process id of this node."""
+
+    name: str
+    host: str
+    pid: int
+
+
+class Load(NamedTuple):
+    """What a node reports with its lease."""
+
+    lag: Duration
+    running: int
+    capacity: int
+
+
+class Membership:
+    """Enters, renews, rescues and leaves. `node_id` is None while this process does not hold the clock."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        hooks: EngineHooks,
+        identity: Identity,
+        limits: Limits,
+        *,
+        alert: Callable[[Alert, Instant], None],
+        ring_bell: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._identity = identity
+        self._lease_length = limits.lease
+        self._renew_every = limits.renew_every
+        self._alert = alert
+        self._ring_bell = ring_bell
+        self._inquiry = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
+        self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
+        self._published = ""
+        self._renewed_at: Instant = 0
+        self._leases_known_at = 0  # monotonic: by then every live node has renewed by the current clock
+        self.lease = Lease(clock, limits.lease, self._renew_now)
+        self.node_id: int | None = None
+        self.lease_until: Instant = 0  # as this node last wrote it
+        self.renew_at = 0  # monotonic
+        self.clock_high: Instant = 0  # the latest time known to this store
+        self.terms = ""  # a hash of the settings that all nodes must share
+        self._born_at: Instant = 0
+
+    @property
+    def kept_since(self) -> Instant:
+        """No row of this store is older; a clock that is behind it was not set yet."""
+        return self._born_at - DAY
+
+    def is_clock_unset(self, now: Instant) -> bool:
+        """Whether the clock is before the creation of the store, and so not set yet: nothing is planned by it."""
+        return now < self.kept_since
+
+    async def enter(self, moment: Moment, *, capacity: int) -> None:
+        """Register as a new incarnation, and recover what earlier incarnations left."""
+
+        def enter(tx: Tx) -> tuple[int, Instant, Instant]:
+            node_id = tx.nodes.register(
+                name=self._identity.name,
+                host=self._identity.host,
+                pid=self._identity.pid,
+                now=moment.now,
+                lease_until=moment.now + self._lease_length,
+                capacity=capacity,
+            )
+            if self._store.is_exclusive:
+                tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
+                for handler in self._hooks.alarms:
+                    _recover(handler, tx, moment.now)
+            tx.nodes.publish(node_id, terms=self.terms)
+            born = tx.meta.get(BORN_AT)
+            if born is None:
+                tx.meta.set(BORN_AT, born := str(moment.now))
+            if moment.now >= int(born) - DAY:  # otherwise the clock is not set yet and cannot measure a gap
+                self._notice_silence(tx, moment.now, slept=0)
+                note_tick(tx, moment.now)
+            # The furthest planned instant counts too: a process may die before it records how far the clock got.
+            ahead = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=0, limit=1)
+            others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
+            ahead += [other for other in others if other.schedule_id < 0 and other.next_at is not None]
+            high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
+            if moment.now >= max(int(born) - DAY, high - STEP_BACK_MIN):  # waiting runs without a cadence rely on it
+                note_clock(tx, moment.now)
+            return node_id, high, int(born)
+
+        self.node_id, self.clock_high, self._born_at = await self._store.write(enter)
+        self._leases_known_at = moment.monotonic + self._lease_length
+        self._hold_lease(moment)
+        await self.rescue(moment.now)
+
+    async def renew(self, moment: Moment, load: Load, *, stood_still: Duration = 0, slept: Duration = 0) -> bool:
+        """Extend the lease, void dead nodes, and rescue their runs. Returns False if our own lease was taken."""
+        node_id = self.node_id
+        lost: list[Instant | None] = []  # the store was rolled back to that moment; None: another node recorded it
+
+        def renew(tx: Tx) -> tuple[bool, bool]:
+            assert node_id is not None  # noqa: S101 - only a registered node renews
+            lost.clear()
+            if has_gone_back(tx, node_id, lease_until=self.lease_until):
+                lost.append(mark(tx, renewed_at=self._renewed_at, now=moment.now))
+                return False, False
+            is_ours = tx.nodes.renew(
+                node_id,
+                now=moment.now,
+                lease_until=moment.now + self._lease_length,
+                lag=load.lag,
+                running=load.running,
+                capacity=load.capacity,
+            )
+            if not is_ours:
+                return False, False
+            if not self.is_clock_unset(moment.now):
+                if stood_still > 2 * self._renew_every:
+                    self._notice_silence(tx, moment.now, slept=slept)
+                note_tick(tx, moment.now)
+            if self._published != self.terms:
+                tx.nodes.publish(node_id, terms=self.terms)
+            if not self.is_clock_unset(moment.now) and moment.now >= self.clock_high - STEP_BACK_MIN:
+                note_clock(tx, moment.now)
+            # A lease that no live node could hold by now was written by a clock that was ahead.
+            is_known = moment.monotonic >= self._leases_known_at
+            beyond = moment.now + self._lease_length + STEP_BACK_MIN if is_known else INSTANT_MAX
+            dead = [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != node_id]
+            tx.nodes.void(dead, now=moment.now)
+            return True, bool(dead) or bool(tx.nodes.with_leftovers())
+
+        is_ours, is_work = await self._store.write(renew)
+        if lost:
+            self._report_rollback(lost[-1], moment.now)
+        self._published = self.terms
+        self.renew_at = moment.monotonic + self._renew_every
+        if not is_ours:
+            self.node_id = None
+            self.lease.lose()
+            return False
+        self._hold_lease(moment)
+        if is_work:
+            await self.rescue(moment.now)
+        return True
+
+    async def rescue_answered(self, now: Instant) -> None:
+        """Settle the runs of dead nodes whose targets have reported since."""
+        if self._has_inquiry_result and self.node_id is not None:
+            await self.rescue(now)
+
+    async def rescue(self, now: Instant) -> None:
+        """Settle the runs that dead nodes left."""
+        self._has_inquiry_result = False
+        for alert in await rescue(self._store, self._hooks, self._inquiry, now=now):
+            self._alert(alert, now)
+
+    def turned_back(self, moment: Moment) -> None:
+        """The clock went back to this moment: leases written before may lie ahead of it."""
+        self.clock_high = moment.now
+        self._leases_known_at = moment.monotonic + self._lease_length
+
+    async def leave(self) -> None:
+        """Give up the lease and the clock."""
+        await self._inquiry.close()
+        node_id, self.node_id = self.node_id, None
+        self.lease.lose()
+        now = self._clock.read().now
+
+        def leave(tx: Tx) -> None:
+            if node_id is not None and tx.nodes.void([node_id], now=now):
+                note_leaving(tx, now)
+
+        if node_id is not None:
+            try:
+                await self._store.write(leave)
+            except StoreUnavailable as error:
+                log.warning("cannot record the shutdown, the lease will expire by itself: %s", error)
+            await self._store.release_clock()
+
+    def _hold_lease(self, moment: Moment) -> None:
+        self.renew_at = moment.monotonic + self._renew_every
+        self._renewed_at, self.lease_until = moment.now, moment.now + self._lease_length
+        self.lease.renew(moment)
+
+    def _renew_now(self) -> None:
+        """Renew before the next attempt starts: by our own clock the lease may have expired."""
+        self.renew_at = self._clock.read().monotonic
+        self._ring_bell()
+
+    def _on_inquiry_result(self) -> None:
+        self._has_inquiry_result = True
+        self._ring_bell()
+
+    def _notice_silence(self, tx: Tx, now: Instant, *, slept: Duration) -> None:
+        """Report how long no node ticked; a listener that fails must not stop the engine (L9)."""
+        try:
+            notice_silence(tx, self._hooks.on_silence, now=now, slept=slept)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("cannot record a gap in which no node ticked")
+
+    def _report_rollback(self, copied_at: Instant | None, now: Instant) -> None:
+        """Report that the store lost commits, once for all nodes."""
+        log.error("the store was rolled back: what was committed since this node's last renewal is gone")
+        if copied_at is not None:
+            text = (
+                f"the store lost what was written after {format_instant(copied_at)}, as after a failover to a lagging "
+                "copy: runs that were open are unknown, instants since then are missed"
+            )
+            self._alert(Alert("store", text), now)
+
+
+def _recover(handler: AlarmHandler, tx: Tx, now: Instant) -> None:
+    try:
+        handler.recover(tx, now=now)
+    except StoreUnavailable:
+        raise
+    except Exception:  # its side tasks ring when their claims expire; the engine starts anyway (L9)
+        log.exception("cannot recover side tasks of kind %s", handler.kind)
