@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
@@ -20,6 +20,7 @@ from wakeful.features.schedules.upcoming import next_times
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
+T = TypeVar("T")
 
 BATCH: Final = 500
 NEXT_TIMES: Final = 5
@@ -104,6 +105,13 @@ class Definitions(AppLifecycle):
         await self._command(
             lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
         )
+
+    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
+        """Run a command in one transaction, then let the engine look again."""
+        parts, now = self._open, self._clock.read().now
+        result = await parts.store.write(lambda tx: command(tx, now))
+        parts.engine.ring_bell()
+        return result
 
     async def _write_or_rehearse(
         self, write: Callable[[Tx, Instant], WrittenSchedule], is_rehearsal: bool

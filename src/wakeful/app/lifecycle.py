@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Final, Self, TypeAlias, Unpack
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
@@ -41,8 +41,6 @@ from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import BackgroundService, OnSettings
 from wakeful.ports.store import Store, Tx
-
-T = TypeVar("T")
 
 NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
@@ -357,13 +355,6 @@ class AppLifecycle:
     async def _write_declared(self) -> None:
         """Write the schedules that were declared before the start."""
         raise NotImplementedError
-
-    async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
-        """Run a command in one transaction, then let the engine look again."""
-        parts, now = self._open, self._clock.read().now
-        result = await parts.store.write(lambda tx: command(tx, now))
-        parts.engine.ring_bell()
-        return result
 
     @property
     def _beats(self) -> AppHeartbeat:

@@ -1,8 +1,8 @@
-"""Runs in the hands of an app: asked for, waited for, proven, read."""
+"""Runs: start, wait for, prove and read them."""
 
 from typing import Any, Final
 
-from wakeful.app.lifecycle import AppLifecycle
+from wakeful.app.definitions import Definitions
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Outcome
 from wakeful.core.time.instants import parse_duration
@@ -13,18 +13,18 @@ from wakeful.integrations.agents.receipts import Receipts
 WAIT_STEP: Final = 20
 
 
-class Runs(AppLifecycle):
+class Runs(Definitions):
     """Rows of the ledger."""
 
     async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
-        """One attempt at once, without touching the cadence; with `wait`, answers when it has ended."""
+        """Run once now, without changing the cadence; with `wait`, returns when the run has ended."""
         run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
         if wait:
             return await self.wait_for(run_id, within=within)
         return await self.get_run(run_id)
 
     async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:
-        """The run, when it has ended; not ended `within` that time, a Conflict says how far it is."""
+        """Return the run when it has ended; raises `Conflict` if that takes longer than `within`."""
         give_up = self._clock.read().monotonic + parse_duration(within, "within")
         while True:
             run = await self.get_run(run_id)
@@ -37,7 +37,7 @@ class Runs(AppLifecycle):
     async def receive(
         self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
     ) -> str:
-        """Take a receipt that an agent or a command posted: taken, late, again, or forged."""
+        """Accept a receipt that an agent or a command posted; returns taken, late, again, or forged."""
         receipts = self._receipts
         return "forged" if receipts is None else await receipts.post(run_id, token, rung, text, usage, error)
 

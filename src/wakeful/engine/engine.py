@@ -22,7 +22,7 @@ from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.recovery import is_trusted, turn_back
 from wakeful.engine.running import Runner
-from wakeful.engine.settler import Settler
+from wakeful.engine.settling import Settler
 from wakeful.engine.side_tasks import SideTasks
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import EngineHooks
@@ -64,7 +64,7 @@ class Engine:
         self._membership = Membership(
             store, clock, hooks, identity, self._limits, alert=self._alert, ring_bell=self._bell.set
         )
-        self._settler = Settler(store, clock, hooks, self._membership, alert=self._alert, ring_bell=self._bell.set)
+        self._settler = Settler(store, clock, hooks, lambda: self.node_id, alert=self._alert, ring_bell=self._bell.set)
         self._runner = Runner(
             hooks,
             clock,

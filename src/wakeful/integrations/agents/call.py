@@ -13,7 +13,8 @@ from wakeful.core.run.usage import usage_of
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.actions.call import CallAction
-from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.actions.invoke import NotCallable, fill
+from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
@@ -40,7 +41,7 @@ class CallAgent:
         self._action = CallAction(registry, grace=grace)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
-        return self._action.check(Call(self._target, self._args({"prompt": "", "session_id": None, "model": None})))
+        return self._wrong(self._args({"prompt": "", "session_id": None, "model": None}))
 
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:
@@ -78,9 +79,17 @@ class CallAgent:
         # A callable without sessions and models is a valid agent.
         for names in _TAKEN:
             args = {name: given[name] for name in names}
-            if self._action.check(Call(self._target, args)) is None:
+            if self._wrong(args) is None:
                 return args
         return {"prompt": given["prompt"]}
+
+    def _wrong(self, args: Mapping[str, Any]) -> str | None:
+        """Why it cannot be called with these arguments."""
+        try:
+            fill(self._registry.resolve(self._target), None, args)
+        except (UnknownCallable, NotCallable) as error:
+            return str(error)
+        return None
 
 
 def _replied(done: Done) -> Replied:
