@@ -64,7 +64,7 @@ def plug(
         besides=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
         on_silence=[partial(note_silence, terms=lambda: alerts.value)],
         on_settings=[pings.changed],
-        checks=[partial(_check, registry)],
+        checks=[partial(check_channels, registry)],
     )
 
 
@@ -84,7 +84,7 @@ class _Recovery:
         """Nothing to release."""
 
 
-def _check(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
+def check_channels(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
     """Refuse unknown channels: a reply or alert for one would never be delivered."""
     errors: list[FieldError] = []
     for number, addressee in enumerate(addressees_of(definition)):
