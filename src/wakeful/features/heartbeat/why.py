@@ -9,6 +9,7 @@ from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_
 from wakeful.features.heartbeat.queries import HeartbeatView, standing
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.features.heartbeat.state import find
+from wakeful.ports.rows import at_text as _at
 from wakeful.ports.rows import row_at
 from wakeful.ports.store import Tx
 
@@ -137,7 +138,3 @@ def _row_at(tx: Tx, at: Instant) -> Run | None:
 def _reasons(run: Run) -> str:
     kept = {} if run.definition is None else json.loads(run.definition)
     return " and ".join(kept.get("reasons", ())) or "unknown"
-
-
-def _at(at: Instant | None) -> str:
-    return "?" if at is None else format_instant(at)

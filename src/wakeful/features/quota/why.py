@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from wakeful.core.fields import shown
-from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Run
 from wakeful.core.slot.forecast import PlannedWake
 from wakeful.core.slot.slot import Slot, is_warm
 from wakeful.core.slot.wakes import PENDING, WARM
-from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant, format_instant
+from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant
 from wakeful.features.quota.queries import trouble_of, view
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
-from wakeful.features.quota.rows import OWNER
 from wakeful.features.quota.upcoming import fates, sending_run
-from wakeful.ports.rows import row_at
+from wakeful.ports.rows import at_text as _at
+from wakeful.ports.rows import begin_why
 from wakeful.ports.store import Tx
 
 LOOK_AHEAD: Final[Duration] = 32 * DAY
@@ -38,15 +36,10 @@ class WhySlot:
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
         slot = tx.slots.by_names([name]).get(name)
-        owner = tx.owners.find(f"{OWNER}{name}")
-        if slot is None and owner is None:
-            raise NotFound(f"there is no slot {shown(name)}")
-        facts: dict[str, Any] = {"slug": f"{OWNER}{name}", "at": None if at is None else format_instant(at)}
+        facts, row = begin_why(tx, "slot", name, is_known=slot is not None, at=at, now=now)
         if slot is not None:
             facts |= {key: value for key, value in view(tx, self._registry, slot, now=now).items() if key != "history"}
         if at is not None and at <= now:
-            row = None if owner is None else row_at(tx, owner, at)
-            facts["run"] = None if row is None else _run(row)
             return _past(name, row, at), facts
         if slot is None:
             return f"Slot {name} was removed, so it is no longer woken or read.", facts
@@ -169,13 +162,5 @@ def _ended(outcome: str) -> str:
     )
 
 
-def _run(row: Run) -> dict[str, Any]:
-    return {"runId": str(row.run_id), "outcome": row.outcome, "reason": row.reason, "error": row.error}
-
-
 def _capital(sentence: str) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}"
-
-
-def _at(at: Instant | None) -> str:
-    return "?" if at is None else format_instant(at)

@@ -4,21 +4,19 @@ import heapq
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wakeful.core.fields import shown
-from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.schedule.upcoming import Upcoming
-from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
+from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.core.workflow.rows import Handler, HandlerRun
 from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.queries import views
 from wakeful.features.workflows.state import read_flows
 from wakeful.features.workflows.upcoming import ahead_of
-from wakeful.ports.rows import row_at
+from wakeful.ports.rows import at_text as _at
+from wakeful.ports.rows import begin_why
 from wakeful.ports.store import Tx
 
-OWNER: Final = "workflow:"
 SAME_MINUTE: Final[Duration] = MINUTE
 STEPS_MAX: Final = 10_000
 
@@ -33,19 +31,16 @@ class WhyWorkflow:
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
         workflow = tx.workflows.by_names([name]).get(name)
-        owner = tx.owners.find(f"{OWNER}{name}")
-        if workflow is None and owner is None:
-            raise NotFound(f"there is no workflow {shown(name)}")
-        facts: dict[str, Any] = {"slug": f"{OWNER}{name}", "at": None if at is None else format_instant(at)}
+        facts, row = begin_why(tx, "workflow", name, is_known=workflow is not None, at=at, now=now)
         flow = None
         if workflow is not None:
             flow = read_flows(tx, [workflow])[workflow.workflow_id]
             (shown_as,) = views(tx, [workflow], self._compilations, now)
             facts |= {key: shown_as[key] for key in ("status", "error", "errorAt", "openRun", "nextRun", "topics")}
         if at is not None and at <= now:
-            row = None if owner is None else row_at(tx, owner, at)
             own = None if row is None else tx.sessions.runs([row.run_id]).get(row.run_id)
-            facts["run"] = None if row is None else _run(row, own)
+            if row is not None:
+                facts["run"]["handler"] = None if own is None else own.handler
             return _past(name, row, own, at), facts
         if flow is None:
             return f"Workflow {name} was removed, so it no longer runs.", facts
@@ -148,18 +143,3 @@ def _past(name: str, row: Run | None, own: HandlerRun | None, at: Instant) -> st
         return f"{subject} ran at {_at(row.started_at)} and succeeded at {_at(row.ended_at)}{tries}."
     again = "" if row.next_attempt_at is None else f" until {_at(row.next_attempt_at)}"
     return f"{subject} is {row.outcome}{again} ({row.reason or row.rung})."
-
-
-def _run(row: Run, own: HandlerRun | None) -> dict[str, Any]:
-    handler = None if own is None else own.handler
-    return {
-        "runId": str(row.run_id),
-        "handler": handler,
-        "outcome": row.outcome,
-        "reason": row.reason,
-        "error": row.error,
-    }
-
-
-def _at(at: Instant | None) -> str:
-    return "?" if at is None else format_instant(at)
