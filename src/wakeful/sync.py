@@ -37,7 +37,7 @@ class Portal:
             raise RuntimeError("an async handler cannot call the blocking API; make the handler a plain function")
         if not self.is_open:
             coroutine.close()
-            raise RuntimeError("stopped; make a new Wakeful to go on")
+            raise RuntimeError("stopped; create a new Wakeful to continue")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close(self) -> None:

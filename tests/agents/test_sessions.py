@@ -351,8 +351,8 @@ async def test_idle_throughout_is_no_proof(server: AgentServer, open_desk: Calla
 @pytest.mark.parametrize(
     ("manner", "says"),
     [
-        ("mute", "its history contains our message but no answer"),
-        ("dies", "its history contains our message but no answer"),
+        ("mute", "its history contains our message, but no answer"),
+        ("dies", "its history contains our message, but no answer"),
         ("lies", "our message is not in its history"),
     ],
 )

@@ -110,7 +110,7 @@ async def test_an_answer_must_follow_within_confirm_within_after_the_work(stage:
     assert await stage.turn() == Done(reply="x", session_id="s-1")
     began = stage.clock.read().monotonic
     stage.puppet.sights = at((0, Working()), (HOUR, NoSign("it holds no answer")))
-    error = "accepted, and no answer within 5m after it was at work: it holds no answer; look at session s-1"
+    error = "accepted, and no answer within 5m after it started working: it holds no answer; look at session s-1"
     assert await stage.turn() == Unconfirmed(error, "s-1")
     assert 65 * MINUTE - 5 * SECOND <= stage.clock.read().monotonic - began <= 65 * MINUTE + 5 * SECOND
 

@@ -82,7 +82,7 @@ def test_what_is_far_too_long_ends_with_where_the_rest_is() -> None:
     """Ten messages are enough for anyone's phone."""
     pieces = parts("😀" * 60_000, "abc-7")
     assert len(pieces) == PARTS_MAX
-    assert pieces[-1].endswith("characters more; the whole text: wakeful outbox show abc-7]")
+    assert pieces[-1].endswith("more characters; full text: wakeful outbox show abc-7]")
     assert all(len(piece.encode("utf-16-le")) // 2 <= PART_MAX for piece in pieces)
 
 

@@ -291,26 +291,30 @@ def test_every_fault_is_found_at_once() -> None:
         ({"call": {}}, "call.target", "is missing; name a registered callable or module:function"),
         ({"call": {"target": " "}}, "call.target", "is empty; name a registered callable or module:function"),
         ({"call": "x:y"}, "call", "'x:y' is not an object; write {…}"),
-        ({"call": {"target": "x:y", "isolate": "thread"}}, "call.isolate", "'thread' is none of null, process"),
+        ({"call": {"target": "x:y", "isolate": "thread"}}, "call.isolate", "'thread' is not one of null, process"),
         ({"call": {"target": "x:y", "args": [1]}}, "call.args", "[1] is not an object; write {…}"),
         ({"call": None, "prompt": "  "}, "prompt", "is empty; write the prompt for the agent"),
-        ({"call": None, "prompt": 5}, "prompt", "5 is not a text; put it in quotes"),
-        ({"call": None, "prompt": "hi", "agent": 5}, "agent", "5 is not a text; put it in quotes"),
+        ({"call": None, "prompt": 5}, "prompt", "5 is not a string; put it in quotes"),
+        ({"call": None, "prompt": "hi", "agent": 5}, "agent", "5 is not a string; put it in quotes"),
         ({"call": None, "prompt": "hi", "sessionConfig": "x"}, "sessionConfig", "'x' is not an object; write {…}"),
-        ({"agent": "coder"}, "agent", "belongs to a prompt; leave it out with call"),
-        ({"call": None, "command": {"argv": "make report"}}, "command.argv", "must be a list of texts"),
-        ({"call": None, "command": {"argv": []}}, "command.argv", "must be a list of texts"),
-        ({"call": None, "command": {"argv": ["x", 5]}}, "command.argv", "must be a list of texts"),
-        ({"call": None, "command": {"argv": [""]}}, "command.argv", "must be a list of texts"),
+        ({"agent": "coder"}, "agent", "only works with a prompt; leave it out with call"),
+        ({"call": None, "command": {"argv": "make report"}}, "command.argv", "must be a list of strings"),
+        ({"call": None, "command": {"argv": []}}, "command.argv", "must be a list of strings"),
+        ({"call": None, "command": {"argv": ["x", 5]}}, "command.argv", "must be a list of strings"),
+        ({"call": None, "command": {"argv": [""]}}, "command.argv", "must be a list of strings"),
         ({"call": None, "command": {"argv": ["x\0"]}}, "command.argv[0]", "NUL"),
-        ({"call": None, "command": {"argv": ["x"], "env": {"A": 1}}}, "command.env.A", "1 is not a text"),
+        ({"call": None, "command": {"argv": ["x"], "env": {"A": 1}}}, "command.env.A", "1 is not a string"),
         ({"call": None, "command": {"argv": ["x"], "outputMax": -1}}, "command.outputMax", "-1 is too small"),
         ({"call": None, "http": {}}, "http.url", "is missing; write for example http://127.0.0.1:9000/in"),
         ({"call": None, "http": {"url": "http://"}}, "http.url", "is not an http or https address"),
         ({"call": None, "http": {"url": "http://x:99999/"}}, "http.url", "is not an http or https address"),
         ({"call": None, "http": {"url": "http://[x/"}}, "http.url", "is not an http or https address"),
         ({"call": None, "http": {"url": "file:///etc/passwd"}}, "http.url", "is not an http or https address"),
-        ({"call": None, "http": {"url": "http://x", "method": "BREW"}}, "http.method", "'BREW' is none of GET, POST"),
+        (
+            {"call": None, "http": {"url": "http://x", "method": "BREW"}},
+            "http.method",
+            "'BREW' is not one of GET, POST",
+        ),
         ({"call": None, "event": {"text": ""}}, "event.text", "is empty; write what the heartbeat should look at"),
         ({"deliver": {"channel": ""}}, "deliver.channel", "is empty; name a channel, or last"),
         ({"deliver": "telegram"}, "deliver", "'telegram' is not an object; write {…}"),
@@ -341,7 +345,7 @@ def test_there_is_exactly_one_action() -> None:
     choices = "give exactly one of prompt, command, http, call, event"
     assert faults(BASE | {"call": None}) == {"action": f"missing; say what to do: {choices}"}
     both = BASE | {"prompt": "hi", "event": {"text": "x"}}
-    assert faults(both) == {"event": f"prompt and call and event exclude one another: {choices}"}
+    assert faults(both) == {"event": f"prompt and call and event are mutually exclusive: {choices}"}
 
 
 @pytest.mark.parametrize(
@@ -487,7 +491,7 @@ def test_one_action_by_the_name_of_its_field() -> None:
     assert action_from_json("command", {"argv": ["make"]}) == Command(("make",))
     with pytest.raises(Invalid) as refused:
         action_from_json("http", {"url": "x", "method": 5})
-    assert FieldError("http.method", "5 is not a text; put it in quotes") in refused.value.errors
+    assert FieldError("http.method", "5 is not a string; put it in quotes") in refused.value.errors
 
 
 @slow

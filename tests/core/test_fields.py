@@ -47,20 +47,20 @@ def test_a_left_out_field_and_null_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("read", "value", "message"),
     [
-        (lambda f: f.text("a"), 5, "5 is not a text; put it in quotes"),
+        (lambda f: f.text("a"), 5, "5 is not a string; put it in quotes"),
         (lambda f: f.flag("a", True), "yes", "'yes' is not true or false"),
         (lambda f: f.integer("a", 1, least=0), "7", "'7' is not a whole number"),
         (lambda f: f.integer("a", 1, least=0), 1.5, "1.5 is not a whole number"),
         (lambda f: f.integer("a", 1, least=0), True, "True is not a whole number"),
         (lambda f: f.integer("a", 1, least=1), 0, "0 is too small; give at least 1"),
         (lambda f: f.integer("a", 1, least=1, most=9), 10, "10 is too large; give at most 9"),
-        (lambda f: f.choice("a", "x", ("x", "y")), "z", "'z' is none of x, y"),
-        (lambda f: f.choice("a", None, (None, "y")), [], "[] is none of null, y"),
+        (lambda f: f.choice("a", "x", ("x", "y")), "z", "'z' is not one of x, y"),
+        (lambda f: f.choice("a", None, (None, "y")), [], "[] is not one of null, y"),
         (lambda f: f.mapping("a"), [], "[] is not an object; write {…}"),
         (lambda f: f.nested("a", lambda inner: inner.text("b")), 5, "5 is not an object; write {…}"),
         (lambda f: f.filled("a", "write it"), "  ", "is empty; write it"),
         (lambda f: f.filled("a", "write it"), None, "is missing; write it"),
-        (lambda f: f.filled("a", "write it"), 5, "5 is not a text; put it in quotes"),
+        (lambda f: f.filled("a", "write it"), 5, "5 is not a string; put it in quotes"),
         (lambda f: f.name_or_none("a"), "", "is empty; write a name, or leave it out"),
         (lambda f: f.duration("a", None), 90, "90 is not a duration; write it in quotes, like 90s, 30m, 2h or 1d"),
         (lambda f: f.duration("a", None), "soon", "'soon' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m"),
@@ -185,7 +185,7 @@ def test_plain_is_what_can_be_written_as_json_and_as_text(value: Any) -> None:
         ({"a": {"b": float("-inf")}}, "a.b", "-inf is not a number"),
         ({"a": {"\ud800": 1}}, "a", "half of a character"),
         ({"a": {1, 2}}, "a", "is not a JSON value"),
-        ({"a": {(1, 2): 1}}, "a", "is not a text"),
+        ({"a": {(1, 2): 1}}, "a", "is not a string"),
     ],
 )
 def test_what_is_not_plain_is_refused_where_it_is(data: Any, field: str, message: str) -> None:

@@ -115,7 +115,7 @@ def test_all_faults_of_one_definition_are_named_at_once() -> None:
         ({"type": "interval", "intervalMinutes": float("nan")}, "intervalMinutes", "more than zero"),
         ({"type": "interval", "intervalMinutes": 1e300}, "intervalMinutes", "more than zero"),
         ({"type": "once", "at": "2026-01-30T09:00:00"}, "at", "has no offset"),
-        ({"type": "once", "at": "2026-02-30T09:00:00Z"}, "at", "not on the calendar"),
+        ({"type": "once", "at": "2026-02-30T09:00:00Z"}, "at", "not a valid date and time"),
         ({"type": "once", "at": 1769763600}, "at", "is not text"),
         ({"type": "at"}, "at", "is missing"),
         ({"type": "times", "times": []}, "times", "is empty"),

@@ -57,7 +57,7 @@ def test_what_has_no_phrase_is_quoted(expression: str) -> None:
 @pytest.mark.parametrize(
     ("timing", "words"),
     [
-        (Every(2 * HOUR, NOW), "every 2 hours, on the grid of 2026-01-30T09:00:00.000Z"),
+        (Every(2 * HOUR, NOW), "every 2 hours, aligned to  2026-01-30T09:00:00.000Z"),
         (Every(HOUR), "every hour"),
         (Every(90_000), "every 90 seconds"),
         (Every(1500), "every 1s500ms"),
@@ -69,7 +69,7 @@ def test_what_has_no_phrase_is_quoted(expression: str) -> None:
         (Once(0, "America/New_York"), "once, at 1970-01-01T00:00:00.000Z"),
         (AfterReset("main", 60_000), "1 minute after each reset of the quota slot 'main'"),
         (AfterReset("main"), "at each reset of the quota slot 'main'"),
-        (Manual(), "only when asked"),
+        (Manual(), "only on request"),
     ],
 )
 def test_every_other_kind_has_its_sentence(timing: Timing, words: str) -> None:

@@ -172,7 +172,7 @@ async def test_dead_letters_are_a_finding_of_the_doctor(world: World) -> None:
         await app.deliver(text, channel="phone")
     await world.sleep("1s")
     seen = await found()
-    assert (seen.level, seen.sentence) == ("warn", "given up: 2 to phone")
+    assert (seen.level, seen.sentence) == ("warn", "dead letters: 2 to phone")
     assert "wakeful outbox retry ID" in seen.cure
     people["phone"].usual = None
     for one in await app.delivering.page(status="dead"):

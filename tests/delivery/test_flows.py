@@ -229,7 +229,7 @@ async def test_hostile_replies_arrive_bounded_and_inert_and_the_doctor_knows_wha
         )
         assert (health["status"], health["problems"]) == ("degraded", [])  # the clock is alive all the same
         (found,) = [one for one in health["findings"] if one["name"] == "deliveries"]
-        assert found["sentence"].startswith("given up: ")
+        assert found["sentence"].startswith("dead letters: ")
         assert "to hook" in found["sentence"]
         (dead,) = [
             one for one in (await running.ask("GET", "/api/deliveries?status=dead"))["deliveries"] if one["slug"]

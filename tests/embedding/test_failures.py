@@ -113,7 +113,7 @@ async def test_an_isolated_call_tells_what_it_raised(app: Wakeful) -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"retry_on": (OSError,)}, "retries: is missing beside retry_on"),
+        ({"retry_on": (OSError,)}, "retries: is required with retry_on"),
         ({"retries": 2, "retry": {"times": 3}}, "write all of it in retry={…}"),
         ({"retries": 2, "retry_on": (7,)}, "7 is not a type of exception"),
         ({"retries": -1}, "too small"),

@@ -147,5 +147,5 @@ async def test_whether_the_store_can_be_written(world: World) -> None:
 
     app.store.write = hang  # type: ignore[method-assign,assignment]
     silent = await is_writable(app.store, world.clock)
-    assert silent.sentence == "a write was not answered within 5s"
+    assert silent.sentence == "a write did not complete within 5s"
     del app.store.write

@@ -297,7 +297,7 @@ async def test_a_tripped_budget_is_a_finding_of_the_doctor(world: World) -> None
         await world.sleep("1s")
     seen = await found()
     assert seen.level == "warn"
-    assert "used up its 4 turns of an hour at 2026-01-01T00:00:0" in seen.sentence
+    assert "used up its 4 turns per hour at 2026-01-01T00:00:0" in seen.sentence
     assert "waits until 2026-01-01T01:00:00.250" in seen.sentence
     assert seen.cure == "see who wakes it: wakeful runs heartbeat"
     await world.sleep("3h")

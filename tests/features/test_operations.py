@@ -514,7 +514,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: every("soon"), {}, r"every: 'soon' is not a duration; write it like"),
     ("x", lambda: every("0s"), {}, r"every: .*more than zero"),
     ("x", lambda: every("1h", anchor="yesterday"), {}, r"anchor: 'yesterday' is not a date and time; write it like"),
-    ("x", lambda: every("1h", anchor="2026-02-30T00:00:00Z"), {}, r"anchor: .*not on the calendar"),
+    ("x", lambda: every("1h", anchor="2026-02-30T00:00:00Z"), {}, r"anchor: .*not a valid date and time"),
     ("x", lambda: once("2026-06-01T09:00:00"), {}, r"at: .*has no offset.*; add Z or an offset"),
     ("x", lambda: times("25:00"), {}, r"times\[0\]"),
     ("x", times, {}, r"times: is empty; write at least one"),
@@ -531,7 +531,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: every("1h"), {"call": "unheard_of"}, r"call: no callable is registered as 'unheard_of'; register"),
     ("x", lambda: every("1h"), {"call": "json:dumps", "isolate": "thread"}, r"isolate"),
     ("x", lambda: every("1h"), {"command": "make report"}, r"command.argv"),
-    ("x", lambda: every("1h"), {"command": []}, r"command.argv: must be a list of texts beginning with the program"),
+    ("x", lambda: every("1h"), {"command": []}, r"command.argv: must be a list of strings starting with the program"),
     ("x", lambda: every("1h"), {"http": "localhost/in"}, r"http.url: .*is not an http or https address; write"),
     ("x", lambda: every("1h"), {"prompt": "hello"}, r"prompt: this process cannot perform it"),
     ("x", lambda: every("1h"), {"event": "hello"}, r"event: this process cannot perform it"),
@@ -575,7 +575,7 @@ async def test_an_edit_that_is_refused_leaves_what_was_there(world: World) -> No
 async def test_two_actions_exclude_one_another(world: World) -> None:
     """Exactly one, or none for the `on_due` handler."""
     app = await world.open(Bot(world))
-    with pytest.raises(ValueError, match="call and command exclude one another; give exactly one"):
+    with pytest.raises(ValueError, match="call and command are mutually exclusive; give exactly one"):
         await app.add("x", every("1h"), call="json:dumps", command=["true"])
 
 

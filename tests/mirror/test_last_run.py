@@ -220,9 +220,9 @@ async def test_a_halted_schedule_is_not_forced_and_says_so(world: World, halt: s
         ({"nextRun": 5}, "nextRun: 5 is not a time; write it like 2026-01-30T09:00:00Z"),
         ({"nextRun": "yesterday"}, "nextRun: 'yesterday' is not a date and time; write it like 2026-01-30T09:00:00Z"),
         ({"nextRun": "2026-01-01T00:00:00"}, "nextRun: "),
-        ({"sessionId": 7}, "sessionId: 7 is not a session's id"),
-        ({"sessionId": "a\nb"}, "sessionId: 'a\\nb' is not a session's id"),
-        ({"sessionId": ""}, "sessionId: '' is not a session's id"),
+        ({"sessionId": 7}, "sessionId: 7 is not a session id"),
+        ({"sessionId": "a\nb"}, "sessionId: 'a\\nb' is not a session id"),
+        ({"sessionId": ""}, "sessionId: '' is not a session id"),
     ],
 )
 @virtual

@@ -123,7 +123,7 @@ async def test_a_commit_that_never_arrived_is_a_failure(store: PostgresStore, mo
         return False
 
     monkeypatch.setattr(writer, "_is_answered", freeze)
-    with pytest.raises(StoreUnavailable, match="nothing of this was stored"):
+    with pytest.raises(StoreUnavailable, match="nothing was stored"):
         await store.write(lambda tx: tx.meta.set("x", "lost"))
     monkeypatch.undo()
     assert await _value(store, "x") is None

@@ -112,7 +112,7 @@ def test_stopping_without_having_started_is_no_error(tmp_path: Path) -> None:
         app.list()
     app.stop()
     app.stop()
-    with pytest.raises(RuntimeError, match="make a new Wakeful"):
+    with pytest.raises(RuntimeError, match="create a new Wakeful"):
         app.list()
 
 

@@ -177,7 +177,7 @@ async def test_what_is_behind_its_side_effect_and_cannot_end_may_be_skipped(worl
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("1s")
     run_id = await open_run(inbox)
-    with pytest.raises(Conflict, match="on record"):
+    with pytest.raises(Conflict, match="is recorded"):
         await inbox.flow.resolve(run_id, "didNotHappen")
     await inbox.flow.resolve(run_id, "skip")
     await inbox.flow.publish("mail", "b", 1)
@@ -325,7 +325,7 @@ async def test_a_thread_that_cannot_be_ended_is_left_to_a_person(world: World) -
     flow._consumers["digest"][1]._phases["prepare"] = prepare
     await bench.start()
     await world.sleep("5m")
-    assert "could not be ended" in (view := await flow.get())["error"] or "still runs" in view["error"]
+    assert "could not be ended" in (view := await flow.get())["error"] or "still running" in view["error"]
     stuck.set_result(None)
     await world.sleep("1s")
     await flow.resume()
@@ -494,7 +494,7 @@ async def test_a_workflow_that_waits_for_a_person_is_a_finding_with_its_cure(wor
     inbox.prepare.script = [LogicError("no such field")]
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("1s")
-    assert await found() == [("warn", "mend the cause, then: wakeful workflows resume inbox")]
+    assert await found() == [("warn", "fix the cause, then: wakeful workflows resume inbox")]
     inbox.mutate.script = [TimeoutError("no answer")]
     await inbox.flow.resume()
     await world.sleep("1s")

@@ -49,11 +49,11 @@ def action_of(
     if not given:
         return Call(ON_DUE, args or {})
     if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} exclude one another; give exactly one")
+        raise ValueError(f"{' and '.join(given)} are mutually exclusive; give exactly one")
     ((name, value),) = given.items()
     if name == "call":
         if isolate not in (None, "process"):
-            raise Invalid(FieldError("isolate", f"{isolate!r} is not a way to isolate; write 'process' or nothing"))
+            raise Invalid(FieldError("isolate", f"{isolate!r} is not a valid value; write 'process', or leave it out"))
         _refuse_nested(value)
         target = value if isinstance(value, str) else register(registry, value, slug)
         return Call(target, args or {}, isolate)  # type: ignore[arg-type]

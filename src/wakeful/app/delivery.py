@@ -251,13 +251,15 @@ class Delivering:
         """Receive a message: record the interaction, give the agent a turn, reply to the sender."""
         said = inert(text)
         if not said.strip():
-            refuse("text", "says nothing; write the person's message")
+            refuse("text", "is empty; write the person's message")
         apply = self._open.apply
 
         def take(tx: Tx, now: Instant) -> None:
             commands.known(channel, self._registry)
             if not apply(tx, TakeMessage(channel, to, said), now):
-                raise NoAgentForMessages("nothing here answers messages; enable the heartbeat under [heartbeat]")
+                raise NoAgentForMessages(
+                    "no agent answers messages in this process; enable the heartbeat under [heartbeat]"
+                )
 
         await self._write(take)
 

@@ -34,14 +34,14 @@ def missing_slots(tx: Tx) -> list[Finding]:
             if name not in known:
                 missing.setdefault(name, []).append(schedule.slug)
     if not missing:
-        return [Finding(SLOTS, "ok", "every slot that a schedule names is there")]
+        return [Finding(SLOTS, "ok", "every slot that a schedule names exists")]
     return [_missing_slot(name, slugs) for name, slugs in sorted(missing.items())[:NAMED_MAX]]
 
 
 def _missing_slot(name: str, slugs: Sequence[str]) -> Finding:
     named = ", ".join(slugs[:NAMED_MAX]) + (" and others" if len(slugs) > NAMED_MAX else "")
     verb = "names" if len(slugs) == 1 else "name"
-    cure = f"add it again: wakeful slots add {name} …; or take it off: wakeful edit {slugs[0]} --set slot=null"
+    cure = f"add it again: wakeful slots add {name} …; or remove the reference: wakeful edit {slugs[0]} --set slot=null"
     return Finding(SLOTS, "warn", f"slot {name} is gone, and {named} {verb} it", cure, list(slugs[:NAMED_MAX]))
 
 
@@ -50,16 +50,16 @@ def dead_letters(tx: Tx) -> Finding:
     counts = {channel: count.get("dead", 0) for channel, count in tx.deliveries.open_counts().items()}
     dead = {channel: count for channel, count in sorted(counts.items()) if count}
     if not dead:
-        return Finding("deliveries", "ok", "everything for people arrived, or is on its way")
+        return Finding("deliveries", "ok", "no dead letters")
     named = ", ".join(f"{count} to {channel}" for channel, count in list(dead.items())[:NAMED_MAX])
     cure = "see why: wakeful outbox --status dead; then wakeful outbox retry ID, or discard ID"
-    return Finding("deliveries", "warn", f"given up: {named}", cure)
+    return Finding("deliveries", "warn", f"dead letters: {named}", cure)
 
 
 def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
     """Problems with receiving messages from people."""
     if not found:
-        return [Finding(CHANNELS, "ok", "every channel that is listened to can be heard")]
+        return [Finding(CHANNELS, "ok", "messages are received on all inbound channels")]
     shown = [Finding(CHANNELS, "warn", *one) for one in found[:NAMED_MAX]]
     if len(found) > NAMED_MAX:
         shown.append(Finding(CHANNELS, "warn", f"{len(found) - NAMED_MAX} more", "see all: wakeful channels -o json"))
@@ -96,15 +96,14 @@ def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
 def _waiting(one: Waiting) -> Finding:
     whose = f"consumer {one.consumer} has not taken it" if one.is_active else f"its consumer {one.consumer} is gone"
     whose = whose if one.consumer else "no consumer reads it"
-    words = (
-        f"{one.workflow}: the oldest message of topic {one.topic} is pending since {format_instant(one.since)}; {whose}"
-    )
+    since = format_instant(one.since)
+    words = f"{one.workflow}: the oldest message of topic {one.topic} has been pending since {since}; {whose}"
     cure = f"see it: wakeful workflows messages {one.workflow} {one.topic} --status pending; then use it, or skip it"
     return Finding(WORKFLOWS, "warn", words, cure, [one.workflow])
 
 
 def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
-    cure = f"mend the cause, then: wakeful workflows resume {workflow.name}"
+    cure = f"fix the cause, then: wakeful workflows resume {workflow.name}"
     if run is not None and run.awaits == "uncertain":
         cure = f"find out, then: wakeful workflows resolve {workflow.name} {run.run_id} retry|didNotHappen|skip"
     return Finding(WORKFLOWS, "warn", f"{workflow.name} has stopped: {workflow.error}", cure, [workflow.name])
@@ -117,5 +116,5 @@ def budget(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> Finding:
         return Finding(HEARTBEAT, "ok", f"{view.turns_in_hour} turns within the last hour")
     most, since = terms.beats.turns_per_hour_max, format_instant(view.tripped_at)
     until = "" if view.held_until is None else f" and waits until {format_instant(view.held_until)}"
-    sentence = f"the heartbeat used up its {most} turns of an hour at {since}{until}"
+    sentence = f"the heartbeat used up its {most} turns per hour at {since}{until}"
     return Finding(HEARTBEAT, "warn", sentence, "see who wakes it: wakeful runs heartbeat", [HEARTBEAT])

@@ -47,7 +47,7 @@ class AppHeartbeat:
         wanted, parts, run = reason_of(reason), self._parts, origin.get("run")
         is_own = run is not None and parts.receipts is not None and parts.receipts.is_genuine(*run)
         if run is not None and not is_own:
-            raise Conflict("the token is not that run's; leave both out, or give those the turn was given")
+            raise Conflict("the token does not belong to that run; give the run and the token of the turn, or neither")
         now = parts.clock.read().now
         woken = await parts.store.write(
             lambda tx: request_wake(

@@ -37,7 +37,7 @@ def explained(
     if slug != HEARTBEAT:
         return plainly(tx, incident, now)
     sentence, _ = why_heartbeat(tx, heartbeat, at=None, now=now)
-    cure = "see its turns with `wakeful runs heartbeat`, and correct the cause"
+    cure = "see its turns with `wakeful runs heartbeat`, and fix the cause"
     return IncidentText(_text(incident, sentence, cure), slug)
 
 
@@ -58,14 +58,14 @@ def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> Inciden
     """A workflow that stopped is told of by itself."""
     known = tx.workflows.by_names([workflow]).get(workflow)
     is_off = known is None or known.status != "active" or known.error is not None
-    again = "It is tried again by itself, at most every 10 minutes"
-    cure = f"make sure that it can be reached; `wakeful workflows show {workflow}` shows how it is"
+    again = "It is retried automatically, at least every 10 minutes"
+    cure = f"make sure that it can be reached; `wakeful workflows show {workflow}` shows its state"
     return IncidentText(f"{handler} {incident.text}. {again}. To fix it: {cure}.", f"workflow:{workflow}", is_off)
 
 
 def _slot(tx: Tx, incident: Incident, name: str) -> IncidentText:
     is_off = name not in tx.slots.by_names([name])
-    cure = f"check its key, address and plan; `wakeful slots resume {name}` tries it again at once"
+    cure = f"check its key, address and plan; `wakeful slots resume {name}` retries it immediately"
     return IncidentText(f"{incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
 
 
@@ -73,14 +73,14 @@ def _cure(slug: str, state: str, compiled: Compiled | Broken) -> str:
     if state == "invalid" or isinstance(compiled, Broken):
         return f"correct the definition with `wakeful edit {slug}`"
     if state == "disabled":
-        return f"correct the cause, then `wakeful resume {slug}`"
+        return f"fix the cause, then `wakeful resume {slug}`"
     definition = compiled.definition
     if isinstance(definition.timing, Once):
         return (
-            f"correct the cause, then `wakeful run {slug}` runs it again; "
-            f"`wakeful alerts ack {slug}` ends this without another run"
+            f"fix the cause, then `wakeful run {slug}` runs it again; "
+            f"`wakeful alerts ack {slug}` closes this alert without another run"
         )
-    see = f"correct the cause; `wakeful runs {slug}` lists its runs"
+    see = f"fix the cause; `wakeful runs {slug}` lists its runs"
     if definition.errors_max == 0:
         return see
     return (

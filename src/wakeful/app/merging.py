@@ -52,9 +52,11 @@ def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if not given:
         return rest
     if rest.get("retry") is not None:
-        refuse("retry", f"comes together with {', '.join(given)}; write all of it in retry={{…}}, or leave retry out")
+        refuse(
+            "retry", f"cannot be combined with {', '.join(given)}; write all of it in retry={{…}}, or leave retry out"
+        )
     if "retries" not in given:
-        refuse("retries", f"is missing beside {', '.join(given)}; say how often, e.g. retries=3")
+        refuse("retries", f"is required with {', '.join(given)}; say how often, e.g. retries=3")
     retry = {**RETRY_USUAL, "times": given["retries"]}
     if "retry_delay" in given:
         retry |= {"delay": format_duration(as_duration(given["retry_delay"], "retry_delay")), "delayMax": None}

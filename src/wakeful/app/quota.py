@@ -42,7 +42,7 @@ class QuotaSlots:
     @property
     def quota(self) -> Quota:
         if self._quota is None:
-            raise RuntimeError("not started; quota slots are there once the app is")
+            raise RuntimeError("not started; quota slots are available once the app has started")
         return self._quota
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:

@@ -67,5 +67,5 @@ def _zone(timezone: str) -> str:
 
 def _lane(agent_lane: AgentLane) -> AgentLane:
     if agent_lane not in ("serial", "parallel"):
-        raise Invalid(FieldError("agent_lane", f"{agent_lane!r} is not known; write 'serial' or 'parallel'"))
+        raise Invalid(FieldError("agent_lane", f"{agent_lane!r} is not valid; write 'serial' or 'parallel'"))
     return agent_lane

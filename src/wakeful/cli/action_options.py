@@ -66,7 +66,7 @@ def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[
         words = " and ".join(map(flag, chosen))
         return {}, [(flag(chosen[-1]), f"{words} cannot be combined; give exactly one of {WORDS}")]
     faults: list[Fault] = [
-        (flag(name), f"belongs to {flag(owner)}; leave it out, or give that too")
+        (flag(name), f"only works with {flag(owner)}; add it, or leave this out")
         for name, owner in _COMPANIONS.items()
         if given[name] is not None and owner not in chosen and (chosen or not is_edit)
     ]
@@ -110,7 +110,7 @@ def _body(text: str) -> dict[str, Any]:
     try:
         return {"http": {"body": json.loads(text)}}
     except ValueError as error:
-        cure = """write for example '{"a": 1}', or a text as '"hello"'"""
+        cure = """write for example '{"a": 1}', or a string as '"hello"'"""
         raise Misused("--body", [("--body", f"is not JSON ({error}); {cure}")]) from error
 
 

@@ -33,7 +33,7 @@ def backup_command(asked: Invocation, file: Path, force: bool) -> None:
     """
     database = database_of(asked.home)
     if not database.is_file():
-        raise Ended(f"no database at {database}", hint="start the daemon once, or name another --home")
+        raise Ended(f"no database at {database}", hint="start the daemon once, or choose another --home")
     if file.exists() and not force:
         raise Ended(f"{file} exists already", hint="name another file, or replace it with --force")
     size = _copy(database, file, force)

@@ -38,7 +38,7 @@ def channels_command(asked: Invocation) -> None:
     last = answer["last"]
     if last is not None:
         to = "" if last["to"] is None else f", {last['to']}"
-        note(f"last heard of: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
+        note(f"last interaction: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
 
 
 @channels_command.asked("test")

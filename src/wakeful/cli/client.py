@@ -168,8 +168,7 @@ class Daemon:
     def _silent(self, timeout: float | None) -> Ended:
         return NoDaemon(
             f"the daemon (process {self.running.pid}) did not respond within {timeout:g}s",
-            hint=f"look into {self._home / 'server.log'}; if it hangs, stop it and restart it: "
-            f"{start_command(self._home)}",
+            hint=f"check {self._home / 'server.log'}; if it hangs, stop it and restart it: {start_command(self._home)}",
         )
 
     def _answer(self, response: HTTPResponse) -> Answer:

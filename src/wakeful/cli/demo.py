@@ -33,7 +33,7 @@ def move_in(asked: Invocation) -> None:
     except NotTheDemo as error:
         raise Ended(str(error), hint="name an empty folder with --home, or leave it out") from error
     except OSError as error:
-        raise Ended(f"{asked.home} cannot be used: {error.strerror}", hint="name another --home") from error
+        raise Ended(f"{asked.home} cannot be used: {error.strerror}", hint="choose another --home") from error
 
 
 def port_of(asked: int | None) -> int | None:

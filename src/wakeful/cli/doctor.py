@@ -70,7 +70,7 @@ def _home(asked: Invocation) -> Iterator[Finding]:
         yield Finding("home", "warning", f"{home} does not exist yet", f"create it: {start_command(home)}")
         return
     if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("home", "wrong", f"{home} is not a writable folder", "make it writable, or name another --home")
+        yield Finding("home", "wrong", f"{home} is not a writable folder", "make it writable, or choose another --home")
         return
     if home.stat().st_mode & OTHERS:
         yield Finding("home", "warning", f"other users of this machine can read {home}", f"run: chmod 700 {home}")
@@ -222,7 +222,7 @@ def _nodes(daemon: Daemon) -> Finding:
     alive = [one for one in nodes if one["isAlive"]]
     if not alive:
         return Finding(
-            "nodes", "wrong", "no node is ticking: no schedule fires", "look into server.log, then restart the daemon"
+            "nodes", "wrong", "no node is ticking: no schedule fires", "check server.log, then restart the daemon"
         )
     named = [f"process {one['pid']} on {one['host']}" for one in alive[:NAMED_MAX]]
     more = f" and {len(alive) - NAMED_MAX} more" if len(alive) > NAMED_MAX else ""
@@ -261,7 +261,7 @@ def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
         words = f"{one['name']} is {one['written']} in the file, but the daemon still uses {one['now']}"
         yield Finding("settings", "warning", words, f"restart it: wakeful down, then {start_command(home)}")
     for failure in told["failed"]:
-        yield Finding("settings", "wrong", f"not applied: {failure}", "look into server.log, then restart the daemon")
+        yield Finding("settings", "wrong", f"not applied: {failure}", "check server.log, then restart the daemon")
 
 
 def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
@@ -285,7 +285,7 @@ def _schedules(daemon: Daemon) -> Iterator[Finding]:
         yield Finding("schedules", "wrong", f"invalid: {_named(invalid)}", "correct them: wakeful edit SLUG")
     if disabled:
         words = f"disabled after repeated errors: {_named(disabled)}"
-        yield Finding("schedules", "warning", words, "correct the cause, then: wakeful resume SLUG")
+        yield Finding("schedules", "warning", words, "fix the cause, then: wakeful resume SLUG")
     for one in failing[:NAMED_MAX]:
         words = f"{one['slug']} {one.get('lastOutcome') or 'failed'}: {one.get('lastError') or 'no error text'}"
         yield Finding("schedules", "warning", words, f"see why: wakeful why {one['slug']}")

@@ -46,7 +46,7 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
     health = health_of(daemon)
     problems = health.get("problems") or []
     for problem in problems:
-        yield "wrong", "clock", str(problem), "look into server.log in the home folder"
+        yield "wrong", "clock", str(problem), "check server.log in the home folder"
     if not problems:
         yield "ok", "clock", f"alive, {_tick(health)}", None
     for one in health.get("findings") or []:

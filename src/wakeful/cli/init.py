@@ -31,7 +31,7 @@ def init_command(asked: Invocation) -> None:
         make_home(asked.home)
         is_new = _write(file, found)
     except OSError as error:
-        raise Ended(f"{file} cannot be written: {error.strerror}", hint="name another --home") from error
+        raise Ended(f"{file} cannot be written: {error.strerror}", hint="choose another --home") from error
     if asked.is_json:
         listed = [{"adapter": one.adapter, "program": one.path} for one in found]
         json_out({"file": str(file), "created": is_new, "agents": listed})

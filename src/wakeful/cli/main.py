@@ -23,7 +23,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "edit": ("edit", "Change fields of a schedule, or edit all of it in an editor."),
         "ls": ("schedules", "List the schedules."),
         "show": ("schedules", "Show one schedule."),
-        "rm": ("schedules", "Remove a schedule; its ledger stays."),
+        "rm": ("schedules", "Remove a schedule; its past runs are kept."),
         "pause": ("schedules", "Pause a schedule."),
         "resume": ("schedules", "Resume a paused or disabled schedule."),
         "run": ("schedules", "Run a schedule once, now."),

@@ -10,7 +10,7 @@ from wakeful.cli.render import json_out, say
 
 @command("open")
 @click.option("--print", "only_print", is_flag=True, help="Print the link; do not start a browser.")
-@click.option("--log-out-all", is_flag=True, help="First end every page session and void unused links.")
+@click.option("--log-out-all", is_flag=True, help="First end every page session and invalidate unused links.")
 def open_command(asked: Invocation, only_print: bool, log_out_all: bool) -> None:
     """Open the page in the browser, logged in. The link works once, within 15 minutes."""
     from wakeful.cli.client import find

@@ -102,7 +102,7 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
     if asked.is_json:
         json_out(view)
     elif ends is None:
-        say(f"{slug} paused, until: wakeful resume {slug}")
+        say(f"{slug} paused; to resume it: wakeful resume {slug}")
     else:
         at = times.parse(ends)
         say(f"{slug} paused until {times.wall(at)} ({times.relative(at, times.now())})")

@@ -74,7 +74,7 @@ def flag(name: str) -> str:
 def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[Fault]:
     """Errors for options given without the one they depend on."""
     return [
-        (flag(name), f"belongs to {' or '.join(map(flag, owners))}; leave it out, or give that too")
+        (flag(name), f"only works with {' or '.join(map(flag, owners))}; add it, or leave this out")
         for name, owners in _COMPANIONS.items()
         if given[name] is not None and not set(owners) & set(chosen) and (chosen or not is_edit)
     ]

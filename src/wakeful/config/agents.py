@@ -214,7 +214,7 @@ class PresetAgent(Table):
         None, says="what the agent may do without asking, passed to the program's own flag; default: the program's own"
     )
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="working directory; default: the home folder")
-    args: Annotated[tuple[str, ...], kinds.listed(_WORD, "list of texts")] = setting((), says="additional arguments")
+    args: Annotated[tuple[str, ...], kinds.listed(_WORD, "list of strings")] = setting((), says="additional arguments")
     env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)
     pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of names of variables")] = setting(
         (), says=_PASSED_SAYS

@@ -73,7 +73,7 @@ def _inside(place: str, value: Any, errors: list[FieldError]) -> list[tuple[str,
         case None | bool() | int() | float():
             pass
         case _:
-            problem = f"{shown(value)} is not a JSON value; use texts, numbers, lists and objects"
+            problem = f"{shown(value)} is not a JSON value; use strings, numbers, lists and objects"
     if problem:
         errors.append(FieldError(place, problem))
     return []
@@ -81,7 +81,7 @@ def _inside(place: str, value: Any, errors: list[FieldError]) -> list[tuple[str,
 
 def _faulty_text(text: Any) -> str | None:
     if not isinstance(text, str):
-        return f"has the name {shown(text)}, which is not a text; put it in quotes"
+        return f"has the name {shown(text)}, which is not a string; put it in quotes"
     if "\0" in text:
         return "contains a NUL character, which cannot be stored; remove it"
     try:
@@ -135,7 +135,7 @@ class Fields:
         return value
 
     def text(self, name: str, default: str = "") -> str:
-        return self.take(name, str, default, "a text; put it in quotes")
+        return self.take(name, str, default, "a string; put it in quotes")
 
     def text_or_none(self, name: str) -> str | None:
         return self.text(name) if self.has(name) else None
@@ -171,7 +171,9 @@ class Fields:
             return default
         allowed = list(options)
         if value not in allowed:
-            self.fail(name, f"{shown(value)} is none of {', '.join('null' if o is None else str(o) for o in allowed)}")
+            self.fail(
+                name, f"{shown(value)} is not one of {', '.join('null' if o is None else str(o) for o in allowed)}"
+            )
             return default
         return allowed[allowed.index(value)]
 
@@ -198,7 +200,7 @@ class Fields:
         texts = self.mapping(name)
         for key, value in texts.items():
             if not isinstance(value, str):
-                self.fail(f"{name}.{key}", f"{shown(value)} is not a text; put it in quotes")
+                self.fail(f"{name}.{key}", f"{shown(value)} is not a string; put it in quotes")
         return texts
 
     def raw(self, name: str) -> Any:

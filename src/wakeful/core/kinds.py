@@ -14,7 +14,7 @@ TEXT: Final = Kind("text", Fields.text, {"type": "string"})
 FLAG: Final = Kind("true or false", lambda fields, name: fields.flag(name, False), {"type": "boolean"}, control="flag")
 OBJECT: Final = Kind("object", Fields.mapping, {"type": "object"}, dict, control="json")
 TEXTS: Final = Kind(
-    "object of texts",
+    "object of strings",
     Fields.texts,
     {"type": "object", "additionalProperties": {"type": "string"}},
     dict,

@@ -135,7 +135,7 @@ class Runner:
                 self._cancel(attempt, "deadline")
                 heapq.heappush(self._deadlines, (monotonic + self._ending_grace, run_id, fence))
             else:
-                self._give_up(attempt, "was cancelled and still runs; let the cancellation propagate")
+                self._give_up(attempt, "was cancelled but is still running; let the cancellation propagate")
 
     def end_all(self, why: Why) -> None:
         """Cancel everything: at shutdown, or because other nodes took the runs."""
@@ -145,7 +145,7 @@ class Runner:
     def give_up_rest(self) -> None:
         """Mark the attempts that could not be ended as stuck: this process stops watching them."""
         for attempt in list(self._attempts.values()):
-            self._give_up(attempt, "it was cancelled and still runs")
+            self._give_up(attempt, "it was cancelled but is still running")
 
     async def wait_idle(self) -> None:
         """Return when nothing runs."""

@@ -249,7 +249,9 @@ class _Jumper(selectors.BaseSelector):
         if timeout <= 0:
             self._spins += 1
             if self._spins > SPINS_MAX:
-                raise Livelock(f"livelock: {SPINS_MAX} loop iterations while time stands still at {self.now_ms} ms")
+                raise Livelock(
+                    f"livelock: {SPINS_MAX} loop iterations while time does not advance, at {self.now_ms} ms"
+                )
             return []
         self._spins = 0
         whole = int(timeout * 1000 - _ROUNDING)  # rounded up, so that the timer is due when time has jumped

@@ -95,7 +95,10 @@ class VirtualTime:
         """Let time pass until then, and return when all that was due has settled."""
         target, now = as_instant(moment, "moment"), self._clock.read().now
         if target < now:
-            refuse("moment", f"{format_instant(target)} has passed, it is {format_instant(now)}; time only advances")
+            refuse(
+                "moment",
+                f"{format_instant(target)} is in the past (now: {format_instant(now)}); time only moves forward",
+            )
         self._refuse_if_stuck()
         async with self._moving:
             await self._move_to(target)
@@ -134,7 +137,7 @@ class VirtualTime:
         done, _ = await asyncio.wait(waits, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise TimeoutError(
-                f"still in progress after {self._patience:g} s of real time, while the clock stands still: "
+                f"still in progress after {self._patience:g} s of real time, while the clock does not advance: "
                 f"{', '.join(busy.values())}; let it return, or pass virtual(…, patience=seconds)"
             )
 

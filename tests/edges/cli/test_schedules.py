@@ -34,8 +34,8 @@ def test_add_shows_the_next_five_times(cli: Cli) -> None:
 def test_moments_in_the_words_are_on_the_users_clock_too(cli: Cli) -> None:
     """The grid of an interval, and the time of what happens once."""
     said = cli.ask("add", "gridded", "--every", "90m", "--anchor", "2026-01-01T00:00:00Z", "--command", "true")
-    assert said.out.startswith("gridded added: every 90 minutes, on the grid of Thu 2026-01-01 01:00 CET\n")
-    assert "on the grid of Thu 2026-01-01 01:00 CET" in cli.ask("show", "gridded").out
+    assert said.out.startswith("gridded added: every 90 minutes, aligned to  Thu 2026-01-01 01:00 CET\n")
+    assert "aligned to Thu 2026-01-01 01:00 CET" in cli.ask("show", "gridded").out
     said = cli.ask("add", "single", "--at", "2099-06-01T09:00:30Z", "--command", "true")
     assert said.out.startswith("single added: once, at Mon 2099-06-01 11:00:30 CEST\n")
 
@@ -284,7 +284,7 @@ def test_pause_and_resume(cli: Cli) -> None:
     """Until resumed, or until a time; each says what comes next."""
     cli.ask("add", "rests", "--every", "1h", "--command", "true")
     said = cli.run("pause", "rests")
-    assert (said.code, said.out) == (0, "rests paused, until: wakeful resume rests\n")
+    assert (said.code, said.out) == (0, "rests paused; to resume it: wakeful resume rests\n")
     said = cli.ask("pause", "rests", "--until", "2h")
     assert re.fullmatch(r"rests paused until \w{3} [\d :-]+ CES?T \(in 2h\)\n", said.out)
     assert cli.ask("pause", "rests", "--until", "2099-01-01T00:00:00Z", "-o", "json").json["status"] == "paused"

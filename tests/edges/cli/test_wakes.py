@@ -55,4 +55,4 @@ def test_a_turns_own_wake_is_told_apart(cli: Cli) -> None:
     """The command finds the address of its receipt, and asks in the name of its turn: a forged one is found out."""
     said = cli.run("wake", WAKEFUL_RECEIPT_URL="http://127.0.0.1:1/api/runs/1/receipt?token=forged")
     assert said.code == 1
-    assert "the token is not that run's" in said.err
+    assert "the token does not belong to that run" in said.err

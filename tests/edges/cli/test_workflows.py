@@ -114,7 +114,7 @@ def test_a_workflow_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     assert cli.run("workflows", "resume", "inbox").out == "inbox is active\n"
     assert cli.run("workflows", "rm", "inbox").out == "inbox removed\n"
     assert cli.run("workflows", "show", "inbox").code == 1
-    assert len(cli.run("runs", "workflow:inbox", "-o", "json").json["runs"]) >= len(runs)  # its ledger stays
+    assert len(cli.run("runs", "workflow:inbox", "-o", "json").json["runs"]) >= len(runs)  # its past runs are kept
     assert cli.run("runs", "workflow:nope").code == 1
 
 

@@ -204,11 +204,11 @@ def _left_to_others(store: Store, actions: Mapping[type[Any], Action], compilati
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
-    """All maps in one; two features must not plug in the same key."""
+    """All maps in one; two features must not provide the same key."""
     merged: dict[type[Any], T] = {}
     for of_feature in maps:
         if twice := merged.keys() & of_feature.keys():
-            raise ValueError(f"two features plug in {', '.join(sorted(key.__name__ for key in twice))}")
+            raise ValueError(f"more than one feature provides {', '.join(sorted(key.__name__ for key in twice))}")
         merged |= of_feature
     return merged
 

@@ -43,14 +43,14 @@ def _is_http(url: str) -> bool:
 def _read_method(fields: Fields, name: str) -> str:
     method = fields.text(name, "POST").upper()
     if method not in METHODS:
-        fields.fail(name, f"{shown(method)} is none of {', '.join(METHODS)}")
+        fields.fail(name, f"{shown(method)} is not one of {', '.join(METHODS)}")
     return method
 
 
-ARGV_REFUSAL: Final = 'must be a list of texts beginning with the program, for example ["make", "report"]'
+ARGV_REFUSAL: Final = 'must be a list of strings starting with the program, for example ["make", "report"]'
 _URL_CURE: Final = "write for example http://127.0.0.1:9000/in"
 _ARGV: Final = Kind(
-    "list of texts",
+    "list of strings",
     _read_argv,
     {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["make", "report"]]},
     list,

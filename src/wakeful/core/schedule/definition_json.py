@@ -182,13 +182,13 @@ _WRITTEN_OPTIONS: Final = OPTIONS.only(without=("enabled", "retry"))
 def _action(fields: Fields) -> ActionSpec | None:
     given = [name for name in ACTIONS if fields.has(name)]
     if len(given) != 1:
-        problem = "missing; say what to do" if not given else f"{' and '.join(given)} exclude one another"
+        problem = "missing; say what to do" if not given else f"{' and '.join(given)} are mutually exclusive"
         fields.fail(given[-1] if given else "action", f"{problem}: give exactly one of {', '.join(ACTIONS)}")
         return None
     name = given[0]
     if name != "prompt":
         for other in ("agent", "sessionConfig"):
             if fields.raw(other):
-                fields.fail(other, f"belongs to a prompt; leave it out with {name}")
+                fields.fail(other, f"only works with a prompt; leave it out with {name}")
         return fields.nested(name, OBJECTS[name].read)
     return PROMPT.take(fields)

@@ -48,7 +48,7 @@ _UNITS: Final = (WEEK, DAY, HOUR, MINUTE, SECOND, 1)
 def format_instant(ms: Instant) -> str:
     """An instant as RFC 3339 in UTC with milliseconds, e.g. `2026-01-30T09:00:00.000Z`."""
     if not INSTANT_MIN <= ms <= INSTANT_MAX:
-        refuse("instant", f"{ms} ms lies outside the years 1970 to 9999; check the clock or the unit (milliseconds)")
+        refuse("instant", f"{ms} ms is outside the years 1970 to 9999; check the clock or the unit (milliseconds)")
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds")[:23] + "Z"
 
 
@@ -60,7 +60,7 @@ def parse_instant(text: str, zone: str | None = None, field: str = "instant") ->
     wall = _wall_milliseconds(match, text, field)
     ms = wall - _offset(match["offset"], text, field) if match["offset"] else _on_wall_clock(wall, zone, text, field)
     if not INSTANT_MIN <= ms <= INSTANT_MAX:
-        refuse(field, f"'{text}' lies outside the years 1970 to 9999; write a date within them")
+        refuse(field, f"'{text}' is outside the years 1970 to 9999; write a date within them")
     return ms
 
 
@@ -102,7 +102,7 @@ def _wall_milliseconds(match: re.Match[str], text: str, field: str) -> int:
     try:
         wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
     except ValueError as error:
-        refuse(field, f"'{text}' is not on the calendar or the clock ({error}); write a real date and time")
+        refuse(field, f"'{text}' is not a valid date and time ({error}); write a real date and time")
     since = wall - _EPOCH
     return since.days * DAY + since.seconds * SECOND + milli
 
@@ -118,6 +118,6 @@ def _offset(offset: str, text: str, field: str) -> Duration:
 
 def _on_wall_clock(wall: int, zone: str | None, text: str, field: str) -> Instant:
     if zone is None:
-        refuse(field, f"'{text}' has no offset, so it names no instant; add Z or an offset such as +02:00")
+        refuse(field, f"'{text}' has no offset, so it is ambiguous; add Z or an offset such as +02:00")
     check_zone(zone, "timezone")
     return wall_to_second(zone, wall // SECOND) * SECOND + wall % SECOND

@@ -50,7 +50,7 @@ def every(every: str | timedelta | int | float, anchor: str | datetime | None = 
     """A fixed interval (`"2h"`, a timedelta, or seconds) on the grid of `anchor` (default: the time of creation)."""
     length = as_duration(every, "every")
     if length < 1:
-        refuse("every", f"{every!r} is not a distance between two runs; write more than zero, e.g. 30m")
+        refuse("every", f"{every!r} is not an interval; write more than zero, e.g. 30m")
     written = every if isinstance(every, str) else None
     if anchor is None:
         return Every(length, None, written=written)
@@ -118,7 +118,7 @@ def as_instant(value: str | datetime, field: str, zone: str | None = None) -> In
         return parse_instant(value.isoformat(), zone, field)
     ms = (value - _EPOCH) // _MILLISECOND
     if not 0 <= ms <= INSTANT_MAX:
-        refuse(field, f"{value.isoformat()} lies outside the years 1970 to 9999; write a date within them")
+        refuse(field, f"{value.isoformat()} is outside the years 1970 to 9999; write a date within them")
     return ms
 
 

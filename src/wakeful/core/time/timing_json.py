@@ -106,7 +106,7 @@ def _minutes(length: Duration) -> int | float:
 
 def _parse_every(text: str, place: str) -> None:
     if parse_duration(text, place) == 0:
-        refuse(place, f"'{text}' is not a distance between two runs; write more than zero, e.g. 30m")
+        refuse(place, f"'{text}' is not an interval; write more than zero, e.g. 30m")
 
 
 def _read_instant(fields: Fields, name: str) -> Instant | None:

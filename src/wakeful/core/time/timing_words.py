@@ -42,7 +42,7 @@ def describe(timing: Timing) -> str:
         case Once(at, timezone):
             return f"once, at {_moment(resolved(at), timezone)}"
         case Every(every, anchor, timezone):
-            grid = "" if anchor is None else f", on the grid of {_moment(anchor, timezone)}"
+            grid = "" if anchor is None else f", aligned to  {_moment(anchor, timezone)}"
             return f"every {_length(every)}{grid}"
         case Cron(expression, timezone):
             return f"{_cron(expression)}{_in_zone(timezone)}"
@@ -52,7 +52,7 @@ def describe(timing: Timing) -> str:
             when = f"{_amount(offset)} after" if offset else "at"
             return f"{when} each reset of the quota slot '{slot}'"
         case Manual():
-            return "only when asked"
+            return "only on request"
         case _:
             assert_never(timing)
 

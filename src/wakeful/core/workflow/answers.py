@@ -243,6 +243,6 @@ def _wake_at(fields: Fields) -> Instant | None:
     if written is None:
         return None
     if not isinstance(written, str):
-        fields.fail("wakeAt", f"{shown(written)} is not a text; write it like 2026-01-30T09:00:00Z")
+        fields.fail("wakeAt", f"{shown(written)} is not a string; write it like 2026-01-30T09:00:00Z")
         return None
     return fields.read("wakeAt", lambda text: parse_instant(text, field="wakeAt"))

@@ -68,7 +68,7 @@ def _read_timing(fields: Fields, name: str) -> Timing | None:
 def _read_topics(fields: Fields, name: str) -> tuple[str, ...]:
     listed = fields.raw(name)
     if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
-        fields.fail(name, f'{shown(listed)} is not a list of texts; write for example ["mail"]')
+        fields.fail(name, f'{shown(listed)} is not a list of strings; write for example ["mail"]')
         return ()
     for wrong in filter(None, (faulty_name(item, "topic") for item in listed)):
         fields.fail(name, wrong)

@@ -56,7 +56,9 @@ class ChannelRegistry:
     def register(self, name: str, channel: Channel) -> Callable[[], None]:
         """Add a channel of the program; returns a function that removes it."""
         if not name or len(name) > NAME_MAX or name in (LAST, INBOX):
-            refuse("name", f"{shown(name)} is no valid channel name; use 1 to {NAME_MAX} characters, not last or inbox")
+            refuse(
+                "name", f"{shown(name)} is not a valid channel name; use 1 to {NAME_MAX} characters, not last or inbox"
+            )
         self._registered[name] = channel
         self._tell()
 

@@ -160,7 +160,7 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
     await asyncio.wait([task])
     cure = "free disk space, and check that the store's file or server is reachable and writable"
     if task.cancelled():
-        return Finding("store", "bad", f"a write was not answered within {format_duration(within)}", cure)
+        return Finding("store", "bad", f"a write did not complete within {format_duration(within)}", cure)
     error = task.exception()
     if isinstance(error, StoreUnavailable):
         return Finding("store", "bad", f"the store cannot be written: {error}", cure)
@@ -179,7 +179,7 @@ def _ticking(live: Sequence[Node], last_tick_at: Instant | None, now: Instant) -
     silent = now - max(node.last_tick_at for node in live)
     names = ", ".join(f"{node.name} (pid {node.pid})" for node in live[:NAMED_MAX])
     if silent > SILENT_MAX:
-        sentence = f"{names} holds the clock but was last seen {_ago(silent)}"
+        sentence = f"{names} should be ticking, but was last seen {_ago(silent)}"
         return Finding("clock", "warn", sentence, "it may hang: check server.log, or restart it")
     return Finding("clock", "ok", f"{names} ticks, last seen {_ago(silent)}")
 
@@ -217,7 +217,7 @@ def _overdue(overdue: Duration, live: Sequence[Node]) -> Finding:
     if is_full:
         cure = "raise limits.concurrency_max, or wait for runs to end"
         return Finding("overdue", "warn", f"{sentence}, and the concurrency limit is reached", cure)
-    cure = "start a process that ticks: wakeful up" if not live else "the clock hangs: check server.log"
+    cure = "start a process that ticks: wakeful up" if not live else "ticking has stopped: check server.log"
     return Finding("overdue", "bad", sentence, cure)
 
 
@@ -232,7 +232,7 @@ def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
         if run.lane not in holders and (alarm := alarms.get(run.run_id)) is not None and alarm.parked
     ]
     if not forgotten:
-        return Finding("lanes", "ok", "every run that waits for a lane waits for its holder")
+        return Finding("lanes", "ok", "no run waits for a free lane")
     lanes = ", ".join(sorted({repr(run.lane) for run in forgotten})[:NAMED_MAX])
     sentence = f"{len(forgotten)} runs wait for lanes that are free: {lanes}"
     return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
@@ -253,8 +253,8 @@ def _schedules(tx: Tx, now: Instant) -> _Troubled:
     late = [view.slug for view in troubled if view.health == "late"]
     findings = [
         _named("invalid", invalid, "cannot be read", "correct them: wakeful edit SLUG"),
-        _named("disabled", disabled, "were disabled by their errors", "correct the cause, then: wakeful resume SLUG"),
-        _named("failing", failing, "are failing", "see why: wakeful why SLUG; all that is open: wakeful alerts"),
+        _named("disabled", disabled, "were disabled after errors", "fix the cause, then: wakeful resume SLUG"),
+        _named("failing", failing, "are failing", "see why: wakeful why SLUG; list open incidents: wakeful alerts"),
         _named("late", late, "are late", "see why: wakeful why SLUG"),
     ]
     return _Troubled(findings, len(troubled) - len(late), len(late))

@@ -305,7 +305,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
             own = reached(own, "prepared", now) if own.phase == "mutating" else own
         case "didNotHappen":
             if own.phase == "mutated":
-                raise Conflict(f"the side effect of run {run_id} is on record; resolve it as retry or skip")
+                raise Conflict(f"the side effect of run {run_id} is recorded; resolve it as retry or skip")
             flow = release(tx, flow, run_id, now)
             own = reached(own, "preparing", now)._replace(prepared=None, mutation=None, result=None, reserved=0)
         case _:

@@ -228,7 +228,7 @@ class Workflow:
     @property
     def _open(self) -> WorkflowCommands:
         if self._desk is None:
-            raise RuntimeError("this workflow belongs to no app that has started; make it with app.workflow(name)")
+            raise RuntimeError("this workflow does not belong to a started app; create it with app.workflow(name)")
         return self._desk
 
     # --- definition --------------------------------------------------------------------------------------------------

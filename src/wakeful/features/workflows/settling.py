@@ -64,7 +64,7 @@ UNCERTAIN = "uncertain"
 STOPPED = "stopped"
 TRANSIENT = "transient"
 RESOLVE = "say what happened: resolve it as retry, didNotHappen or skip"
-RESUME = "correct its cause and resume the workflow"
+RESUME = "fix the cause and resume the workflow"
 
 
 class Fate(NamedTuple):

@@ -97,7 +97,7 @@ def _halt(flow: WorkflowState, own: HandlerRun | None) -> str | None:
 def _open(name: str, run: Run, own: HandlerRun | None) -> str:
     handler = "a handler" if own is None else f"{own.kind} {own.handler}"
     if run.outcome == "running":
-        return f"Workflow {name} is running {handler} since {_at(run.claimed_at)} (run {run.run_id})."
+        return f"Workflow {name} has been running {handler} since {_at(run.claimed_at)} (run {run.run_id})."
     until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
     error = "" if run.error is None else f": {run.error}"
     attempt = f"the next attempt of {handler} (run {run.run_id}, {run.reason})"

@@ -48,7 +48,7 @@ class CallRegistry:
         module_name, colon, path = name.partition(":")
         if not (colon and module_name and path):
             raise UnknownCallable(
-                f"no callable is registered as '{name}'; register it before the start, or write it as module:function"
+                f"no callable is registered as '{name}'; register it before startup, or write it as module:function"
             )
         return _walk(_import(module_name, name), path, name)
 

@@ -10,5 +10,5 @@ Spec = TypeVar("Spec", Call, Command, Http)
 def expect(spec: ActionSpec, kind: type[Spec]) -> Spec:
     """The spec with its expected type; anything else is a wiring error."""
     if not isinstance(spec, kind):
-        raise TypeError(f"an action for {kind.__name__} was handed {type(spec).__name__}")
+        raise TypeError(f"an action for {kind.__name__} got {type(spec).__name__}")
     return spec

@@ -27,7 +27,7 @@ Matches: TypeAlias = Mapping[str, str | None]
 # Lines are tried from the last to the first: the end of the output counts.
 _MATCHER: Final = """
 import json, re, signal, sys
-signal.alarm(ALARM)  # it ends by itself if nobody is left to end it
+signal.alarm(ALARM)  # ends this process if its parent died
 asked = json.load(sys.stdin)
 lines = asked["lines"]
 for name, pattern in asked["patterns"].items():

@@ -294,11 +294,11 @@ class _Exchange:
         """Why the turn is not proven."""
         if verdict is None:
             finding = self._server.history.finding
-            away = "the server was away while it worked, and " if self._was_away and self._was_busy else ""
+            away = "the server was unreachable while it worked, and " if self._was_away and self._was_busy else ""
             why = "" if finding is None or finding.is_readable else f" ({finding.words})"
             return f"{away}its history cannot be read{why}"
         return (
-            "its history contains our message but no answer"
+            "its history contains our message, but no answer"
             if verdict.is_found
             else "our message is not in its history"
         )

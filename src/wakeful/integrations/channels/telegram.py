@@ -107,7 +107,7 @@ _CURES: Final = {
     "bot was blocked by the user": "unblock the bot in Telegram",
     "bot was kicked": "add the bot to the group again",
     "bot can't initiate conversation": "write to the bot once, so that it may reply",
-    "not enough rights to send": "let the bot write in this group",
+    "not enough rights to send": "allow the bot to write in this group",
 }
 
 
@@ -147,7 +147,7 @@ def parts(text: str, delivery_id: str) -> list[str]:
         pieces.append(head)
         rest = rest[len(head) :]
         if len(pieces) == PARTS_MAX and rest:
-            note = f"\n[… {len(rest)} characters more; the whole text: wakeful outbox show {delivery_id}]"
+            note = f"\n[… {len(rest)} more characters; full text: wakeful outbox show {delivery_id}]"
             pieces[-1] = _head(pieces[-1], PART_MAX - len(note)) + note
             break
     return [piece for piece in pieces if piece.strip()]

@@ -265,11 +265,11 @@ class _Daemon:
         return telemetry.sink
 
     def _stream(self) -> Stream | None:
-        """What those who watch are told; it is made with the sink."""
+        """The live stream, created with the sink."""
         return None if self._telemetry is None else self._telemetry.stream
 
     def _listener(self) -> ExchangeListener | None:
-        """The log hears of every request that leaves for someone outside; it is made with the sink."""
+        """Logs every outgoing request; created with the sink."""
         return None if self._telemetry is None else self._telemetry.log
 
     def _server(self, app: Wakeful) -> uvicorn.Server:

@@ -36,7 +36,7 @@ def routes(app: Wakeful) -> APIRouter:
     @router.post(
         "",
         status_code=201,
-        summary="Send a text to a person",
+        summary="Send a message to a person",
         openapi_extra=body(people_shapes.NewDelivery),
         responses={201: answer(people_shapes.Delivery, "It is queued."), **problems()},
     )

@@ -60,7 +60,7 @@ class Budget(Shape):
 
     turns_per_hour_max: int
     turns_in_last_hour: int
-    tripped_at: Annotated[At | None, Field(description="since when it is exceeded")]
+    tripped_at: Annotated[At | None, Field(description="when it was exceeded")]
     held_until: Annotated[At | None, Field(description="no turn starts before this")]
 
 

@@ -129,7 +129,7 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
     """A string in a body; None if null or absent."""
     value = data.get(name)
     if value is not None and not isinstance(value, str):
-        raise Invalid(FieldError(name, f"{shown(value)} is not a text; put it in quotes"))
+        raise Invalid(FieldError(name, f"{shown(value)} is not a string; put it in quotes"))
     return value
 
 

@@ -112,6 +112,6 @@ def _session_id(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip() or len(value) > SESSION_ID_MAX or not value.isprintable():
-        cure = f"write the text of 1 to {SESSION_ID_MAX} characters that the agent gave, or null for a new session"
-        raise Invalid(FieldError("sessionId", f"{shown(value)} is not a session's id; {cure}"))
+        cure = f"write the id that the agent gave (1 to {SESSION_ID_MAX} characters), or null for a new session"
+        raise Invalid(FieldError("sessionId", f"{shown(value)} is not a session id; {cure}"))
     return value

@@ -86,7 +86,7 @@ _OF_THE_PLACE: Final = (
     "XX",  # corruption
 )
 _CURES: Final = {
-    "53100": "the server's disk is full; free some space, nothing of this was stored",
+    "53100": "the server's disk is full; free some space, nothing was stored",
     "53300": "the server accepts no more connections; raise max_connections or use fewer nodes",
     "55P03": "another transaction holds a lock that this one needs; if this persists, look for a frozen process",
     "57014": "a statement took too long; check what keeps the server busy",

@@ -46,7 +46,7 @@ def resolve(doubt: UncertainCommit, connector: Connector, uncertain: UncertainCo
         if status == "committed":
             return
         if status == "aborted":
-            raise StoreUnavailable("the connection was lost during commit; nothing of this was stored")
+            raise StoreUnavailable("the connection was lost during commit; nothing was stored")
         if time.monotonic() >= until:
             uncertain.is_any = True
             raise CommitUnknown("the connection was lost during commit, and the server does not know its result")

@@ -71,7 +71,7 @@ class WriterWorker:
                 if not is_to_repeat(error):
                     return None, error
                 if repeats_left == 0:
-                    return None, StoreUnavailable(f"the transaction kept colliding with others ({error}); try again")
+                    return None, StoreUnavailable(f"the transaction kept conflicting with others ({error}); try again")
                 time.sleep(random.uniform(0, PAUSE_MAX_S))  # noqa: S311 - to part those that collided
             except BaseException as error:
                 self._tidy_up()

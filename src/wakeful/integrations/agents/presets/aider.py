@@ -1,6 +1,6 @@
 """Aider. No JSON, and exit code 0 whatever happens: the line with the tokens proves that a model answered.
 
-It knows no sessions; its chat history is a file, so a session is a file of ours that it continues."""
+It has no sessions; its chat history is a file, so a session is a file of ours that it continues."""
 
 import re
 from dataclasses import replace
@@ -48,7 +48,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _usage(line: str) -> Usage | None:
-    """Counts as they are printed: those it rounds to thousands are not known."""
+    """The printed counts; those rounded to thousands count as unknown."""
     found = _TOKENS.match(line)
     if found is None:
         return None
@@ -59,7 +59,7 @@ def _usage(line: str) -> Usage | None:
 
 
 def _error(lines: list[str]) -> str | None:
-    """The last exception, with the lines it was folded over."""
+    """The last exception, with its continuation lines."""
     first = max((index for index, line in enumerate(lines) if line.startswith("litellm.")), default=None)
     if first is None:
         return None

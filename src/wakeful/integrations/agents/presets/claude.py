@@ -1,4 +1,4 @@
-"""Claude Code. The prompt goes over stdin; the stream tells of the usage limit and its reset before the reply does."""
+"""Claude Code. The prompt goes over stdin; the stream reports the usage limit and its reset before the reply."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -37,7 +37,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _reset(events: Events, said: str, printed: Printed, now: ReadMoment) -> Instant | None:
-    """The event first: it is exact. `overageStatus: rejected` under `status: allowed` is no rejection."""
+    """The event first: it is exact. `overageStatus: rejected` under `status: allowed` is not a rejection."""
     for event in reversed(list(of_type(events, "rate_limit_event"))):
         info = event.get("rate_limit_info")
         resets = at(info, "resetsAt")

@@ -13,7 +13,7 @@ Events = list[dict[str, Any]]
 
 
 def session_in(events: Events) -> str | None:
-    """The session's id, as any of the events names it, the last one first."""
+    """The session id, from the last event that has one."""
     found = (session_id_of(event.get("session_id")) for event in reversed(events))
     return next((one for one in found if one is not None), None)
 
@@ -27,7 +27,7 @@ def refused_in(events: Events) -> tuple[str, ...]:
 
 
 def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usage | None = None) -> Reading:
-    """What the `result` says; everything else is a failure in the program's own words."""
+    """What the `result` says; anything else is a failure with the program's own message."""
     result = last(events, "result")
     session_id, refused = session_in(events), refused_in(events)
     if result is None:

@@ -49,14 +49,14 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _reply(events: list[dict[str, object]]) -> str | None:
-    """The last message of the agent; earlier ones are what it said while it worked."""
+    """The last message of the agent; earlier ones are progress messages."""
     items = [event.get("item") for event in of_type(events, "item.completed")]
     said = [text_at(item, "text") for item in items if text_at(item, "type") == "agent_message"]
     return said[-1] if said else None
 
 
 def _refused(events: list[dict[str, object]]) -> tuple[str, ...]:
-    """Commands that were declined, or that its sandbox did not let through."""
+    """Commands that were declined, or that its sandbox blocked."""
     found: list[str] = []
     for event in of_type(events, "item.completed"):
         status, output = text_at(event, "item", "status"), text_at(event, "item", "aggregated_output") or ""

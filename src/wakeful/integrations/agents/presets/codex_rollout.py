@@ -2,8 +2,8 @@
 
 Codex prints the minute ("try again at 8:19 AM"). The exact time is in the session's rollout file, in the `token_count`
 event that it writes after every response: the windows of the account, each with `resets_at`. The one that was hit is
-the one that resets within the printed minute. An ephemeral turn has no rollout file, so there the minute is all there
-is.
+the one that resets within the printed minute. An ephemeral turn has no rollout file; for it, only the
+minute is known.
 """
 
 import os
@@ -20,7 +20,7 @@ _TAIL: Final = 256 * 1024
 
 
 def stored_reset(reading: Reading, env: Mapping[str, str]) -> Instant | None:
-    """The end of the window that resets within the printed minute; None if no rollout file tells."""
+    """The end of the window that resets within the printed minute; None if no rollout file has it."""
     if reading.reset_at is None or reading.session_id is None:
         return None
     for resets_at in _resets(reading.session_id, env):

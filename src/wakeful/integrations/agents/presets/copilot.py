@@ -37,7 +37,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     status = at(error, "data", "statusCode")
     failed = Reading("failed", said, status if isinstance(status, int) else None, session_id, refused=refused)
     is_limit = text_at(error, "data", "errorType") in ("rate_limit", "quota")
-    # A length of time counts from when it was said.
+    # A duration counts from when it was printed.
     cause = said.partition("Last error:")[2] or said
     reset = printed_reset(cause, printed, now._replace(at=_when(error, now))) if is_limit else None
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)

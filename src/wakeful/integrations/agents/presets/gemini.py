@@ -46,7 +46,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _object(text: str) -> Mapping[str, Any] | None:
-    """The JSON object at the end of a text; what stands before it is warnings."""
+    """The JSON object at the end of a text, after any warnings."""
     begins = [found.start() for found in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
     for begin in reversed(begins):
         value = loaded(text[begin:])
@@ -61,7 +61,7 @@ def _http(code: Any) -> int | None:
 
 
 def _usage(answer: Mapping[str, Any] | None) -> Usage | None:
-    """Of all models that were asked; thoughts are counted beside the answer."""
+    """The sum over all models; thoughts are counted separately from the answer."""
     models, total = at(answer, "stats", "models"), None
     for model, about in models.items() if isinstance(models, dict) else ():
         counts = [at(about, "tokens", name) for name in ("prompt", "cached", "candidates", "thoughts", "total")]
@@ -83,7 +83,7 @@ def _refused(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _reset(said: str, status: int | None, printed: Printed, now: ReadMoment) -> int | None:
-    """The last message says that a quota is used up; when it resets stands among the lines before it."""
+    """The last message says that a quota is used up; the lines before it say when it resets."""
     if status != _TOO_MANY or not _LIMIT.search(said):
         return None
     found = _RETRY.findall(f"{printed.stderr}\n{said}")

@@ -1,7 +1,7 @@
 """Goose, from its documentation. The prompt goes over stdin (`-i -`); the caller names the session.
 
-Headless it must not ask for approval: it would end at the first tool. So the mode is `auto` unless the settings say
-otherwise."""
+It must not ask for approval when headless, or it would end at the first tool. So the mode is `auto` unless the settings
+say otherwise."""
 
 from typing import Final
 

@@ -45,7 +45,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _reply(events: list[dict[str, Any]]) -> str | None:
-    """What it said after its last tool."""
+    """The text after its last tool."""
     said: list[str] = []
     for event in events:
         if event.get("type") == "tool_use":
@@ -72,7 +72,7 @@ def _usage(events: list[dict[str, Any]]) -> Usage | None:
             cachedInput=read,
             output=output + reasoning,
             reasoning=reasoning,
-            cost=cost if is_cost(cost) and cost > 0 else None,  # 0 stands for a model without a price
+            cost=cost if is_cost(cost) and cost > 0 else None,  # 0 means that the model has no price
         )
         total = added(total, step)
     return total
@@ -88,12 +88,12 @@ def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _reset(error: dict[str, Any] | None, said: str, printed: Printed, now: ReadMoment) -> int | None:
-    """A server that says "in a second" slows us down; one that says more has a limit."""
+    """A delay of seconds only limits the request rate; a longer one means that a usage limit is reached."""
     if at(error, "error", "data", "statusCode") != 429:
         return None
     after = text_at(error, "error", "data", "responseHeaders", "retry-after") or ""
     stamp = at(error, "timestamp")
-    since = min(stamp, now.at) if isinstance(stamp, int) else now.at  # a length of time counts from when it was said
+    since = min(stamp, now.at) if isinstance(stamp, int) else now.at  # a duration counts from when it was printed
     told_at = now._replace(at=since)
     reset = printed_reset(after, printed, told_at) or printed_reset(said, printed, told_at)
     return reset if reset is not None and reset >= now.at + MINUTE else None

@@ -1,8 +1,8 @@
-"""What a preset says about a command-line agent: how it is started, and what its output means.
+"""Presets: what is known about a command-line agent: how it is started, and what its output means.
 
-A preset is data and two functions. `launch` turns what is asked into a command line; `read` turns what was printed into
-one `Reading`. Both are pure, so a recording of what a real program printed can be read again in a test. The prompt goes
-over stdin wherever the program allows it; where it does not, it follows `--` and can never become an option.
+A preset is data and two functions. `launch` turns a request into a command line; `read` turns the output into a
+`Reading`. Both are pure, so tests can use recorded output of the real programs. The prompt goes over stdin if the
+program allows it; otherwise it follows `--`, so that it cannot be taken for an option.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from wakeful.integrations.agents.arrivals import Arrivals
 
 
 class Ask(NamedTuple):
-    """One turn, as a program is asked for it."""
+    """A request for one turn."""
 
     program: str
     prompt: str
-    session_id: str | None = None  # the session to continue; None: begin one
+    session_id: str | None = None  # the session to continue; None: start a new one
     new_session_id: str | None = None  # for programs that let the caller name the session; None: keep none
     model: str | None = None
     permissions: str | None = None
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A command line and what goes with it."""
+    """A command line with its environment and input."""
 
     argv: tuple[str, ...]
     stdin: str | None = None
@@ -59,11 +59,11 @@ ReadingKind: TypeAlias = Literal["answered", "failed", "limited", "lost"]
 class Reading:
     """What the output of one turn means.
 
-    `answered` is said only on evidence of an answer. `limited`: a usage limit is used up until `reset_at`. `lost`: the
-    program does not know the session any more."""
+    `answered` requires evidence of an answer. `limited`: a usage limit is used up until `reset_at`. `lost`: the
+    program no longer knows the session."""
 
     kind: ReadingKind
-    text: str | None = None  # the reply, or what the program said about its trouble
+    text: str | None = None  # the reply, or the program's error message
     status: int | None = None  # the HTTP status behind a failure, if it is known
     session_id: str | None = None
     usage: Usage | None = None  # of this turn
@@ -85,10 +85,10 @@ class Preset:
     program: str
     launch: Callable[[Ask], Launch]
     read: Read
-    login: str  # how its user gets access: the cure of a 401
+    login: str  # how to log in: the cure for a 401
     pass_env: tuple[str, ...]  # variables with secrets that its program needs
     permissions: tuple[str, ...] = ()  # the values its own flag takes; empty: it has none
-    takes_other_permissions: bool = True  # a value that a newer version has is handed on as it is
+    takes_other_permissions: bool = True  # an unknown value is passed on, for newer versions
     resumes: bool = True
     names_sessions: bool = False  # the caller chooses the session's id
     history: str = ""  # the file with its sessions, of ours, in `Ask.folder`: with {session}

@@ -32,7 +32,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     if reading.kind == "answered" and error is not None and _cost_nothing(events):
         reading = replace(reading, kind="failed", text=error[1])
     if reading.kind == "answered" and not (reading.text or "").strip():
-        reading = replace(reading, kind="failed", text="it finished its turn without a word")
+        reading = replace(reading, kind="failed", text="it finished its turn without a reply")
     if reading.kind != "failed":
         return reading
     said = reading.text or ""
@@ -41,7 +41,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _cost_nothing(events: list[dict[str, Any]]) -> bool:
-    """Whether the last message used no token: a model that really said this would have."""
+    """Whether the last message used no token: a real reply would have used some."""
     counts = at(last(events, "assistant"), "message", "usage")
     return not any(is_count(at(counts, name)) and at(counts, name) for name in ("input_tokens", "output_tokens"))
 

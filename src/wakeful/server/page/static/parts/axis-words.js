@@ -9,7 +9,7 @@ import { chip, runWords } from "./marks.js";
 /** A row of the axis in a sentence, for screen readers. */
 export function rowWords(row) {
   const last = row.runs[0];
-  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} in sight`;
+  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} shown`;
 }
 
 /** The tooltip of a mark. */
