@@ -415,7 +415,7 @@ async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
 @virtual
 async def test_another_kind_of_action_is_a_fault_of_the_wiring(stage: Stage) -> None:
     """It says so."""
-    with pytest.raises(TypeError, match="given Command"):
+    with pytest.raises(TypeError, match="got Command"):
         stage.action.check(Command(("true",)))
 
 

@@ -302,7 +302,7 @@ class Engine:
         load = Load(self._lag, self._runner.count, self._limits.concurrency_max)
         if await self._membership.renew(moment, load, stood_still=stood_still, slept=slept):
             return
-        log.warning("this node lost its lease: other nodes take its runs, it enters again as a new node")
+        log.warning("this node lost its lease: other nodes take over its runs, and it continues as a new node")
         if self._sink is not None and node_id is not None:
             self._sink.tell([LeaseLost(moment.now, node_id)])
         self._runner.end_all("fenced")
